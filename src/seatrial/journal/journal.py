@@ -1,0 +1,201 @@
+"""The append-only file of a trial's events: the only truth.
+
+    with Journal.own(folder / "journal.jsonl") as journal:     # one writer, or a JournalError
+        journal.append(event)                                  # buffered
+        journal.flush()                                        # on disk before the act it announces
+    events, end, damaged = read(path)                          # from any byte offset on
+
+A torn last line, left by a crash or a full disk, is cut off when the journal is next owned. A line
+damaged in the middle is skipped and counted, never fatal.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import msgspec
+
+from seatrial.errors import JournalError
+from seatrial.journal.events import Event, decode, encode
+
+READ_AT_ONCE = 8 << 20
+
+
+class Journal:
+    """The one writer of a trial's journal."""
+
+    def __init__(self, path: Path, descriptor: int, lock: int, end: int, last_time: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._lock = lock
+        self._end = end
+        self._last_time = last_time
+        self._pending: list[bytes] = []
+
+    @classmethod
+    def own(cls, path: Path) -> Self:
+        """Open for writing, made if missing, its torn last line cut off. Raises JournalError,
+        which names the owner, when another process has it."""
+        lock = _take_lock(path.with_name(path.name + ".lock"))
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            os.close(lock)
+            raise JournalError(_cannot("opened", path, error)) from error
+        end = _whole_lines(descriptor)
+        if end < os.fstat(descriptor).st_size:
+            os.ftruncate(descriptor, end)
+        return cls(path, descriptor, lock, end, _last_time(descriptor, end))
+
+    def now(self) -> int:
+        """The time for the next event: the clock, but never before an event already written, so
+        that a clock that steps back cannot reorder a journal."""
+        self._last_time = max(time.time_ns(), self._last_time)
+        return self._last_time
+
+    def append(self, event: Event) -> None:
+        self._pending.append(encode(event))
+
+    def flush(self, durable: bool = False) -> None:
+        """Write what was appended; with ``durable`` wait until it is on the disk itself. On failure
+        nothing half-written stays, what was appended is kept, and JournalError is raised."""
+        if self._pending:
+            data = b"\n".join(self._pending) + b"\n"
+            try:
+                _write_all(self._descriptor, data, self._end)
+            except OSError as error:
+                os.ftruncate(self._descriptor, self._end)
+                raise JournalError(_cannot("written", self.path, error)) from error
+            self._end += len(data)
+            self._pending.clear()
+        if durable:
+            os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+        os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            self.close()
+
+
+class Reading(NamedTuple):
+    """Events read, the offset behind the last whole line, and how many lines were not events."""
+
+    events: list[Event]
+    end: int
+    damaged: int
+
+
+def read(path: Path, offset: int = 0) -> Reading:
+    """The events from ``offset`` to the last whole line. A missing file holds none."""
+    events: list[Event] = []
+    damaged = 0
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            rest = b""
+            while block := file.read(READ_AT_ONCE):
+                *lines, rest = (rest + block).split(b"\n")
+                for line in lines:
+                    event = _event(line)
+                    if event is not None:
+                        events.append(event)
+                    elif line.strip():
+                        damaged += 1
+                offset += sum(map(len, lines)) + len(lines)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise JournalError(_cannot("read", path, error)) from error
+    return Reading(events, offset, damaged)
+
+
+def _event(line: bytes) -> Event | None:
+    try:
+        return decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _write_all(descriptor: int, data: bytes, start: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, start)
+        view = view[written:]
+        start += written
+
+
+def _whole_lines(descriptor: int) -> int:
+    """The size of the file up to its last line end."""
+    end = os.fstat(descriptor).st_size
+    while end > 0:
+        start = max(0, end - 65536)
+        block = os.pread(descriptor, end - start, start)
+        cut = block.rfind(b"\n")
+        if cut >= 0:
+            return start + cut + 1
+        end = start
+    return 0
+
+
+def _last_time(descriptor: int, end: int) -> int:
+    start = max(0, end - 65536)
+    for line in reversed(os.pread(descriptor, end - start, start).split(b"\n")):
+        event = _event(line) if line else None
+        if event is not None:
+            return event.time
+    return 0
+
+
+def _take_lock(path: Path) -> int:
+    """Lock a journal for this process; the lock file holds the owner's name for the next one."""
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise JournalError(_cannot("opened", path, error)) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(lock, 200, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise JournalError(
+            f"{path.parent}: this trial is being run by {owner or 'another process'}; "
+            "wait for it to end, or end it first"
+        ) from None
+    except OSError as error:
+        os.close(lock)
+        raise JournalError(
+            f"{path}: cannot be locked ({error.strerror}); put the trials on a file system with locks"
+        ) from error
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"seatrial, process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+    return lock
+
+
+def _cannot(done: str, path: Path, error: OSError) -> str:
+    remedy = {
+        28: "the disk is full; free some space, then resume the trial",
+        122: "the quota is used up; free some space, then resume the trial",
+        30: "the file system is read-only",
+        13: "you have no permission for it",
+    }.get(error.errno or 0, "see the system's message")
+    return f"{path}: cannot be {done}: {error.strerror}; {remedy}"

@@ -1,0 +1,196 @@
+"""A test as people write it (``test.yaml``), and a case: a test with everything bound.
+
+The structs are the file's shape: the loader decodes by them and ``seatrial schema`` prints them,
+so the two cannot differ.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Scalar = str | int | float | bool
+Expression = Annotated[
+    int | str, Meta(description="a whole number or an expression over parameters and facts")
+]
+Duration = Annotated[int | float | str, Meta(description="seconds, or e.g. 90s, 5m, 1h30m")]
+Size = Annotated[int | str, Meta(description="bytes, or e.g. 64MiB")]
+Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
+Better = Literal["higher", "lower"]
+Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
+
+
+class _Written(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Part of a file that a person writes."""
+
+
+class Requires(_Written, frozen=True):
+    """What a node or machine must have; cases that cannot have it are not made."""
+
+    nodes: Annotated[int, Meta(description="least number of nodes of the machine", ge=1)] = 1
+    features: Annotated[list[str], Meta(description="features that each node must have")] = []
+    commands: Annotated[list[str], Meta(description="commands that must be on PATH")] = []
+
+
+class Input(_Written, frozen=True):
+    """A file or folder that is put into each run directory before the script starts."""
+
+    source: Annotated[str, Meta(description="path, relative to the test's folder")]
+    name: Annotated[str, Meta(description="name in the run directory; default: its own")] = ""
+    how: Annotated[Literal["link", "copy"], Meta(description="symbolic link or a copy")] = "link"
+
+
+class Build(_Written, frozen=True):
+    """How a test is built: once for each distinct content, outside any allocation."""
+
+    script: Annotated[str, Meta(description="bash; its working directory is the build's own")]
+    sources: Annotated[
+        list[str], Meta(description="files and folders copied into the build directory")
+    ] = []
+    parameters: Annotated[
+        list[str], Meta(description="parameters the build needs though its script names them not")
+    ] = []
+    timeout: Annotated[Duration, Meta(description="longest time a build may take")] = "1h"
+
+
+class Run(_Written, frozen=True):
+    """How a test is run."""
+
+    script: Annotated[str, Meta(description="bash as written; the run directory is its place")]
+    nodes: Annotated[Expression, Meta(description="number of nodes")] = 1
+    tasks: Annotated[Expression | None, Meta(description="number of tasks in all")] = None
+    tasks_per_node: Annotated[Expression | None, Meta(description="tasks on each node")] = None
+    threads_per_task: Annotated[Expression, Meta(description="threads of each task")] = 1
+    walltime: Annotated[Expression | float, Meta(description="longest time, e.g. 5m")] = "10m"
+    launcher: Annotated[
+        Launcher | None, Meta(description="what starts the tasks; default: the machine's")
+    ] = None
+    scope: Annotated[
+        Literal["machine", "each_node"],
+        Meta(description="each_node: one run for every node, pinned to it"),
+    ] = "machine"
+    exclusive: Annotated[bool, Meta(description="nothing else may run on its nodes")] = False
+
+
+class Check(_Written, frozen=True, rename={"in_file": "in"}):
+    """One condition for a right answer: exactly one of the kinds, about one file."""
+
+    in_file: Annotated[str, Meta(description="file that is looked at")] = "stdout"
+    exit_code: Annotated[
+        int | Literal["any"] | None, Meta(description="exit code of the script; any: not checked")
+    ] = None
+    contains: Annotated[str | None, Meta(description="text that must be there")] = None
+    absent: Annotated[str | None, Meta(description="text that must not be there")] = None
+    matches: Annotated[str | None, Meta(description="regular expression that must match")] = None
+    file: Annotated[str | None, Meta(description="file that must exist and not be empty")] = None
+    value: Annotated[str | None, Meta(description="pattern with one group: a number")] = None
+    equals: Annotated[float | None, Meta(description="what that number must be")] = None
+    tolerance: Annotated[float, Meta(description="absolute tolerance", ge=0)] = 0.0
+    relative: Annotated[float, Meta(description="relative tolerance, 0.01 is 1 %", ge=0)] = 0.0
+    identical: Annotated[str | None, Meta(description="file whose bytes must be the same")] = None
+    sha256: Annotated[str | None, Meta(description="checksum of that file, in hex")] = None
+    size_limit: Annotated[Size | None, Meta(description="most bytes read of the file")] = None
+
+
+class Metric(_Written, frozen=True, rename={"in_file": "in"}):
+    """A figure of merit and where it is found."""
+
+    find: Annotated[str, Meta(description="regular expression with one group, line by line")]
+    unit: Annotated[str, Meta(description="unit of the figure, such as MB/s; 1 for none")]
+    better: Annotated[Better, Meta(description="direction of improvement")]
+    reduce: Annotated[
+        Reduce | None, Meta(description="how several values become one; needed if there are")
+    ] = None
+    in_file: Annotated[str, Meta(description="file that is searched")] = "stdout"
+    size_limit: Annotated[Size | None, Meta(description="most bytes read of the file")] = None
+
+
+class TestFile(_Written, frozen=True):
+    """A ``test.yaml``."""
+
+    __test__ = False  # not a test of pytest's
+
+    app: Annotated[str, Meta(description="application")]
+    run: Run
+    about: Annotated[str, Meta(description="one sentence: what is measured or tested")] = ""
+    tags: Annotated[list[str], Meta(description="words to select by")] = []
+    inherits: Annotated[
+        str | None, Meta(description="name of a test of this suite whose keys are taken over")
+    ] = None
+    parameters: Annotated[
+        dict[str, Scalar | list[Scalar]],
+        Meta(description="lists of literals, single numbers, or expressions that give either"),
+    ] = {}
+    zip: Annotated[
+        list[list[str]], Meta(description="groups of parameters that advance together")
+    ] = []
+    exclude: Annotated[list[str], Meta(description="conditions; true leaves the case out")] = []
+    toolchains: Annotated[
+        list[str], Meta(description="names or patterns of toolchains; default: all")
+    ] = []
+    requires: Requires = Requires()
+    environment: Annotated[
+        dict[str, Scalar], Meta(description="variables exported to build and run")
+    ] = {}
+    modules: Annotated[list[str], Meta(description="modules loaded for build and run")] = []
+    inputs: list[str | Input] = []
+    build: Build | None = None
+    repeat: Annotated[int, Meta(description="runs of each case", ge=1, le=1_000_000)] = 1
+    verify: list[Check] = []
+    metrics: Annotated[
+        dict[str, str | Metric],
+        Meta(
+            description="figures of merit by name; or from: FORMAT; or python: file.py:function",
+        ),
+    ] = {}
+
+
+class Test(TestFile, frozen=True, kw_only=True):
+    """A test of a suite: its file's content, where it is, and its name in the suite."""
+
+    __test__ = False
+
+    name: str
+    folder: str
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A test with every parameter bound, on one machine and toolchain.
+
+    ``id`` is the hash of what the case means: test, parameters, machine, toolchain and, for
+    ``scope: each_node``, the node. Scripts, repeats and display names are not part of it, so that
+    a series goes on when they change. ``walltime`` is in seconds, ``build`` a build key or "".
+    """
+
+    id: str
+    test: str
+    parameters: dict[str, Scalar]
+    toolchain: str
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    threads: int
+    walltime: float
+    node: str = ""
+    exclusive: bool = False
+    repeat: int = 1
+    build: str = ""
+
+    @property
+    def bindings(self) -> str:
+        """The parameters as people read them: ``touch=all,threads=2``."""
+        return ",".join(f"{name}={show(value)}" for name, value in self.parameters.items())
+
+    @property
+    def name(self) -> str:
+        """The display name: ``stream{touch=all,threads=2}@gcc``."""
+        bound = f"{{{self.bindings}}}" if self.parameters else ""
+        node = f"%{self.node}" if self.node else ""
+        chain = f"@{self.toolchain}" if self.toolchain else ""
+        return f"{self.test}{bound}{chain}{node}"
+
+
+def show(value: Scalar) -> str:
+    """A parameter's value as scripts and people see it: true and false in small letters."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,141 @@
+"""A trial on disk.
+
+trials/<tag>/
+  trial.json      what was asked: suite, machine, tests, versions
+  cases.jsonl     the cases, one a line, in the order in which they are started
+  journal.jsonl   the truth
+  builds/<key>/   a build's directory, its log
+  runs/<test>/<run id>/  job.sh  stdout  stderr  events.jsonl  and what the run wrote
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.errors import TrialError
+from seatrial.machine.model import Machine
+from seatrial.suite.model import Case, Test
+
+
+class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a person asked for on the command line."""
+
+    suites: list[str]
+    keyword: str = ""
+    tags: list[str] = []
+    toolchains: list[str] = []
+    settings: dict[str, str] = {}
+    repeat: int = 0
+    jobs: int = 0
+    max_failures: int = 0
+    failed_from: str = ""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """``trial.json``: written once, when the trial is made. ``created`` in ns since the epoch."""
+
+    tag: str
+    created: int
+    version: str
+    user: str
+    host: str
+    asked: Asked
+    machine: Machine
+    references: str
+    tests: dict[str, Test]
+
+
+class TrialFolder:
+    """The paths and the written-once files of one trial."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+
+    @property
+    def tag(self) -> str:
+        return self.path.name
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
+    def builds(self) -> Path:
+        return self.path / "builds"
+
+    @property
+    def submissions(self) -> Path:
+        return self.path / "submissions"
+
+    def run(self, test: str, run_id: str) -> Path:
+        return self.path / "runs" / test / run_id
+
+    def record(self) -> Record:
+        path = self.path / "trial.json"
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Record)
+        except OSError as error:
+            raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
+        except msgspec.DecodeError as error:
+            raise TrialError(f"{path}: is not a trial's record: {error}") from error
+
+    def cases(self) -> list[Case]:
+        path = self.path / "cases.jsonl"
+        try:
+            return msgspec.json.Decoder(Case).decode_lines(path.read_bytes())
+        except OSError as error:
+            raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
+        except msgspec.DecodeError as error:
+            raise TrialError(f"{path}: is damaged: {error}") from error
+
+
+def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
+    """Make a trial's folder, whole or not at all. Raises TrialError if the tag is taken."""
+    folder = TrialFolder(trials / record.tag)
+    making = trials.absolute() / f".making-{record.tag}-{os.getpid()}"
+    try:
+        making.mkdir(parents=True)
+        pretty = msgspec.json.format(msgspec.json.encode(record), indent=2)
+        (making / "trial.json").write_bytes(pretty + b"\n")
+        (making / "cases.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(cases))
+        for name in ("builds", "runs", "submissions"):
+            (making / name).mkdir()
+        making.rename(folder.path)
+    except OSError as error:
+        shutil.rmtree(making, ignore_errors=True)
+        if folder.path.exists():
+            raise TrialError(
+                f"{folder.path}: a trial of this tag exists; choose another"
+            ) from error
+        raise TrialError(
+            f"{folder.path}: the trial cannot be made: {error.strerror}; "
+            "free space, or name another place with --trials"
+        ) from error
+    return folder
+
+
+def find(trials: Path, tag: str) -> TrialFolder:
+    """The trial of that tag (or of a unique beginning of it, or of a path). Raises TrialError."""
+    if "/" in tag and (Path(tag) / "trial.json").exists():
+        return TrialFolder(Path(tag))
+    known = tags(trials)
+    found = [name for name in known if name == tag] or [n for n in known if n.startswith(tag)]
+    if len(found) == 1:
+        return TrialFolder(trials / found[0])
+    if not found:
+        latest = f"; the latest is {known[-1]}" if known else ""
+        raise TrialError(f"{trials}: no trial {tag!r} here{latest}; see `seatrial trials`")
+    raise TrialError(f"{trials}: {tag!r} is the beginning of {', '.join(found[:5])}; say which")
+
+
+def tags(trials: Path) -> list[str]:
+    """The tags of the trials below a folder, oldest first as their names sort."""
+    if not trials.is_dir():
+        return []
+    return sorted(p.parent.name for p in trials.glob("[!.]*/trial.json"))

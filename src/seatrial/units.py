@@ -1,0 +1,83 @@
+"""Quantities as people write them: ``90s``, ``1h30m``, ``00:10:00``, ``64MiB``."""
+
+from __future__ import annotations
+
+import re
+
+SECOND_NS = 1_000_000_000
+
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d\d)(?::(\d\d))?")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)")
+_LONGEST_TEXT = 64
+_LONGEST_SECONDS = 10 * 365 * 86400
+
+
+def seconds(text: str | int | float) -> float:
+    """Seconds of a duration: a number of seconds, ``5m``, ``1h30m``, ``2d`` or Slurm's
+    ``[days-]hours:minutes[:seconds]``. Raises ValueError with a remedy."""
+    if isinstance(text, bool):
+        raise ValueError(f"{text!r} is not a duration; write e.g. 90s, 5m or 1h30m")
+    value = _seconds_of_text(text.strip()) if isinstance(text, str) else float(text)
+    if not 0 < value <= _LONGEST_SECONDS:
+        raise ValueError(f"{text!r} is not a duration between 1 ms and 10 years")
+    return value
+
+
+def _seconds_of_text(text: str) -> float:
+    short = text[:_LONGEST_TEXT]
+    if clock := _CLOCK.fullmatch(short):
+        days, hours, minutes, rest = (int(part or 0) for part in clock.groups())
+        return float(days * 86400 + hours * 3600 + minutes * 60 + rest)
+    parts = _DURATION_PART.findall(short)
+    if not parts or _DURATION_PART.sub("", short).strip() or short != text:
+        raise ValueError(f"{short!r} is not a duration; write e.g. 90s, 5m, 1h30m or 01:30:00")
+    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+
+
+def bytes_of(text: str | int) -> int:
+    """Bytes of a size: a number of bytes, ``64MiB`` (2^20), ``64MB`` (10^6) or ``64M`` (2^20, as
+    in Slurm). Raises ValueError with a remedy."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        if text < 0:
+            raise ValueError(f"{text} is not a size; it must not be negative")
+        return text
+    found = _SIZE.fullmatch(str(text).strip()[:_LONGEST_TEXT])
+    if not found or isinstance(text, bool):
+        raise ValueError(f"{text!r} is not a size; write e.g. 64MiB, 2GB or 4096")
+    number, prefix, ending = found.groups()
+    power = " kMGTP".index(prefix.replace("K", "k")) if prefix else 0
+    return int(float(number) * (1000 if ending == "B" and prefix else 1024) ** power)
+
+
+def show_seconds(value: float) -> str:
+    """A duration as a person reads it, in two units at most: ``1.3 s``, ``3 d 4 h``."""
+    if value < 60:
+        return f"{value:.3g} s" if value < 9.995 else f"{value:.1f} s"
+    whole = round(value)
+    for size, unit, lower, lower_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "m")):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // lower} {lower_unit}"
+    return f"{whole // 60} m {whole % 60} s"
+
+
+def show_bytes(value: float) -> str:
+    """A size as a person reads it: ``512 B``, ``1.5 MiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def show_number(value: float) -> str:
+    """A figure with four significant digits and no needless exponent: ``5694``, ``0.4213``."""
+    if value == 0:
+        return "0"
+    magnitude = abs(value)
+    if 1e-3 <= magnitude < 1e7:
+        if magnitude >= 1000:
+            return f"{value:.0f}"
+        return f"{value:.4g}"
+    return f"{value:.3e}"
