@@ -363,3 +363,9 @@ def _nearest(name: str, fields: dict[str, Any], given: dict[str, Any]) -> str:
     known = [key for key, item in fields.items() if item.name not in given]
     near = difflib.get_close_matches(name[:40], known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else f"; the keys are {', '.join(known)}"
+
+
+def json_schema(shape: type[msgspec.Struct], title: str) -> dict[str, Any]:
+    """The JSON Schema of a file's shape, as editors use it."""
+    schema = msgspec.json.schema(shape)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}

@@ -1,0 +1,105 @@
+"""The command line: one short file per command, loaded when it is called.
+
+Errors of Seatrial's own become one message on stderr here, and their exit code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import click
+
+from seatrial import __version__
+from seatrial.errors import SeatrialError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("seatrial.cli.run", "Run a suite: build, launch, verify, record."),
+    "list": ("seatrial.cli.list_cases", "List the cases of a suite without running anything."),
+    "resume": ("seatrial.cli.resume", "Continue a trial after an interruption or a crash."),
+    "cancel": ("seatrial.cli.cancel", "Cancel a trial: its jobs, and what was still to start."),
+    "trials": ("seatrial.cli.trials", "List the trials."),
+    "runs": ("seatrial.cli.runs", "List runs: what ran, where, with which verdict."),
+    "show": ("seatrial.cli.show", "Show one run in full: events, output, metrics, verdict."),
+    "export": ("seatrial.cli.export", "Write a trial as JUnit XML or JSON."),
+    "reference": ("seatrial.cli.reference", "Accept measured figures as references; list them."),
+    "machine": ("seatrial.cli.machine", "Show a machine's description, or detect this one."),
+    "schema": ("seatrial.cli.schema", "Print the JSON Schema of the files that people write."),
+    "store": ("seatrial.cli.store", "Rebuild the store from the journals."),
+}
+
+
+class Commands(click.Group):
+    """A group whose commands are imported only when they are called."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[name][0])
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="seatrial")
+@click.option(
+    "--trials",
+    type=click.Path(path_type=Path),
+    default=Path("trials"),
+    envvar="SEATRIAL_TRIALS",
+    show_default=True,
+    help="Folder of the trials.",
+)
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    default=None,
+    envvar="SEATRIAL_STORE",
+    help="Store of results; default: store.sqlite in the folder of the trials.",
+)
+@click.pass_context
+def seatrial(context: click.Context, trials: Path, store: Path | None) -> None:
+    """The sea trial of a supercomputer: run tests, keep every fact, ask what happened.
+
+    \b
+    Exit codes:  0  all passed
+                 1  some verdict was not pass
+                 2  usage or bad input; nothing was run
+                 3  the trial could not go on
+    """
+    context.obj = Places(trials, store or trials / "store.sqlite")
+
+
+class Places:
+    """Where a command works: the folder of the trials and the store."""
+
+    def __init__(self, trials: Path, store: Path) -> None:
+        self.trials = trials
+        self.store = store
+
+
+def main() -> None:
+    """The console script. Exit codes as in ``seatrial --help``."""
+    try:
+        code = seatrial.main(standalone_mode=False)
+    except SeatrialError as error:
+        print(f"seatrial: {error}", file=sys.stderr)
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except click.Abort:
+        print("seatrial: interrupted", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 141
+    sys.exit(code if isinstance(code, int) else 0)

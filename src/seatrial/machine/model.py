@@ -34,6 +34,7 @@ class Launcher(_Written, frozen=True):
     flavour: Annotated[
         Literal["openmpi", "mpich", "other"], Meta(description="whose mpirun or mpiexec it is")
     ] = "other"
+    command: Annotated[str, Meta(description="path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], Meta(description="arguments added to its line")] = []
 
 

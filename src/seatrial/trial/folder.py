@@ -73,6 +73,15 @@ class TrialFolder:
     def submissions(self) -> Path:
         return self.path / "submissions"
 
+    @property
+    def cancel_request(self) -> Path:
+        """A file that asks the trial's driver, wherever it is, to cancel."""
+        return self.path / "cancel"
+
+    def script(self, test: str) -> Path:
+        """A test's run script as written; the job scripts source it."""
+        return self.path / "scripts" / f"{test.replace('/', '+')}.sh"
+
     def run(self, test: str, run_id: str) -> Path:
         return self.path / "runs" / test / run_id
 
@@ -104,8 +113,11 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
         pretty = msgspec.json.format(msgspec.json.encode(record), indent=2)
         (making / "trial.json").write_bytes(pretty + b"\n")
         (making / "cases.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(cases))
-        for name in ("builds", "runs", "submissions"):
+        for name in ("builds", "runs", "scripts", "submissions"):
             (making / name).mkdir()
+        for test in record.tests.values():
+            script = TrialFolder(making).script(test.name)
+            script.write_text(test.run.script.rstrip("\n") + "\n")
         making.rename(folder.path)
     except OSError as error:
         shutil.rmtree(making, ignore_errors=True)

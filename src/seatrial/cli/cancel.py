@@ -1,0 +1,21 @@
+"""``seatrial cancel``: cancel a trial's jobs and what was still to start."""
+
+from __future__ import annotations
+
+import click
+
+from seatrial.cli import Places
+
+
+@click.command("cancel")
+@click.argument("trial")
+@click.pass_obj
+def command(places: Places, trial: str) -> int:
+    """Cancel a trial: its jobs, and what was still to start.
+
+    The trial keeps everything that it has recorded, and `seatrial resume` can take it up again.
+    """
+    from seatrial.cli.driving import cancel
+    from seatrial.trial.folder import find
+
+    return cancel(find(places.trials, trial), places)

@@ -1,0 +1,68 @@
+"""Driving a trial from the command line: signals in, progress and a summary out."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import click
+
+from seatrial.cli import Places
+from seatrial.errors import JournalError
+from seatrial.trial.driver import Driver, Outcome, Stop
+from seatrial.trial.folder import TrialFolder
+
+
+def drive_and_tell(folder: TrialFolder, places: Places, quiet: bool = False) -> int:
+    """Drive the trial to its end, show it live, print what came out; the exit code."""
+    from seatrial.cli.progress import Progress
+    from seatrial.cli.summary import print_summary
+
+    driver = Driver(folder)
+    with Progress(driver, quiet) as progress:
+        driver.observer = progress
+        outcome = _drive(driver)
+    print_summary(folder, places, outcome)
+    if outcome.complete:
+        return 0 if outcome.passed else 1
+    return 1 if outcome.verdicts else 3
+
+
+def _drive(driver: Driver, cancel: str = "") -> Outcome:
+    async def drive() -> Outcome:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, driver.interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, driver.stop)
+        return await driver.drive(cancel)
+
+    try:
+        return asyncio.run(drive())
+    except Stop as stop:
+        resume = f"seatrial resume {driver.folder.tag}"
+        print(f"seatrial: {stop}; continue with `{resume}`", file=sys.stderr)
+        sys.exit(3)
+
+
+def write_scripts(folder: TrialFolder) -> int:
+    """A dry run: every script is written, nothing is submitted; `seatrial resume` would."""
+    driver = Driver(folder)
+    count = asyncio.run(driver.write_scripts())
+    click.echo(f"{count} scripts written, nothing submitted: {folder.path}")
+    click.echo(f"To run them: seatrial resume {folder.tag}")
+    return 0
+
+
+def cancel(folder: TrialFolder, places: Places) -> int:
+    """Cancel through the driver that has the trial, else by taking the trial up for that."""
+    driver = Driver(folder)
+    try:
+        outcome = _drive(driver, cancel="cancelled by `seatrial cancel`")
+    except JournalError:
+        folder.cancel_request.touch()
+        click.echo(f"{folder.tag}: its driver was asked to cancel; it will say when it has.")
+        return 0
+    left = "it was complete" if outcome.complete else "it can be resumed"
+    click.echo(f"{folder.tag}: cancelled; {left}.")
+    return 0

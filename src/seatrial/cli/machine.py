@@ -1,0 +1,39 @@
+"""``seatrial machine``: show a machine's description, or detect this one."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("machine")
+@click.argument("name", required=False)
+@click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
+@click.option(
+    "--scheduler",
+    type=click.Choice(["local", "slurm"]),
+    default="local",
+    help="With --detect: describe this host, or the cluster that sinfo shows.",
+)
+def command(name: str | None, detect: bool, scheduler: str) -> int:
+    """Show a machine's description as YAML, or detect this one.
+
+    \b
+    seatrial machine                                   this host
+    seatrial machine --detect > machines/laptop.yaml   keep it, then edit it
+    seatrial machine --detect --scheduler slurm        the cluster of this login node
+    """
+    import msgspec
+    import yaml
+
+    if detect:
+        from seatrial.machine.detect import detect as detect_host
+        from seatrial.machine.detect import detect_slurm, this_host
+
+        found = detect_slurm(name) if scheduler == "slurm" else detect_host(name or this_host())
+    else:
+        from seatrial.machine.load import find_machine
+
+        found = find_machine(name).machine
+    values = msgspec.to_builtins(found)
+    click.echo(yaml.safe_dump(values, sort_keys=False, width=88), nl=False)
+    return 0

@@ -1,0 +1,141 @@
+"""Live progress of a trial: one line for each verdict, and on a terminal a status line below."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from seatrial.journal.codes import BUILD_FAILED, PASS, Name
+from seatrial.journal.events import Event
+from seatrial.suite.model import Case
+from seatrial.units import show_number, show_seconds
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from seatrial.trial.driver import Driver
+
+FIGURES_SHOWN = 2
+
+
+class Progress:
+    """An observer that prints. It keeps what is running, never what is over."""
+
+    def __init__(self, driver: Driver, quiet: bool) -> None:
+        self.driver = driver
+        self.quiet = quiet
+        self.began = time.monotonic()
+        self.running: dict[str, str] = {}
+        self.building: dict[str, str] = {}
+        self.tally: Counter[str] = Counter()
+        self._figures: dict[str, list[str]] = {}
+        self._starts: dict[str, int] = {}
+        self._ends: dict[str, int] = {}
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        import sys
+
+        if sys.stdout.isatty() and not self.quiet:
+            from rich.live import Live
+
+            self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    # ---- events ---------------------------------------------------------------------------
+
+    def on_event(self, event: Event, case: Case | None) -> None:
+        name, run = event.event, event.run_id
+        if name == Name.JOB_QUEUED and case is not None:
+            self.running[run] = case.name
+        elif name == Name.BINARY_EXECUTE_START:
+            self._starts[run] = event.time
+        elif name == Name.BINARY_EXECUTE_END:
+            self._ends[run] = event.time
+        elif name == Name.METRIC:
+            self._add_figure(event)
+        elif name == Name.CHECK_END and case is not None:
+            self._on_verdict(event, case)
+        elif name == Name.BUILD_START:
+            self.building[event.alias] = event.test
+        elif name == Name.BUILD_END:
+            self._on_build_end(event)
+        elif name in (Name.TRIAL_PAUSE, Name.TRIAL_CANCEL, Name.ALERT):
+            self._print(click.style("note", fg="yellow"), event.text)
+        elif name in (Name.TRIAL_START, Name.TRIAL_RESUME) and not self.quiet:
+            conductor = self.driver.conductor
+            left = conductor.wanted - conductor.finished
+            self._print("", f"{event.trial}: {left} runs on {event.machine}")
+
+    def _add_figure(self, event: Event) -> None:
+        figures = self._figures.setdefault(event.run_id, [])
+        if len(figures) < FIGURES_SHOWN and isinstance(event.value, int | float):
+            figures.append(f"{event.alias} {show_number(event.value)} {event.unit}")
+
+    def _on_verdict(self, event: Event, case: Case) -> None:
+        run = event.run_id
+        self.running.pop(run, None)
+        self.tally[event.alias] += 1
+        start, end = self._starts.pop(run, 0), self._ends.pop(run, 0)
+        took = show_seconds((end - start) / 1e9) if start and end > start else ""
+        figures = self._figures.pop(run, [])
+        if self.quiet:
+            return
+        good = event.value == PASS.number
+        said = ", ".join(figures) if good else event.text.partition("\n")[0]
+        if event.value == BUILD_FAILED.number:
+            said = "see the build above"
+        colour = "green" if good else "red"
+        self._print(click.style(event.alias, fg=colour), f"{case.name}  {took}  {said}".rstrip())
+
+    def _on_build_end(self, event: Event) -> None:
+        test = self.building.pop(event.alias, event.test)
+        if event.value == 0 or self.quiet:
+            return
+        self._print(click.style("build failed", fg="red"), f"{test}: {event.path}/build.log")
+        for line in event.text.splitlines()[-10:]:
+            self._print("", f"  | {line}")
+
+    def _print(self, word: str, text: str) -> None:
+        from seatrial.verify.reading import plain
+
+        line = f"{word} {plain(text)}" if word else plain(text)
+        if self._live is not None:
+            from rich.text import Text
+
+            self._live.console.print(Text.from_ansi(line), soft_wrap=True)
+        else:
+            click.echo(line)
+
+    # ---- the status line ------------------------------------------------------------------
+
+    def _status(self) -> str:
+        conductor = self.driver.conductor
+        parts = [f"{conductor.finished}/{conductor.wanted} done"]
+        failed = sum(count for name, count in self.tally.items() if name != PASS.name)
+        if failed:
+            parts.append(f"[red]{failed} not passed[/red]")
+        if self.building:
+            parts.append(f"building {', '.join(list(self.building.values())[:2])}")
+        if self.running:
+            from rich.markup import escape
+
+            first = escape(next(iter(self.running.values())))
+            more = f" and {len(self.running) - 1} more" if len(self.running) > 1 else ""
+            parts.append(f"running {first}{more}")
+        parts.append(show_seconds(time.monotonic() - self.began))
+        return "  ".join(parts)

@@ -1,0 +1,23 @@
+"""``seatrial resume``: continue a trial after an interruption or a crash."""
+
+from __future__ import annotations
+
+import click
+
+from seatrial.cli import Places
+
+
+@click.command("resume")
+@click.argument("trial")
+@click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
+@click.pass_obj
+def command(places: Places, trial: str, quiet: bool) -> int:
+    """Continue a trial after an interruption or a crash.
+
+    TRIAL is its tag or a unique beginning of it. Jobs that were running are found again; what was
+    cancelled or lost runs again; nothing is run twice.
+    """
+    from seatrial.cli.driving import drive_and_tell
+    from seatrial.trial.folder import find
+
+    return drive_and_tell(find(places.trials, trial), places, quiet)

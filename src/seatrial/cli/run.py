@@ -1,0 +1,73 @@
+"""``seatrial run``: build, launch, verify, record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from seatrial.cli import Places
+from seatrial.cli.options import asked_of, selection_options
+
+
+@click.command("run")
+@selection_options
+@click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Most runs at a time.")
+@click.option("--max-failures", type=click.IntRange(min=1), help="Stop at so many failures.")
+@click.option("--failed-from", metavar="TRIAL", help="Only cases that did not pass in that trial.")
+@click.option("--dry-run", is_flag=True, help="Write the scripts, submit nothing.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
+@click.pass_obj
+def command(
+    places: Places,
+    /,
+    machine: str | None,
+    tag: str | None,
+    jobs: int | None,
+    max_failures: int | None,
+    failed_from: str | None,
+    dry_run: bool,
+    quiet: bool,
+    **selection: Any,
+) -> int:
+    """Run a suite: build, launch, verify, record.
+
+    SUITE is a folder with tests (default: the current one). What happens is kept in a trial, below
+    the folder of trials; after an interruption or a crash, `seatrial resume` continues it.
+
+    \b
+    seatrial run suites/probes                   everything, on this machine
+    seatrial run suites/probes -k "stream and touch=all" --repeat 5
+    seatrial run suites/probes --machine c5 --dry-run
+    """
+    from seatrial.cli.driving import drive_and_tell, write_scripts
+    from seatrial.trial.folder import create
+    from seatrial.trial.plan import make_plan, new_tag, require_cases
+
+    asked = asked_of(
+        **selection,
+        jobs=jobs or 0,
+        max_failures=max_failures or 0,
+        failed_from=failed_from or "",
+    )
+    plan = make_plan(asked, machine)
+    if failed_from:
+        plan = plan.only(_failed_cases(places, failed_from))
+    require_cases(plan)
+    folder = create(
+        places.trials, plan.record(tag or new_tag(places.trials, asked.suites)), plan.cases
+    )
+    for what, why in plan.skipped[:10]:
+        click.echo(f"left out: {what}: {why}", err=True)
+    if dry_run:
+        return write_scripts(folder)
+    return drive_and_tell(folder, places, quiet)
+
+
+def _failed_cases(places: Places, trial: str) -> set[str]:
+    from seatrial.store import queries
+    from seatrial.store.ingest import synced
+
+    with synced(places.store, places.trials) as store:
+        return set(queries.latest_failed_cases(store, queries.trial(store, trial)))

@@ -1,0 +1,32 @@
+"""``seatrial schema``: the JSON Schema of the files that people write."""
+
+from __future__ import annotations
+
+import click
+from msgspec import Struct
+
+
+@click.command("schema")
+@click.argument("file", type=click.Choice(["test", "machine", "references"]), default="test")
+def command(file: str) -> int:
+    """Print the JSON Schema of test.yaml (or of a machine's file, or of references).
+
+    Editors use it to complete and check keys; for the YAML language server write
+    `# yaml-language-server: $schema=test.schema.json` on the first line of a test.
+    """
+    import json
+
+    from seatrial.documents import json_schema
+
+    schema = json_schema(shapes()[file], f"Seatrial: {file}")
+    click.echo(json.dumps(schema, indent=2))
+    return 0
+
+
+def shapes() -> dict[str, type[Struct]]:
+    """The Struct that the loader decodes each kind of file by."""
+    from seatrial.machine.model import Machine
+    from seatrial.suite.model import TestFile
+    from seatrial.verify.references import ReferencesFile
+
+    return {"test": TestFile, "machine": Machine, "references": ReferencesFile}

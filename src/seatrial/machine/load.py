@@ -1,0 +1,97 @@
+"""Finding and loading a machine's description.
+
+    site = find_machine("c5")        # machines/c5.yaml, a path, or this host where none is named
+    site.machine                     # the description
+    site.references                  # machines/c5/references.yaml, beside it
+
+Names are looked up in ``machines/`` below the working directory, then in
+``~/.config/seatrial/machines``, then among the descriptions that ship.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.documents import Faults, Node, Place, decode, read
+from seatrial.errors import UsageError
+from seatrial.machine.detect import detect, this_host
+from seatrial.machine.facts import unfold
+from seatrial.machine.model import Machine
+from seatrial.units import bytes_of, seconds
+
+FOLDER = Path("machines")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class Site(NamedTuple):
+    """A machine, and the file of its references (which need not exist yet)."""
+
+    machine: Machine
+    references: Path
+
+
+def find_machine(name: str | None) -> Site:
+    """The machine of that name or path; None: this host, as detected, or as its own file in
+    ``machines/`` describes it. Raises UsageError and InvalidFiles."""
+    if name is not None and (name.endswith((".yaml", ".yml")) or "/" in name):
+        return load_machine(Path(name))
+    wanted = name or this_host()
+    for folder in (FOLDER, Path.home() / ".config/seatrial/machines", _shipped()):
+        if (folder / f"{wanted}.yaml").exists():
+            return load_machine(folder / f"{wanted}.yaml")
+    if name is not None and name != this_host():
+        raise UsageError(
+            f"no machine {name!r}: looked for {FOLDER / name}.yaml; "
+            f"`seatrial machine --detect > {FOLDER / name}.yaml` makes a first one"
+        )
+    return Site(detect(wanted), FOLDER / wanted / "references.yaml")
+
+
+def load_machine(path: Path) -> Site:
+    """Load a description; all its faults at once as InvalidFiles."""
+    if not path.exists():
+        raise UsageError(f"{path}: no such file; name a machine's description")
+    faults = Faults()
+    node = read(path, faults)
+    machine = decode(node, Machine, faults) if node is not None else None
+    if machine is not None and node is not None:
+        _check(machine, node, faults)
+    faults.raise_any()
+    assert machine is not None
+    return Site(machine, path.parent / machine.machine / "references.yaml")
+
+
+def _check(machine: Machine, node: Node, faults: Faults) -> None:
+    def place(*key: str | int) -> Place:
+        return node.place_of(*key)
+
+    if not _NAME.fullmatch(machine.machine):
+        faults.add(place("machine"), "machine", "a name must be letters, digits, ._-")
+    if not machine.nodes:
+        faults.add(place("nodes"), "nodes", "no node is described; give at least one kind")
+    seen: set[str] = set()
+    for i, kind in enumerate(machine.nodes):
+        try:
+            names = set(unfold(kind.names))
+            if twice := sorted(seen & names):
+                faults.add(place("nodes", i), f"nodes[{i}]", f"{twice[0]} is described twice")
+            seen |= names
+            bytes_of(kind.memory)
+        except ValueError as error:
+            faults.add(place("nodes", i), f"nodes[{i}]", str(error))
+    try:
+        if seconds(machine.slurm.poll) > 3600:
+            faults.add(place("slurm", "poll"), "slurm.poll", "is more than an hour")
+    except ValueError as error:
+        faults.add(place("slurm", "poll"), "slurm.poll", str(error))
+    for name in machine.toolchains:
+        if not _NAME.fullmatch(name):
+            at = place("toolchains", name)
+            faults.add(at, f"toolchains.{name}", "a name must be letters, digits, ._-")
+
+
+def _shipped() -> Path:
+    return Path(__file__).parents[3] / "machines"

@@ -1,0 +1,108 @@
+"""A run's job script: plain bash that can be read and run again by hand.
+
+It claims the run directory (so that a job submitted twice runs once), sets the environment, writes
+its own events with shell alone, and sources the test's script, which is kept as written in one file
+per test.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from seatrial.machine.model import Machine
+from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
+from seatrial.runs.launchers import launch_line
+from seatrial.suite.model import Case, Scalar, Test
+
+# A job that Slurm requeued (its restart count is above 0) runs in the directory it has claimed.
+_CLAIM = """\
+set -C
+{ : > events.jsonl; } 2> /dev/null || [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || exit 0
+set +C
+"""
+
+_EVENTS = r"""
+seatrial_event() {  # name, further members of the JSON object
+  local time=${EPOCHREALTIME//[!0-9]/}000  # microseconds to nanoseconds
+  printf '{"time":%s,"event":"%s"%s}\n' "$time" "$1" "$2" >> "$run/events.jsonl"
+}
+seatrial_text() {  # a text as JSON
+  local text=${1//\\/\\\\}
+  text=${text//\"/\\\"}
+  printf '"%s"' "${text//[[:cntrl:]]/ }"
+}
+"""
+
+_START = r"""
+environment=$(unset SEATRIAL_RUN PWD OLDPWD SHLVL _ run BUILD ${!SLURM_*}; declare -x | sha256sum)
+job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
+seatrial_event binary_execute_start ",\"nodes\":$(seatrial_text "${SLURM_JOB_NODELIST:-$HOSTNAME}")\
+,\"alias\":\"${environment:0:16}\",\"text\":$(seatrial_text "${LOADEDMODULES:-}")\
+,\"job_id\":\"${job:-${SLURM_JOB_ID:-$$}}\""
+"""
+
+_END = r"""
+code=$?
+seatrial_event binary_execute_end ",\"value\":$code"
+exit "$code"
+"""
+
+
+class ScriptWriter:
+    """Writes job scripts; what is the same for all cases of a test and toolchain is made once."""
+
+    def __init__(self, machine: Machine, trial: str) -> None:
+        self.machine = machine
+        self.trial = trial
+        self._common: dict[tuple[str, str], str] = {}
+
+    def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
+        """The text of ``job.sh`` for one run."""
+        return "".join(
+            (
+                "#!/bin/bash\n",
+                f"# {_comment(case.name)}: run {run.run_id} of trial {self.trial}\n",
+                f"run={quote(run.path)}\n",
+                'cd "$run" || exit 91\n',
+                _CLAIM,
+                exports({**case.parameters, **self._run_variables(test, case, run)}),
+                self._shared(test, case.toolchain),
+                exports({"LAUNCH": launch_line(self.machine, test, case)}),
+                _START,
+                f"(\n. {quote(run.script)}\n)",
+                _END,
+            )
+        )
+
+    def _run_variables(self, test: Test, case: Case, run: RunPlace) -> dict[str, Scalar]:
+        return {
+            "BUILD": run.build,
+            "NODES": case.nodes,
+            "TASKS": case.tasks,
+            "TASKS_PER_NODE": case.tasks_per_node,
+            "THREADS": case.threads,
+            "OMP_NUM_THREADS": case.threads,
+            "WALLTIME": round(case.walltime),
+            "SEATRIAL_RUN": run.run_id,
+            "SEATRIAL_TEST": test.folder,
+        }
+
+    def _shared(self, test: Test, toolchain: str) -> str:
+        key = (test.name, toolchain)
+        if key not in self._common:
+            variables = exports(toolchain_variables(self.machine, toolchain))
+            self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
+        return self._common[key]
+
+
+class RunPlace(NamedTuple):
+    """Where a run is: its id, its directory, its build's directory, its test's script."""
+
+    run_id: str
+    path: str
+    build: str
+    script: str
+
+
+def _comment(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,262 @@
+"""From tests and a machine to cases.
+
+expansion = expand(suite, machine, Selection(keyword="stream"), faults)
+faults.raise_any()
+expansion.cases      # in the order of the suite, parameters and toolchains
+expansion.skipped    # what this machine cannot run, and why
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from seatrial.documents import Faults, plain_scalar
+from seatrial.errors import UsageError
+from seatrial.machine.facts import NodeFacts, facts_of
+from seatrial.machine.model import Machine
+from seatrial.suite.build_key import BuildKeys
+from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
+from seatrial.suite.load import Suite
+from seatrial.suite.model import Case, Scalar, Test, show
+from seatrial.suite.parameters import ParameterSpace
+from seatrial.suite.select import compile_keyword
+from seatrial.units import seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a person selected: the filters of ``seatrial run``."""
+
+    keyword: str = ""
+    tags: Sequence[str] = ()
+    toolchains: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    repeat: int = 0
+
+
+class Expansion(NamedTuple):
+    """The cases, and what cannot run here as (what, why)."""
+
+    cases: list[Case]
+    skipped: list[tuple[str, str]]
+
+
+def expand(
+    suite: Suite,
+    machine: Machine,
+    selection: Selection,
+    faults: Faults,
+    build_keys: BuildKeys | None = None,
+) -> Expansion:
+    """Bind every parameter of every selected test on every toolchain. Faults of the tests are
+    added to ``faults``; UsageError where the selection itself cannot be. Without ``build_keys``
+    sources are not read and the cases carry no build."""
+    settings = _settings(suite, selection.settings)
+    keep = compile_keyword(selection.keyword) if selection.keyword.strip() else None
+    chains = _selected_toolchains(machine, selection.toolchains)
+    expansion = Expansion([], [])
+    for name, test in suite.tests.items():
+        if name in suite.faulty or not set(selection.tags) <= set(test.tags):
+            continue
+        try:
+            binder = _Binder(test, machine, settings)
+            found = list(binder.cases(chains, expansion.skipped))
+        except ExpressionError as error:
+            suite.fault(faults, name, ["parameters"], str(error))
+            continue
+        if not found and not binder.skipped:
+            message = "no case is left: the parameters are empty or all excluded"
+            suite.fault(faults, name, ["parameters"], message)
+        tags = frozenset(test.tags)
+        for case in found:
+            if keep is None or keep(case, tags):
+                expansion.cases.append(_finished(case, test, machine, selection, build_keys))
+    return expansion
+
+
+def _finished(
+    case: Case, test: Test, machine: Machine, selection: Selection, build_keys: BuildKeys | None
+) -> Case:
+    """The case with what a selected case alone needs: its repeats and its build's key."""
+    import msgspec
+
+    key = build_keys.key(test, case, machine) if build_keys and test.build else ""
+    repeat = selection.repeat or test.repeat
+    if not key and repeat == case.repeat:
+        return case
+    return msgspec.structs.replace(case, repeat=repeat, build=key)
+
+
+def _settings(suite: Suite, given: Mapping[str, str]) -> dict[str, list[Scalar]]:
+    known = {name for test in suite.tests.values() for name in test.parameters}
+    for name in given:
+        if name not in known and suite.tests:
+            listed = ", ".join(sorted(known)) or "none"
+            raise UsageError(f"--set {name}: no test has this parameter; there are {listed}")
+    return {
+        name: [v for part in text.split(",") if (v := plain_scalar(part.strip())) is not None]
+        for name, text in given.items()
+    }
+
+
+def _selected_toolchains(machine: Machine, patterns: Sequence[str]) -> list[str]:
+    """Names of toolchains by pattern; ``default`` is the machine's first."""
+    names = list(machine.toolchains)
+    if not patterns:
+        return names
+    selected: list[str] = []
+    for pattern in patterns:
+        found = names[:1] if pattern == "default" else [n for n in names if fnmatchcase(n, pattern)]
+        if not found and not (pattern == "default" and not names):
+            listed = ", ".join(names) or "none"
+            raise UsageError(f"--toolchain {pattern}: {machine.machine} has {listed}")
+        selected += [name for name in found if name not in selected]
+    return selected
+
+
+class _Binder:
+    """Binds one test on one machine."""
+
+    def __init__(self, test: Test, machine: Machine, settings: Mapping[str, list[Scalar]]) -> None:
+        self.test = test
+        self.machine = machine
+        self.skipped = False
+        self.space = ParameterSpace.of(test, settings)
+        run = test.run
+        self.nodes = _count(run.nodes)
+        self.tasks = _count(run.tasks) if run.tasks is not None else None
+        self.tasks_per_node = _count(run.tasks_per_node) if run.tasks_per_node is not None else None
+        self.threads = _count(run.threads_per_task)
+        self.walltime = _walltime(run.walltime)
+
+    def cases(self, chains: list[str], skipped: list[tuple[str, str]]) -> Iterator[Case]:
+        def skip(what: str, why: str) -> None:
+            self.skipped = True
+            skipped.append((what, why))
+
+        facts = self._usable_nodes(skip)
+        if facts is None:
+            return
+        for chain in self._toolchains(chains, skip):
+            names: dict[str, Any] = {**facts.names, "toolchain.name": chain}
+            for binding in self.space.bindings(names):
+                yield from self._bind(binding, names, chain, facts, skip)
+
+    def _usable_nodes(self, skip: Any) -> NodeFacts | None:
+        requires = self.test.requires
+        for command in requires.commands:
+            if shutil.which(command) is None:
+                skip(self.test.name, f"needs the command {command}, which is not on PATH")
+                return None
+        facts = facts_of(self.machine, requires.features)
+        if facts.available < requires.nodes:
+            having = f" with {', '.join(requires.features)}" if requires.features else ""
+            skip(
+                self.test.name, f"needs {requires.nodes} nodes{having}; there are {facts.available}"
+            )
+            return None
+        return facts
+
+    def _toolchains(self, chains: list[str], skip: Any) -> list[str]:
+        """A test without a build and without a wish runs on the default toolchain alone."""
+        wanted = self.test.toolchains
+        if wanted:
+            found = [c for c in chains if any(fnmatchcase(c, pattern) for pattern in wanted)]
+            if not found:
+                skip(self.test.name, f"needs a toolchain {' or '.join(wanted)}")
+            return found
+        if self.test.build is None:
+            return chains[:1] or [""]
+        if not chains:
+            skip(self.test.name, "needs a toolchain to be built; the machine has none")
+        return chains
+
+    def _bind(
+        self,
+        binding: dict[str, Scalar],
+        names: dict[str, Any],
+        chain: str,
+        facts: NodeFacts,
+        skip: Any,
+    ) -> Iterator[Case]:
+        names = {**names, **binding}
+        nodes = self.nodes(names, "nodes")
+        threads = self.threads(names, "threads_per_task")
+        tasks, per_node = self._tasks(names, nodes)
+        pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
+        for node in pinned:
+            case = Case(
+                id=case_id(self.test.name, binding, self.machine.machine, chain, node),
+                test=self.test.name,
+                parameters=binding,
+                toolchain=chain,
+                nodes=nodes,
+                tasks=tasks,
+                tasks_per_node=per_node,
+                threads=threads,
+                walltime=self.walltime(names),
+                node=node,
+                exclusive=self.test.run.exclusive,
+                repeat=self.test.repeat,
+            )
+            if nodes > facts.available:
+                skip(case.name, f"needs {nodes} nodes; there are {facts.available}")
+            else:
+                yield case
+
+    def _tasks(self, names: dict[str, Any], nodes: int) -> tuple[int, int]:
+        if self.tasks is not None:
+            tasks = self.tasks(names, "tasks")
+            return tasks, -(-tasks // nodes)
+        per_node = self.tasks_per_node(names, "tasks_per_node") if self.tasks_per_node else 1
+        return per_node * nodes, per_node
+
+
+def case_id(
+    test: str, parameters: Mapping[str, Scalar], machine: str, toolchain: str, node: str
+) -> str:
+    """The identity of a case: 16 letters and digits of the SHA-256 of what it means. The order in
+    which parameters are written does not matter."""
+    bound = ";".join(f"{name}={show(parameters[name])}" for name in sorted(parameters))
+    text = "\n".join((test, bound, machine, toolchain, node))
+    return base64.b32encode(hashlib.sha256(text.encode()).digest()[:10]).decode().lower()
+
+
+def _count(written: int | str) -> Any:
+    """A function from names to a count of at least 1."""
+    if isinstance(written, int):
+        return lambda names, key: written
+    expression = compile_expression(written)
+
+    def count(names: dict[str, Any], key: str) -> int:
+        value = expression.evaluate(names)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+            raise ExpressionError(f"run.{key}: {written!r} gives {value!r}, not a whole number")
+        if value < 1:
+            raise ExpressionError(f"run.{key}: {written!r} gives {value}, which is less than 1")
+        return int(value)
+
+    return count
+
+
+def _walltime(written: int | float | str) -> Any:
+    try:
+        fixed = seconds(written)
+        return lambda names: fixed
+    except ValueError:
+        expression: Expression = compile_expression(str(written))
+
+    def walltime(names: dict[str, Any]) -> float:
+        value = expression.evaluate(names)
+        try:
+            return seconds(value)
+        except (ValueError, AttributeError) as error:
+            raise ExpressionError(f"run.walltime: {written!r} gives {value!r}: {error}") from None
+
+    return walltime

@@ -1,0 +1,87 @@
+"""Selecting cases: ``-k "stream and not touch=one"``, as in pytest.
+
+A word selects a case when it is part of the display name (which holds the parameters and the
+toolchain) in any case of letters, or is one of the test's tags. ``name=value`` selects by the exact
+value of a parameter. Words are joined by ``and``, ``or``, ``not`` and parentheses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from seatrial.errors import UsageError
+from seatrial.suite.model import Case, show
+
+Predicate = Callable[[Case, frozenset[str]], bool]
+
+_TOKEN = re.compile(r"\s*([()]|[^\s()]+)")
+_DEEPEST = 50
+
+
+def compile_keyword(text: str) -> Predicate:
+    """A predicate over a case and its test's tags. Raises UsageError naming what is wrong."""
+    parser = _Parser(text)
+    predicate = parser.either(0)
+    if parser.position < len(parser.tokens):
+        parser.fail(f"nothing was expected at {parser.tokens[parser.position]!r}")
+    return predicate
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[str] = _TOKEN.findall(text)
+        self.position = 0
+
+    def fail(self, why: str) -> None:
+        raise UsageError(
+            f"-k {self.text!r}: {why}; write e.g. -k 'stream and not (one or threads=2)'"
+        )
+
+    def take(self, *words: str) -> str | None:
+        if self.position < len(self.tokens) and self.tokens[self.position] in words:
+            self.position += 1
+            return self.tokens[self.position - 1]
+        return None
+
+    def either(self, depth: int) -> Predicate:
+        parts = [self.all_of(depth)]
+        while self.take("or"):
+            parts.append(self.all_of(depth))
+        if len(parts) == 1:
+            return parts[0]
+        return lambda case, tags: any(part(case, tags) for part in parts)
+
+    def all_of(self, depth: int) -> Predicate:
+        parts = [self.one(depth)]
+        while self.take("and"):
+            parts.append(self.one(depth))
+        if len(parts) == 1:
+            return parts[0]
+        return lambda case, tags: all(part(case, tags) for part in parts)
+
+    def one(self, depth: int) -> Predicate:
+        if depth > _DEEPEST:
+            self.fail("it is nested too deeply")
+        if self.take("not"):
+            inner = self.one(depth + 1)
+            return lambda case, tags: not inner(case, tags)
+        if self.take("("):
+            inner = self.either(depth + 1)
+            if not self.take(")"):
+                self.fail("a ) is missing")
+            return inner
+        if self.position >= len(self.tokens) or self.tokens[self.position] in (")", "and", "or"):
+            self.fail("a word is missing")
+        word = self.tokens[self.position]
+        self.position += 1
+        return _word(word)
+
+
+def _word(word: str) -> Predicate:
+    name, equals, value = word.partition("=")
+    if equals:
+        return lambda case, tags: name in case.parameters and show(case.parameters[name]) == value
+    lower = word.lower()
+    return lambda case, tags: word in tags or lower in case.name.lower()

@@ -1,0 +1,46 @@
+"""The environment variables that build and run scripts are given, beside their parameters."""
+
+from __future__ import annotations
+
+BUILD_AND_RUN: dict[str, str] = {
+    "BUILD": "directory of the build; a run finds its binaries there",
+    "CC": "C compiler of the toolchain",
+    "CXX": "C++ compiler",
+    "FC": "Fortran compiler",
+    "MPICC": "MPI C compiler; empty where the toolchain has no MPI",
+    "MPICXX": "MPI C++ compiler",
+    "MPIFC": "MPI Fortran compiler",
+    "CFLAGS": "compiler flags of the toolchain",
+    "OPENMP": "the compiler's OpenMP flag",
+    "LDFLAGS": "linker flags",
+    "LDLIBS": "libraries, last on the line",
+    "TOOLCHAIN": "name of the toolchain",
+    "MACHINE": "name of the machine",
+}
+
+RUN_ONLY: dict[str, str] = {
+    "LAUNCH": "the launcher line, such as `srun --ntasks=4`; empty for launcher: none",
+    "NODES": "number of nodes",
+    "TASKS": "number of tasks in all",
+    "TASKS_PER_NODE": "tasks on each node",
+    "THREADS": "threads of each task",
+    "OMP_NUM_THREADS": "the same, for OpenMP",
+    "WALLTIME": "longest time in seconds",
+    "SEATRIAL_RUN": "id of the run",
+    "SEATRIAL_TEST": "the test's own folder",
+}
+
+SHELL_OWN = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "TMPDIR", "LANG", "LC_ALL"),
+        *("IFS", "ENV", "EUID", "UID", "PPID", "RANDOM", "SECONDS", "LINENO", "HOSTNAME"),
+        *("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "MODULEPATH", "LOADEDMODULES"),
+    }
+)
+
+RESERVED = SHELL_OWN | BUILD_AND_RUN.keys() | RUN_ONLY.keys()
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a parameter may not have this name, because scripts or bash use it."""
+    return name in RESERVED or name.startswith(("BASH", "SLURM_", "SEATRIAL_", "_"))

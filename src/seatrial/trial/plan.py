@@ -1,0 +1,99 @@
+"""From what was asked to a trial that can be driven.
+
+plan = make_plan(asked, machine_name)       # reads and checks everything; runs nothing
+folder = create(trials, plan.record(tag), plan.cases)
+"""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Container
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial import __version__
+from seatrial.documents import Faults
+from seatrial.errors import UsageError
+from seatrial.machine.load import Site, find_machine
+from seatrial.suite.build_key import BuildKeys
+from seatrial.suite.expand import Selection, expand
+from seatrial.suite.load import load
+from seatrial.suite.model import Case, Test
+from seatrial.trial.folder import Asked, Record
+from seatrial.verify.references import load as load_references
+from seatrial.verify.written import check_judging
+
+
+class Plan(NamedTuple):
+    """The selected cases in order, their tests, the machine, and what cannot run on it."""
+
+    asked: Asked
+    site: Site
+    tests: dict[str, Test]
+    cases: list[Case]
+    skipped: list[tuple[str, str]]
+
+    def only(self, case_ids: Container[str]) -> Plan:
+        """The plan with these cases alone."""
+        return self._replace(cases=[case for case in self.cases if case.id in case_ids])
+
+    def record(self, tag: str) -> Record:
+        """What ``trial.json`` holds."""
+        used = {case.test for case in self.cases}
+        return Record(
+            tag=tag,
+            created=time.time_ns(),
+            version=__version__,
+            user=getpass.getuser(),
+            host=socket.gethostname(),
+            asked=self.asked,
+            machine=self.site.machine,
+            references=str(self.site.references.absolute()),
+            tests={name: test for name, test in self.tests.items() if name in used},
+        )
+
+
+def make_plan(asked: Asked, machine: str | None, with_builds: bool = True) -> Plan:
+    """Load the machine and the suites, check everything, expand and select. Raises InvalidFiles
+    with every fault, and UsageError, also where no case is left."""
+    site = find_machine(machine)
+    load_references(site.references)
+    faults = Faults()
+    suite = load([Path(path) for path in asked.suites], faults)
+    check_judging(suite, faults)
+    selection = Selection(
+        keyword=asked.keyword,
+        tags=asked.tags,
+        toolchains=asked.toolchains,
+        settings=asked.settings,
+        repeat=asked.repeat,
+    )
+    keys = BuildKeys() if with_builds else None
+    cases, skipped = expand(suite, site.machine, selection, faults, keys)
+    faults.raise_any()
+    return Plan(asked, site, suite.tests, cases, skipped)
+
+
+def require_cases(plan: Plan) -> None:
+    """Zero cases are an error, never a pass: say why there are none."""
+    if plan.cases:
+        return
+    reasons = [f"  {what}: {why}" for what, why in plan.skipped[:10]]
+    if reasons:
+        raise UsageError("\n".join(["no case can run on this machine:", *reasons]))
+    raise UsageError(
+        f"no case is selected of {len(plan.tests)} tests; "
+        "`seatrial list` shows what there is, -k and --tag choose from it"
+    )
+
+
+def new_tag(trials: Path, suites: list[str]) -> str:
+    """A run tag that is free: local date and time and the suite's name."""
+    name = Path(suites[0]).absolute().name if suites else "trial"
+    stem = time.strftime("%Y%m%d-%H%M%S") + "-" + name
+    tag, number = stem, 2
+    while (trials / tag).exists():
+        tag, number = f"{stem}-{number}", number + 1
+    return tag
