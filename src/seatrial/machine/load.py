@@ -82,11 +82,11 @@ def _check(machine: Machine, node: Node, faults: Faults) -> None:
             bytes_of(kind.memory)
         except ValueError as error:
             faults.add(place("nodes", i), f"nodes[{i}]", str(error))
-    try:
-        if seconds(machine.slurm.poll) > 3600:
-            faults.add(place("slurm", "poll"), "slurm.poll", "is more than an hour")
-    except ValueError as error:
-        faults.add(place("slurm", "poll"), "slurm.poll", str(error))
+    for key, value in (("poll", machine.slurm.poll), ("lost_after", machine.slurm.lost_after)):
+        try:
+            seconds(value)
+        except ValueError as error:
+            faults.add(place("slurm", key), f"slurm.{key}", str(error))
     for name in machine.toolchains:
         if not _NAME.fullmatch(name):
             at = place("toolchains", name)

@@ -70,7 +70,10 @@ class Slurm(_Written, frozen=True):
     nodelist: Annotated[str, Meta(description="nodes that jobs are kept on")] = ""
     cluster: Annotated[str, Meta(description="cluster for -M, where there are several")] = ""
     options: Annotated[list[str], Meta(description="further arguments of sbatch")] = []
-    poll: Annotated[float | str, Meta(description="time between two polls")] = "5s"
+    poll: Annotated[float | str, Meta(description="longest time between two polls")] = "15s"
+    lost_after: Annotated[
+        float | str, Meta(description="time after which a job that vanished is called lost")
+    ] = "30m"
 
 
 class Machine(_Written, frozen=True):

@@ -21,24 +21,27 @@ set -C
 set +C
 """
 
+# Forks are what a short job pays for, so texts are returned in a variable, not by $(...).
 _EVENTS = r"""
 seatrial_event() {  # name, further members of the JSON object
   local time=${EPOCHREALTIME//[!0-9]/}000  # microseconds to nanoseconds
   printf '{"time":%s,"event":"%s"%s}\n' "$time" "$1" "$2" >> "$run/events.jsonl"
 }
-seatrial_text() {  # a text as JSON
-  local text=${1//\\/\\\\}
-  text=${text//\"/\\\"}
-  printf '"%s"' "${text//[[:cntrl:]]/ }"
+seatrial_json() {  # REPLY = the text, fit for a JSON string
+  REPLY=${1//\\/\\\\}
+  REPLY=${REPLY//\"/\\\"}
+  REPLY=${REPLY//[[:cntrl:]]/ }
 }
 """
 
 _START = r"""
-environment=$(unset SEATRIAL_RUN PWD OLDPWD SHLVL _ run BUILD ${!SLURM_*}; declare -x | sha256sum)
+environment=$(sha256sum < <(unset SEATRIAL_RUN PWD OLDPWD SHLVL _ BUILD ${!SLURM_*}; declare -x))
 job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
-seatrial_event binary_execute_start ",\"nodes\":$(seatrial_text "${SLURM_JOB_NODELIST:-$HOSTNAME}")\
-,\"alias\":\"${environment:0:16}\",\"text\":$(seatrial_text "${LOADEDMODULES:-}")\
-,\"job_id\":\"${job:-${SLURM_JOB_ID:-$$}}\""
+facts=",\"alias\":\"${environment:0:16}\",\"job_id\":\"${job:-${SLURM_JOB_ID:-$$}}\""
+seatrial_json "${SLURM_JOB_NODELIST:-$HOSTNAME}"
+facts+=",\"nodes\":\"$REPLY\""
+seatrial_json "${LOADEDMODULES:-}"
+seatrial_event binary_execute_start "$facts,\"text\":\"$REPLY\""
 """
 
 _END = r"""

@@ -1,0 +1,343 @@
+"""Jobs as Slurm's job arrays.
+
+One poll an interval asks for all jobs at once. A command that fails, hangs or answers nonsense ends
+nothing: it is said, and tried again with back-off. A job is over when the scheduler says so in a
+state of its own, or when it is gone there and its own events say so; a job that is gone without a
+word is given ``lost_after`` before it is called lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections import deque
+from collections.abc import Collection, Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seatrial.backends import slurm_batch, slurm_text
+from seatrial.backends.protocol import (
+    Ended,
+    Fact,
+    Job,
+    NeverStarted,
+    Queued,
+    Refused,
+    Submission,
+    Trouble,
+)
+from seatrial.backends.slurm_client import DEFAULT_ARRAY, Config, SlurmClient, Unanswered
+from seatrial.backends.slurm_text import TaskState
+from seatrial.errors import BackendError
+from seatrial.journal.codes import CANCELLED, LOST
+from seatrial.machine.model import Machine
+from seatrial.runs.directory import job_events
+from seatrial.units import seconds
+
+SHORTEST_POLL = 1.0
+POLL_SHARE = 20.0  # asking takes at most this part of the time
+LONGEST_BACK_OFF = 60.0
+
+
+@dataclass(slots=True)
+class _Task:
+    """A run that Slurm has, as far as is known; ``missing_since`` on the monotonic clock."""
+
+    job: Job
+    array: int
+    index: int
+    missing_since: float = 0.0
+
+    @property
+    def job_id(self) -> str:
+        return f"{self.array}_{self.index}"
+
+
+class SlurmBackend:
+    """``submissions`` is the folder for batch scripts, one folder each."""
+
+    room = 0
+    durable = True
+    jobs = 1000
+
+    def __init__(self, machine: Machine, submissions: Path) -> None:
+        self.slurm = machine.slurm
+        self.submissions = submissions
+        self.client = SlurmClient(machine.slurm)
+        self.config = Config(DEFAULT_ARRAY, False)
+        self._config_known = False
+        self._tasks: dict[str, _Task] = {}
+        self._unsubmitted: dict[str, Job] = {}
+        self._to_cancel: set[str] = set()
+        self._facts: deque[Fact] = deque()
+        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._trouble = ""
+        self._work: set[asyncio.Task[None]] = set()
+        self._submitting = asyncio.Lock()
+        self._failure: BaseException | None = None
+
+    async def open(self) -> None:
+        for program in ("sbatch", "squeue", "scancel", "scontrol"):
+            if shutil.which(program) is None:
+                raise BackendError(f"{program} is not on PATH; run this on a Slurm login node")
+        await self._learn_config()
+        self._spawn(self._poll_for_ever())
+
+    async def _learn_config(self) -> None:
+        try:
+            self.config = await self.client.config()
+            self._config_known = True
+        except Unanswered as error:
+            self._say_trouble(str(error))
+
+    def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
+        return slurm_batch.arrange(jobs, self.config.largest_array)
+
+    def write(self, submission: Submission) -> None:
+        slurm_batch.write(self.submissions / submission.name, submission, self.slurm)
+
+    # ---- submitting and finding again -----------------------------------------------------
+
+    async def submit(self, submission: Submission) -> None:
+        """Returns at once; the submission is made, and made again while that may help."""
+        self._unsubmitted.update({job.run_id: job for job in submission.jobs})
+        self._spawn(self._submit(submission))
+
+    async def _submit(self, submission: Submission) -> None:
+        async with self._submitting:
+            folder = self.submissions / submission.name
+            self.write(submission)
+            delay = SHORTEST_POLL
+            while not self._dropped(submission):
+                answer = await self.client.submit(folder, submission)
+                if answer.job_id is None and answer.temporary:
+                    self._say_trouble(answer.why)
+                    await asyncio.sleep(delay)
+                    delay = min(2 * delay, LONGEST_BACK_OFF)
+                    # Perhaps it got there although no answer came back: look before trying again.
+                    found = await self._find_by_name(submission, folder)
+                    answer = answer._replace(job_id=found)
+                if answer.job_id is not None:
+                    self._say_recovered()
+                    self._register(submission, answer.job_id)
+                    return
+                if not answer.temporary:
+                    self._refuse(submission, answer.why)
+                    return
+
+    def _dropped(self, submission: Submission) -> bool:
+        """Whether all of it was cancelled before Slurm got it."""
+        if not all(job.run_id in self._to_cancel for job in submission.jobs):
+            return False
+        for job in submission.jobs:
+            self._unsubmitted.pop(job.run_id, None)
+            self._to_cancel.discard(job.run_id)
+            self._report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
+        return True
+
+    def _refuse(self, submission: Submission, why: str) -> None:
+        for job in submission.jobs:
+            self._unsubmitted.pop(job.run_id, None)
+            self._report(Refused(job.run_id, why))
+
+    def _register(self, submission: Submission, array: int) -> None:
+        for index, job in enumerate(submission.jobs):
+            if not job.run_id:
+                continue
+            self._unsubmitted.pop(job.run_id, None)
+            task = self._tasks[job.run_id] = _Task(job, array, index)
+            self._report(Queued(job.run_id, task.job_id))
+        self._changed.set()
+
+    async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
+        for submission in submissions:
+            named = [job for job in submission.jobs if job.run_id in known]
+            for job in named:
+                array, _, index = known[job.run_id].partition("_")
+                self._tasks[job.run_id] = _Task(job, int(array), int(index or 0))
+            if len(named) < len(submission.jobs):
+                self._spawn(self._find(submission))
+
+    async def _find(self, submission: Submission) -> None:
+        """What became of an intent: an sbatch that still runs is waited for, then its answer is
+        read, then the scheduler is asked; only then is it said that it never got there."""
+        folder = self.submissions / submission.name
+        await self.client.wait_for_sbatch(folder)
+        array = await self._find_by_name(submission, folder)
+        whole = self._as_written(folder, submission)
+        if array is not None:
+            self._register(whole, array)
+        elif any(job_events(job.path).claimed for job in whole.jobs):
+            # It ran, and the scheduler has forgotten it: what the jobs wrote must decide.
+            self._register(whole, 0)
+        else:
+            for job in submission.jobs:
+                self._report(NeverStarted(job.run_id))
+
+    def _as_written(self, folder: Path, submission: Submission) -> Submission:
+        """The submission's jobs in the order of its array; those with a verdict are left out by the
+        driver, but their places count."""
+        try:
+            paths = (folder / "runs").read_text().splitlines()
+        except OSError:
+            return submission
+        jobs = {str(job.path): job for job in submission.jobs}
+        order = [jobs.get(path) or submission.jobs[0]._replace(run_id="") for path in paths]
+        return submission._replace(jobs=tuple(order))
+
+    async def _find_by_name(self, submission: Submission, folder: Path) -> int | None:
+        """Asked until the scheduler answers; None: it has no such job."""
+        delay = SHORTEST_POLL
+        while True:
+            if (array := self.client.answer(folder)) is not None:
+                return array
+            try:
+                if not self._config_known:
+                    await self._learn_config()
+                since = folder.stat().st_mtime - 86400 if folder.exists() else time.time() - 86400
+                return await self.client.find(submission.name, since, self.config.accounting)
+            except Unanswered as error:
+                self._say_trouble(str(error))
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LONGEST_BACK_OFF)
+
+    # ---- polling --------------------------------------------------------------------------
+
+    async def _poll_for_ever(self) -> None:
+        longest = seconds(self.slurm.poll)
+        wait = SHORTEST_POLL
+        while True:
+            if await self._woken(wait):
+                wait = SHORTEST_POLL
+                continue
+            began = time.monotonic()
+            try:
+                changed = await self._poll()
+                self._say_recovered()
+            except Unanswered as error:
+                self._say_trouble(str(error))
+                wait = min(2 * wait, max(longest, LONGEST_BACK_OFF))
+                continue
+            took = time.monotonic() - began
+            wait = SHORTEST_POLL if changed or self._to_cancel else min(1.5 * wait, longest)
+            wait = min(max(wait, POLL_SHARE * took), max(longest, LONGEST_BACK_OFF))
+
+    async def _woken(self, wait: float) -> bool:
+        """Wait for the next poll; True where new jobs or a cancellation came before it."""
+        if self._tasks:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), wait)
+        else:
+            await self._changed.wait()
+        woken = self._changed.is_set()
+        self._changed.clear()
+        return woken
+
+    async def _poll(self) -> bool:
+        """Ask for all jobs at once; whether any ended."""
+        if not self._config_known:
+            await self._learn_config()
+        before = len(self._tasks)
+        if self._to_cancel:
+            doomed = [
+                t.job_id for run, t in self._tasks.items() if run in self._to_cancel and t.array
+            ]
+            if doomed:
+                await self.client.cancel(doomed)
+        states = {(state.array, state.task): state for state in await self.client.queue()}
+        missing: list[_Task] = []
+        for task in list(self._tasks.values()):
+            state = states.get((task.array, task.index))
+            if state is None:
+                missing.append(task)
+            else:
+                task.missing_since = 0.0
+                self._conclude(task, state)
+        await self._look_for(missing)
+        return len(self._tasks) < before
+
+    def _conclude(self, task: _Task, state: TaskState) -> bool:
+        """Report the task's end if it has ended."""
+        if state.active:
+            return False
+        code = slurm_text.ENDED[state.state]
+        self._end(task, Ended(task.job.run_id, code, state.state, state.exit_code, state.nodes))
+        return True
+
+    async def _look_for(self, missing: Sequence[_Task]) -> None:
+        """Jobs that the controller no longer shows: the accounting knows, or their own events."""
+        accounted: dict[tuple[int, int], TaskState] = {}
+        if missing and self.config.accounting:
+            arrays = {task.array for task in missing if task.array}
+            accounted = {(s.array, s.task): s for s in await self.client.accounts(arrays)}
+        now = time.monotonic()
+        for task in missing:
+            state = accounted.get((task.array, task.index))
+            if state is not None:
+                if state.active:
+                    task.missing_since = 0.0
+                else:
+                    self._conclude(task, state)
+                continue
+            own = job_events(task.job.path)
+            task.missing_since = task.missing_since or now
+            if own.end is not None:
+                self._end(task, Ended(task.job.run_id, None, "gone", own.exit_code))
+            elif now - task.missing_since >= seconds(self.slurm.lost_after):
+                self._end(task, Ended(task.job.run_id, LOST.number, "gone", None))
+
+    def _end(self, task: _Task, ended: Ended) -> None:
+        self._tasks.pop(task.job.run_id, None)
+        self._to_cancel.discard(task.job.run_id)
+        self._report(ended)
+
+    # ---- the rest of the protocol ---------------------------------------------------------
+
+    async def cancel(self, run_ids: Collection[str]) -> None:
+        """Wanted until it is so: repeated at every poll while the jobs are there."""
+        self._to_cancel.update(run_ids)
+        self._changed.set()
+
+    async def facts(self) -> list[Fact]:
+        await self._news.wait()
+        if self._failure is not None:
+            raise self._failure
+        self._news.clear()
+        facts = list(self._facts)
+        self._facts.clear()
+        return facts
+
+    async def close(self) -> None:
+        for work in list(self._work):
+            work.cancel()
+        await asyncio.gather(*self._work, return_exceptions=True)
+
+    def _report(self, fact: Fact) -> None:
+        self._facts.append(fact)
+        self._news.set()
+
+    def _say_trouble(self, text: str) -> None:
+        """Each trouble is said once until it is over."""
+        if text != self._trouble:
+            self._trouble = text
+            self._report(Trouble(f"Slurm: {text}; waiting, nothing is ended by this"))
+
+    def _say_recovered(self) -> None:
+        if self._trouble:
+            self._trouble = ""
+            self._report(Trouble("Slurm answers again"))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = error
+            self._news.set()

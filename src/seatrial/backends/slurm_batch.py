@@ -1,0 +1,87 @@
+"""A submission to Slurm: jobs of one shape as one array, its batch script, sbatch's arguments."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.backends.protocol import Job, Submission
+from seatrial.machine.model import Slurm
+
+PREFIX = "seatrial-"
+
+_SCRIPT = """\
+#!/bin/bash
+# One task of the array is one run: its directory is the line of its index in {runs}
+mapfile -t -s "$SLURM_ARRAY_TASK_ID" -n 1 run < {runs}
+cd "${{run[0]}}" && exec bash ./job.sh > stdout 2> stderr < /dev/null
+"""
+
+
+def arrange(jobs: Sequence[Job], largest: int) -> list[Submission]:
+    """Group jobs by shape into arrays of at most ``largest`` tasks. A submission is named after its
+    first run, so that its name is unique and known before it is made."""
+    shapes: dict[tuple[object, ...], list[Job]] = {}
+    for job in jobs:
+        shapes.setdefault(_shape(job), []).append(job)
+    return [
+        Submission(PREFIX + group[start].run_id, tuple(group[start : start + largest]))
+        for group in shapes.values()
+        for start in range(0, len(group), largest)
+    ]
+
+
+def _shape(job: Job) -> tuple[object, ...]:
+    return (
+        job.nodes,
+        job.tasks,
+        job.tasks_per_node,
+        job.threads,
+        job.walltime,
+        job.node,
+        job.exclusive,
+    )
+
+
+def write(folder: Path, submission: Submission, slurm: Slurm) -> None:
+    """Write the list of runs, the batch script and, to be read, the line that submits it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = folder / "runs"
+    runs.write_text("".join(f"{job.path}\n" for job in submission.jobs))
+    (folder / "job.sh").write_text(_SCRIPT.format(runs=shlex.quote(str(runs))))
+    line = shlex.join(sbatch_line(folder, submission, slurm))
+    (folder / "submit.sh").write_text(f"{line}\n")
+
+
+def sbatch_line(folder: Path, submission: Submission, slurm: Slurm) -> list[str]:
+    """The sbatch command of a submission."""
+    job = submission.jobs[0]
+    line = [
+        "sbatch",
+        "--parsable",
+        *cluster_option(slurm),
+        f"--job-name={submission.name}",
+        f"--array=0-{len(submission.jobs) - 1}",
+        f"--output={folder}/%a.out",
+        f"--chdir={folder}",
+        "--no-requeue",
+        f"--nodes={job.nodes}",
+        f"--ntasks={job.tasks}",
+        f"--ntasks-per-node={job.tasks_per_node}",
+        f"--cpus-per-task={job.threads}",
+        f"--time={max(1, math.ceil(job.walltime / 60))}",
+    ]
+    if job.exclusive:
+        line.append("--exclusive")
+    if nodelist := job.node or slurm.nodelist:
+        line.append(f"--nodelist={nodelist}")
+    for name in ("partition", "account", "qos", "reservation", "constraint"):
+        if value := getattr(slurm, name):
+            line.append(f"--{name}={value}")
+    return [*line, *slurm.options, str(folder / "job.sh")]
+
+
+def cluster_option(slurm: Slurm) -> list[str]:
+    return [f"--clusters={slurm.cluster}"] if slurm.cluster else []

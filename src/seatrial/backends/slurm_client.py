@@ -1,0 +1,210 @@
+"""Slurm's commands, run with a time limit. Whatever goes wrong with one is Unanswered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import pwd
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.backends import slurm_batch, slurm_text
+from seatrial.backends.protocol import Submission
+from seatrial.backends.slurm_text import Nonsense, TaskState
+from seatrial.machine.model import Slurm
+
+QUERY_SECONDS = 60.0
+SUBMIT_SECONDS = 180.0
+IDS_AT_ONCE = 500
+DEFAULT_ARRAY = 1001
+
+
+class Unanswered(Exception):
+    """The scheduler gave no answer that can be relied on; nothing follows from that."""
+
+
+class Answer(NamedTuple):
+    """What sbatch came to: a job id, or why not, and whether that may pass."""
+
+    job_id: int | None
+    why: str
+    temporary: bool
+
+
+class Config(NamedTuple):
+    """What the cluster is set to."""
+
+    largest_array: int
+    accounting: bool
+
+
+class SlurmClient:
+    """Asks and tells one cluster."""
+
+    def __init__(self, slurm: Slurm) -> None:
+        self.slurm = slurm
+        self._cluster = slurm_batch.cluster_option(slurm)
+        self._user = pwd.getpwuid(os.geteuid()).pw_name
+
+    async def config(self) -> Config:
+        text = await self._ask("scontrol", *self._cluster, "show", "config")
+        settings = {}
+        for line in text.splitlines():
+            name, equals, value = line.partition("=")
+            if equals:
+                settings[name.strip()] = value.strip()
+        size = settings.get("MaxArraySize", "")
+        if not size.isdigit():
+            raise Unanswered(f"scontrol answered {text[:80]!r}")
+        accounting = settings.get("AccountingStorageType", "").endswith("slurmdbd")
+        return Config(max(1, int(size)), accounting)
+
+    async def queue(self) -> list[TaskState]:
+        """Every array task of this user that the controller remembers, ended ones included."""
+        text = await self._ask(
+            "squeue",
+            *self._cluster,
+            "--noheader",
+            "--array",
+            "--states=all",
+            f"--user={self._user}",
+            f"--Format={slurm_text.SQUEUE_FORMAT}",
+        )
+        try:
+            return slurm_text.parse_squeue(text)
+        except Nonsense as error:
+            raise Unanswered(str(error)) from error
+
+    async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
+        """What the accounting says of these arrays."""
+        tasks: list[TaskState] = []
+        ids = sorted(arrays)
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            listed = ",".join(map(str, ids[start : start + IDS_AT_ONCE]))
+            text = await self._ask(
+                *("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_text.SACCT_FORMAT),
+                f"--jobs={listed}",
+            )
+            try:
+                tasks += slurm_text.parse_sacct(text)
+            except Nonsense as error:
+                raise Unanswered(str(error)) from error
+        return tasks
+
+    async def find(self, name: str, since: float, accounting: bool) -> int | None:
+        """The array of that name, if the scheduler ever got it."""
+        text = await self._ask(
+            "squeue",
+            *self._cluster,
+            "--noheader",
+            "--states=all",
+            f"--user={self._user}",
+            f"--name={name}",
+            "--Format=ArrayJobID:|",
+        )
+        if found := slurm_text.parse_job_id(text.replace("|", "\n")):
+            return found
+        if not accounting:
+            return None
+        start = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
+        line = ("sacct", *self._cluster, "-X", "-n", "-P", f"--name={name}", f"--starttime={start}")
+        text = await self._ask(*line, "-o", "JobID")
+        return slurm_text.parse_job_id(text.replace("_", "\n"))
+
+    async def cancel(self, tasks: Sequence[str]) -> None:
+        for start in range(0, len(tasks), IDS_AT_ONCE):
+            await self._ask("scancel", *self._cluster, *tasks[start : start + IDS_AT_ONCE])
+
+    # ---- submitting -----------------------------------------------------------------------
+
+    async def submit(self, folder: Path, submission: Submission) -> Answer:
+        """Run sbatch. Its answer goes to a file, which it writes even if this process is killed
+        meanwhile; as long as it runs it holds the lock on that file."""
+        line = slurm_batch.sbatch_line(folder, submission, self.slurm)
+        with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
+            fcntl.flock(answer, fcntl.LOCK_EX)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *line,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=answer,
+                    stderr=errors,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                return Answer(None, f"sbatch cannot be started: {error.strerror}", True)
+            answered = await _ended(process, SUBMIT_SECONDS)
+        if not answered:
+            return Answer(None, f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s", True)
+        if (job_id := self.answer(folder)) is not None:
+            return Answer(job_id, "", False)
+        said = (folder / "errors").read_text(errors="replace")
+        nothing = process.returncode == 0 or not said.strip()
+        why = slurm_text.first_words(said)
+        return Answer(None, why, nothing or slurm_text.is_temporary(said))
+
+    def answer(self, folder: Path) -> int | None:
+        """The job id that sbatch wrote, if it did."""
+        try:
+            return slurm_text.parse_job_id((folder / "answer").read_text(errors="replace"))
+        except OSError:
+            return None
+
+    async def wait_for_sbatch(self, folder: Path) -> None:
+        """Wait until no sbatch of an earlier driver is at work on the submission."""
+        try:
+            answer = os.open(folder / "answer", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            while True:
+                try:
+                    fcntl.flock(answer, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    await asyncio.sleep(0.2)
+        finally:
+            os.close(answer)
+
+    # ---- asking ---------------------------------------------------------------------------
+
+    async def _ask(self, *line: str) -> str:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *line,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unanswered(f"{line[0]} cannot be started: {error.strerror}") from error
+        try:
+            out, errors = await asyncio.wait_for(process.communicate(), QUERY_SECONDS)
+        except TimeoutError:
+            await _ended(process, 0)
+            raise Unanswered(f"{line[0]} did not answer in {QUERY_SECONDS:.0f} s") from None
+        except asyncio.CancelledError:
+            await _ended(process, 0)
+            raise
+        if process.returncode != 0:
+            said = slurm_text.first_words(errors.decode(errors="replace"))
+            raise Unanswered(f"{line[0]} failed: {said}")
+        return out.decode(errors="replace")
+
+
+async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
+    """Whether the process ended by itself in that time; else it is killed."""
+    try:
+        await asyncio.wait_for(process.wait(), seconds)
+        return True
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        return False

@@ -1,0 +1,140 @@
+"""What Slurm's commands say, and what it means. Pure: no command is run here.
+
+States are those of ``squeue(1)`` and ``sacct(1)``, "JOB STATE CODES".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from seatrial.journal import codes
+
+ENDED: dict[str, int | None] = {
+    "COMPLETED": None,  # judged by its exit code and its answer
+    "FAILED": None,
+    "BOOT_FAIL": codes.BOOT_FAILURE.number,
+    "CANCELLED": codes.CANCELLED.number,
+    "DEADLINE": codes.DEADLINE.number,
+    "LAUNCH_FAILED": codes.LAUNCH_FAILED.number,
+    "NODE_FAIL": codes.NODE_FAILURE.number,
+    "OUT_OF_MEMORY": codes.OUT_OF_MEMORY.number,
+    "PREEMPTED": codes.PREEMPTED.number,
+    "RECONFIG_FAIL": codes.BOOT_FAILURE.number,
+    "REQUEUED": codes.REQUEUED.number,
+    "REVOKED": codes.REVOKED.number,
+    "SPECIAL_EXIT": codes.SPECIAL_EXIT.number,
+    "TIMEOUT": codes.TIMEOUT.number,
+}
+
+ACTIVE = frozenset(
+    {
+        *("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "RESIZING", "SIGNALING"),
+        *("STAGE_OUT", "STOPPED", "SUSPENDED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
+        *("EXPEDITING", "POWER_UP_NODE", "UPDATE_DB"),
+    }
+)
+
+SQUEUE_FORMAT = "ArrayJobID:|,ArrayTaskID:|,State:|,exit_code:|,NodeList:|"
+SACCT_FORMAT = "JobID,State,ExitCode,NodeList"
+
+_TEMPORARY = re.compile(
+    r"contact|timed out|time out|refused by|connect|temporarily|try again|zero bytes|unreachable"
+    r"|MaxSubmit|SubmitJobsLimit|MaxJobCount|slot limit|not responding|munge|credential|protocol"
+    r"|backup controller|reset by peer|broken pipe|host name|Transport endpoint|retrying",
+    re.IGNORECASE,
+)
+_JOB_ID = re.compile(r"(\d+)(?:;\S+)?")
+_TASK = re.compile(r"(\d+)_(\d+)")
+
+
+class Nonsense(ValueError):
+    """A command answered something that is not its answer."""
+
+
+class TaskState(NamedTuple):
+    """An array task: its array's job id, its number there, its state, its exit code if it ended."""
+
+    array: int
+    task: int
+    state: str
+    exit_code: int
+    nodes: str
+
+    @property
+    def active(self) -> bool:
+        return self.state not in ENDED
+
+
+def parse_squeue(text: str) -> list[TaskState]:
+    """The tasks of ``squeue --array --Format=SQUEUE_FORMAT``; jobs that are no arrays are passed
+    over. Raises Nonsense."""
+    tasks = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        fields = [field.strip() for field in line.split("|")]
+        if len(fields) < 5 or not fields[0].isdigit() or not _known(fields[2]):
+            if line.startswith("CLUSTER:"):
+                continue
+            raise Nonsense(f"squeue answered {line[:80]!r}")
+        if fields[1].isdigit():
+            code = _wait_status(fields[3])
+            tasks.append(TaskState(int(fields[0]), int(fields[1]), fields[2], code, fields[4]))
+    return tasks
+
+
+def parse_sacct(text: str) -> list[TaskState]:
+    """The tasks of ``sacct -X -n -P -o SACCT_FORMAT``. Raises Nonsense."""
+    tasks = []
+    for line in text.splitlines():
+        fields = line.split("|")
+        state = fields[1].split()[0] if len(fields) == 4 and fields[1].strip() else ""
+        if not _known(state):
+            raise Nonsense(f"sacct answered {line[:80]!r}")
+        if found := _TASK.fullmatch(fields[0]):
+            code = _exit_code(fields[2])
+            tasks.append(TaskState(int(found[1]), int(found[2]), state, code, fields[3]))
+    return tasks
+
+
+def parse_job_id(text: str) -> int | None:
+    """The job id of ``sbatch --parsable``, None where the text is none."""
+    for line in text.splitlines():
+        if found := _JOB_ID.fullmatch(line.strip()):
+            return int(found[1])
+    return None
+
+
+def is_temporary(text: str) -> bool:
+    """Whether a refusal by sbatch may pass with time: a controller that is down, a limit on the
+    number of jobs. What names a wrong option, partition or account will not."""
+    return bool(_TEMPORARY.search(text))
+
+
+def first_words(text: str, most: int = 300) -> str:
+    """An error message of a command on one line."""
+    words = " ".join(
+        text.replace("sbatch: error:", "").replace("slurm_load_jobs error:", "").split()
+    )
+    return words[:most] or "no message"
+
+
+def _known(state: str) -> bool:
+    return state in ENDED or state in ACTIVE
+
+
+def _wait_status(text: str) -> int:
+    """squeue gives what wait(2) gave: the exit code in the high byte, else a signal."""
+    if not text.isdigit():
+        return 0
+    status = int(text)
+    return status >> 8 if status >= 256 else 128 + status if status else 0
+
+
+def _exit_code(text: str) -> int:
+    """sacct gives ``exit:signal``."""
+    code, _, signal = text.partition(":")
+    if signal.isdigit() and int(signal):
+        return 128 + int(signal)
+    return int(code) if code.isdigit() else 0

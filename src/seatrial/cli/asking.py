@@ -1,0 +1,60 @@
+"""What the commands that ask have in common: the store brought up to date, words made safe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from seatrial.cli import Places
+from seatrial.cli.tables import plain
+from seatrial.units import SECOND_NS, seconds, show_number
+
+if TYPE_CHECKING:
+    from seatrial.store.schema import Store
+
+
+def opened(places: Places) -> Store:
+    """The store with all that the journals say by now; what is odd about it goes to stderr."""
+    from seatrial.store.ingest import synced
+
+    store = synced(places.store, places.trials)
+    for notice in store.notices:
+        print(f"seatrial: {plain(notice)}", file=sys.stderr)
+    return store
+
+
+def moment(text: str) -> int:
+    """The time, in ns, of a date, a time, or a while ago: 2026-11-20, 2026-11-20T14:03, 2h."""
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp()) * SECOND_NS
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return time.time_ns() - int(seconds(text) * SECOND_NS)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no time; write a while such as 2h or 3d, or a date such as "
+            f"{datetime.now():%Y-%m-%d} or {datetime.now():%Y-%m-%dT%H:%M}",
+            param_hint="--since",
+        ) from None
+
+
+def show_time(time_ns: int | None) -> str:
+    """A time as this place's clocks show it; "" for none."""
+    if time_ns is None:
+        return ""
+    return f"{datetime.fromtimestamp(time_ns // SECOND_NS):%m-%d %H:%M:%S}"
+
+
+def show_figure(value: float, unit: str) -> str:
+    """A figure with its unit; a bare number has none."""
+    return show_number(value) + (f" {unit}" if unit not in ("", "1") else "")
+
+
+def nothing(places: Places) -> str:
+    """What to say where there is no trial at all."""
+    return f"No trials in {places.trials} yet. Start one: seatrial run SUITE"

@@ -1,0 +1,58 @@
+"""``seatrial export``: a trial as JUnit XML or JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from seatrial.cli import Places
+
+
+@click.command("export")
+@click.argument("trial")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["junit", "json"]),
+    default="junit",
+    show_default=True,
+    help="JUnit XML for a CI server, or all of it as one JSON object.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."
+)
+@click.pass_obj
+def command(places: Places, trial: str, form: str, output: Path | None) -> int:
+    """Write a trial as JUnit XML or JSON. TRIAL is its tag, or a unique beginning of it."""
+    from seatrial.cli.asking import opened
+    from seatrial.store import export, queries
+
+    with opened(places) as store:
+        found = queries.trial(store, trial)
+        pieces: Iterable[str]
+        if form == "junit":
+            pieces = export.junit(store, found)
+        else:
+            pieces = [export.to_json(export.trial_record(store, found))]
+        if output is None or os.fspath(output) == "-":
+            for piece in pieces:
+                click.echo(piece, nl=False)
+            return 0
+        _write(output, pieces)
+    click.echo(f"{output}: trial {found.tag} as {form}")
+    return 0
+
+
+def _write(output: Path, pieces: Iterable[str]) -> None:
+    from seatrial.errors import UsageError
+
+    try:
+        with output.open("w", encoding="utf-8") as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise UsageError(
+            f"{output}: cannot be written: {error.strerror}; name another file with --output"
+        ) from error

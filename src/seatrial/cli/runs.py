@@ -1,0 +1,129 @@
+"""``seatrial runs``: list runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seatrial.cli import Places
+
+if TYPE_CHECKING:
+    from seatrial.store.rows import Filters, MetricRow, RunRow
+    from seatrial.store.schema import Store
+
+SHOWN = 50
+
+
+@click.command("runs")
+@click.option("--trial", default="", metavar="TAG", help="Only of this trial.")
+@click.option("-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*.")
+@click.option("-t", "--tag", default="", help="Only tests with this tag.")
+@click.option("--failed", is_flag=True, help="Neither passed nor lost and run again.")
+@click.option("--verdict", "verdicts", multiple=True, help="Only this verdict; may be repeated.")
+@click.option("-m", "--machine", default="", metavar="PATTERN", help="Only on this machine.")
+@click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain.")
+@click.option("--since", metavar="TIME", help="Begun since: 2h, 3d, 2026-11-20, ...T14:03.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+)
+@click.pass_obj
+def command(
+    places: Places, /, since: str | None, limit: int | None, form: str, **wanted: Any
+) -> int:
+    """List runs, newest first: what ran, where, with which verdict."""
+    from seatrial.cli.asking import moment, opened
+    from seatrial.store import queries
+    from seatrial.store.rows import Filters
+
+    most = (SHOWN if form == "table" else 0) if limit is None else limit
+    filters = Filters(since=moment(since) if since else 0, limit=most, **wanted)
+    with opened(places) as store:
+        found = queries.runs(store, filters)
+        if form == "table":
+            _print_table(places, store, filters, found)
+            return 0
+        figures = queries.figures(store, found)
+        more = queries.count_runs(store, filters) - len(found)
+    print_as = _print_json if form == "json" else _print_csv
+    print_as(found, figures)
+    if more:
+        click.echo(f"seatrial: {more} older runs left out by --limit", err=True)
+    return 0
+
+
+def _print_table(places: Places, store: Store, filters: Filters, found: list[RunRow]) -> None:
+    from seatrial.cli.asking import nothing, show_time
+    from seatrial.cli.tables import Column, plain, table
+    from seatrial.store import queries
+    from seatrial.units import show_seconds
+
+    if not found:
+        any_trial = bool(queries.trials(store))
+        click.echo("No such runs; see `seatrial trials`" if any_trial else nothing(places))
+        return
+    short = queries.short_ids(store, [run.run_id for run in found])
+    several = len({run.trial for run in found}) > 1
+    columns = [
+        Column("run"),
+        Column("case", folds=True),
+        Column("verdict"),
+        Column("began"),
+        Column("elapsed", right=True),
+        Column("nodes", folds=True),
+        Column("trial", folds=True),
+    ]
+    rows = [
+        [
+            *(short[run.run_id], run.case_name, run.verdict, show_time(run.began)),
+            "" if run.elapsed is None else show_seconds(run.elapsed),
+            *(run.nodes, run.trial if several else ""),
+        ]
+        for run in found
+    ]
+    click.echo(table(columns, rows))
+    if not several:
+        click.echo(f"all of trial {plain(found[0].trial)}")
+    more = queries.count_runs(store, filters) - len(found)
+    if more:
+        click.echo(f"{more} older runs are not shown; --limit 0 shows all")
+
+
+def _print_json(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
+    from seatrial.store.export import run_record, to_json
+
+    records = []
+    for run in found:
+        metrics = {m.name: {"value": m.value, "unit": m.unit} for m in figures.get(run.row, ())}
+        records.append({**run_record(run), "metrics": metrics})
+    click.echo(to_json(records), nl=False)
+
+
+def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
+    """A line for each run; behind its fields, a column for each metric and unit."""
+    import csv
+    import io
+
+    from seatrial.cli.tables import plain
+    from seatrial.store.export import run_record
+    from seatrial.store.rows import RunRow
+
+    fields = ["verdict", *(name for name in RunRow.__struct_fields__ if name != "row")]
+    metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    titles = [f"{name} [{unit}]" if unit not in ("", "1") else name for name, unit in metrics]
+    writer.writerow([plain(title) for title in [*fields, *titles]])
+    for run in found:
+        values = run_record(run)
+        measured = {(m.name, m.unit): m.value for m in figures.get(run.row, ())}
+        cells = [*(values[name] for name in fields), *(measured.get(key) for key in metrics)]
+        writer.writerow([plain(cell) if isinstance(cell, str) else cell for cell in cells])
+    click.echo(out.getvalue(), nl=False)

@@ -1,0 +1,236 @@
+"""``seatrial show``: one run in full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from seatrial.cli import Places
+
+if TYPE_CHECKING:
+    from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+    from seatrial.store.schema import Store
+
+LARGEST_TAIL = 1 << 16
+LARGEST_SCRIPT = 1 << 18
+FILES = ("job.sh", "stdout", "stderr")
+
+
+@click.command("show")
+@click.argument("run", metavar="[TAG/]RUN")
+@click.option("--scripts", is_flag=True, help="Show the build's, the test's and the job's script.")
+@click.option(
+    "-n",
+    "--lines",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Lines of stdout and stderr that are shown; their last ones.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.pass_obj
+def command(places: Places, run: str, scripts: bool, lines: int, form: str) -> int:
+    """Show one run in full: what was asked, what ran, events, figures, verdict, output.
+
+    RUN is a run's id or a unique beginning of it; `seatrial runs` lists them.
+    """
+    from seatrial.cli.asking import opened
+    from seatrial.store import queries
+
+    with opened(places) as store:
+        found = queries.run(store, run)
+        if form == "json":
+            click.echo(_json(store, found), nl=False)
+            return 0
+        case = queries.case_of(store, found)
+        trial = queries.trial_of(store, found)
+        parts = [
+            _head(trial, found, case),
+            _time_line(found, queries.events_of(store, found)),
+            _figures(queries.metrics_of(store, found)),
+            _files(found),
+        ]
+    if scripts:
+        parts.append(_scripts(trial, found))
+    if lines:
+        parts += [_tail(found, name, lines) for name in ("stdout", "stderr")]
+    click.echo("\n\n".join(part for part in parts if part))
+    return 0
+
+
+def _json(store: Store, run: RunRow) -> str:
+    from seatrial.store import export, queries
+
+    return export.to_json(
+        {
+            "run": export.run_record(run),
+            "case": export.record(queries.case_of(store, run)),
+            "events": [export.record(event) for event in queries.events_of(store, run)],
+            "metrics": [export.record(figure) for figure in queries.metrics_of(store, run)],
+            "files": {name: str(Path(run.path) / name) for name in FILES if run.path},
+        }
+    )
+
+
+# ---- the parts of the page ----------------------------------------------------------------
+
+
+def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
+    from seatrial.units import show_seconds
+
+    resources = [
+        f"{number} {word if number == 1 else word + 's'}"
+        for number, word in ((case.nodes, "node"), (case.tasks, "task"))
+        if number is not None
+    ]
+    if case.threads is not None:
+        resources.append(f"{case.threads} threads each" if case.threads > 1 else "1 thread each")
+    if case.walltime is not None:
+        resources.append(f"at most {show_seconds(case.walltime)}")
+    return _fields(
+        ("run", f"{run.trial}/{run.run_id}"),
+        ("case", run.case_name),
+        ("test", f"{run.test}, application {run.app}" if run.app else run.test),
+        ("verdict", f"{run.verdict}: {run.why}" if run.why else run.verdict),
+        ("machine", trial.machine),
+        ("asked", ", ".join(resources)),
+        ("pinned to", case.node),
+        ("parameters", ", ".join(f"{k}={_word(v)}" for k, v in case.parameters.items())),
+        ("toolchain", run.toolchain),
+        ("build", case.build),
+        ("job", run.job_id),
+        ("nodes", run.nodes),
+        ("ran", _when(run)),
+        ("exit code", "" if run.exit_code is None else str(run.exit_code)),
+    )
+
+
+def _word(value: object) -> str:
+    from seatrial.suite.model import show
+
+    return show(value) if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _when(run: RunRow) -> str:
+    from seatrial.cli.asking import show_time
+    from seatrial.units import show_seconds
+
+    if run.started is None:
+        return "not started"
+    if run.elapsed is None:
+        return f"{show_time(run.started)}, its end is not known"
+    return f"{show_time(run.started)} to {show_time(run.ended)}, {show_seconds(run.elapsed)}"
+
+
+def _fields(*pairs: tuple[str, str]) -> str:
+    from seatrial.cli.tables import plain
+
+    kept = [(name, plain(text)) for name, text in pairs if text]
+    widest = max(len(name) for name, _ in kept)
+    return "\n".join(f"{click.style(name.ljust(widest), bold=True)}  {text}" for name, text in kept)
+
+
+def _section(title: str, lines: list[str]) -> str:
+    return "\n".join([click.style(title, bold=True), *(f"  {line}" for line in lines)])
+
+
+def _time_line(run: RunRow, events: list[EventRow]) -> str:
+    from seatrial.cli.tables import Column, table
+    from seatrial.units import SECOND_NS
+
+    columns = [Column("time", right=True), Column("event"), Column("what", folds=True)]
+    rows = [
+        [f"+{(event.time - run.began) / SECOND_NS:.3f} s", event.event, _what(event)]
+        for event in events
+    ]
+    return table(columns, rows) if rows else "No events."
+
+
+def _what(event: EventRow) -> str:
+    from seatrial.cli.asking import show_figure
+    from seatrial.journal.codes import Name, code_of
+
+    value = event.value
+    if event.event == Name.METRIC:
+        if isinstance(value, int | float):
+            return f"{event.detail} = {show_figure(value, event.text)}"
+        return f"{event.detail} = {value}"
+    words = [] if event.event == Name.CHECK_END else [event.detail]
+    if event.event in (Name.CHECK_END, Name.JOB_END) and isinstance(value, int):
+        words.insert(0, code_of(value).name)
+    elif event.event == Name.BINARY_EXECUTE_END:
+        words.insert(0, f"exit code {value}")
+    elif value is not None:
+        words.insert(0, str(value))
+    return ": ".join(filter(None, [" ".join(filter(None, words)), event.text]))
+
+
+def _figures(metrics: list[MetricRow]) -> str:
+    from seatrial.cli.asking import show_figure
+    from seatrial.cli.tables import Column, table
+
+    columns = [Column("figure", folds=True), Column("value", right=True), Column("better")]
+    rows = [[m.name, show_figure(m.value, m.unit), m.better] for m in metrics]
+    return table(columns, rows) if rows else ""
+
+
+def _files(run: RunRow) -> str:
+    from seatrial.cli.tables import plain
+    from seatrial.store.outputs import tail
+    from seatrial.units import show_bytes
+
+    if not run.path:
+        return ""
+    lines = []
+    for name in FILES:
+        piece = tail(Path(run.path) / name, 0)
+        size = "is not there" if piece is None else show_bytes(piece.size)
+        lines.append(f"{plain(str(Path(run.path) / name))}  ({size})")
+    return _section("files", lines)
+
+
+def _scripts(trial: TrialRow, run: RunRow) -> str:
+    from seatrial.errors import TrialError
+    from seatrial.store.outputs import head
+    from seatrial.trial.folder import TrialFolder
+
+    texts: list[tuple[str, str]] = []
+    try:
+        test = TrialFolder(Path(trial.path)).record().tests.get(run.test)
+    except TrialError as error:
+        test = None
+        texts.append(("scripts of the test", str(error)))
+    if test is not None:
+        if test.build is not None:
+            texts.append((f"build script of {run.test}", test.build.script))
+        texts.append((f"run script of {run.test}", test.run.script))
+    job = head(Path(run.path) / "job.sh", LARGEST_SCRIPT) if run.path else None
+    if job is not None:
+        note = " (its beginning)" if job.cut(LARGEST_SCRIPT) else ""
+        texts.append((f"job.sh{note}", job.text))
+    return "\n\n".join(_section(title, _safe_lines(text)) for title, text in texts)
+
+
+def _tail(run: RunRow, name: str, lines: int) -> str:
+    from seatrial.store.outputs import tail
+
+    piece = tail(Path(run.path) / name, LARGEST_TAIL) if run.path else None
+    if piece is None:
+        return ""
+    found = _safe_lines(piece.text)
+    if not found:
+        return f"{name} is empty"
+    more = piece.cut(LARGEST_TAIL) or len(found) > lines
+    title = f"{name}, its last {min(lines, len(found))} lines" if more else name
+    return _section(title, found[-lines:])
+
+
+def _safe_lines(text: str) -> list[str]:
+    from seatrial.cli.tables import plain
+
+    lines = text.removesuffix("\n").split("\n") if text.strip("\n") else []
+    return [plain(line.removesuffix("\r").expandtabs()) for line in lines]

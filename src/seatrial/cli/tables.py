@@ -1,0 +1,127 @@
+"""Tables as plain text: aligned columns, no boxes, nothing in them that a terminal would obey.
+
+On a terminal, long names are folded to its width; in a pipe each row stays one line, for grep.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+GAP = "  "
+NARROWEST = 10
+
+_BREAK_AFTER = re.compile(r"(?<=[,/_\-@{}\s.:;])")
+
+
+class Column(NamedTuple):
+    """A column: its title, whether it is aligned right, whether it may be folded."""
+
+    title: str
+    right: bool = False
+    folds: bool = False
+
+
+def plain(text: str) -> str:
+    """Text in which every character that is not printed is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    number = ord(char)
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char)
+    if short is None and number > 0xFFFF:
+        short = f"\\U{number:08x}"
+    return short or (f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}")
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+    """The table, titles in bold. A column with nothing in it is left out."""
+    safe = [[plain(cell) for cell in row] for row in rows]
+    kept = [i for i in range(len(columns)) if any(row[i] for row in safe)]
+    columns = [columns[i] for i in kept]
+    safe = [[row[i] for i in kept] for row in safe]
+    widths = _widths(columns, safe)
+    titles = [column.title for column in columns]
+    lines = [click.style(line, bold=True) for line in _lines(columns, widths, titles)]
+    for row in safe:
+        lines += _lines(columns, widths, row)
+    return "\n".join(lines)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Each column as wide as its widest cell, or less where the table would be too wide."""
+    widths = [
+        max([_width(column.title), *(_width(row[i]) for row in rows)])
+        for i, column in enumerate(columns)
+    ]
+    room = screen_width()
+    while room and sum(widths) + len(GAP) * (len(widths) - 1) > room:
+        folding = [i for i, c in enumerate(columns) if c.folds and widths[i] > NARROWEST]
+        if not folding:
+            break
+        widths[max(folding, key=lambda i: widths[i])] -= 1
+    return widths
+
+
+def screen_width() -> int:
+    """The width to fold to; 0 where nothing is folded."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        return 0
+    return shutil.get_terminal_size().columns
+
+
+def _lines(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> list[str]:
+    cells = [
+        fold(cell, width) if column.folds else [cell]
+        for column, width, cell in zip(columns, widths, row, strict=True)
+    ]
+    lines = []
+    for number in range(max(map(len, cells))):
+        parts = [cell[number] if number < len(cell) else "" for cell in cells]
+        padded = [
+            _padded(part, width, column.right)
+            for part, width, column in zip(parts, widths, columns, strict=True)
+        ]
+        lines.append(GAP.join(padded).rstrip())
+    return lines
+
+
+def fold(text: str, width: int) -> list[str]:
+    """Text in lines of at most that width, broken behind a sign where there is one."""
+    lines = [""]
+    for part in _BREAK_AFTER.split(text):
+        if _width(lines[-1]) + _width(part) > width and lines[-1]:
+            lines.append("")
+        for char in part:
+            if lines[-1] and _width(lines[-1]) + _width(char) > width:
+                lines.append("")
+            lines[-1] += char
+    return lines
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    space = " " * (width - _width(text))
+    return space + text if right else text + space
+
+
+def _width(text: str) -> int:
+    """The columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(char) for char in text)
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

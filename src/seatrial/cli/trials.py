@@ -1,0 +1,78 @@
+"""``seatrial trials``: list the trials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from seatrial.cli import Places
+
+if TYPE_CHECKING:
+    from seatrial.store.rows import TrialRow
+
+
+@click.command("trials")
+@click.option("--limit", type=click.IntRange(min=0), help="Most trials; 0: all. Default: 50.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.pass_obj
+def command(places: Places, limit: int | None, form: str) -> int:
+    """List the trials, newest first: where they stand, and how many runs passed.
+
+    The state is running, paused, cancelled or ended; interrupted: nobody is running it any more,
+    and `seatrial resume` would continue it.
+    """
+    from seatrial.cli.asking import nothing, opened
+    from seatrial.store import queries
+
+    with opened(places) as store:
+        found = queries.trials(store)
+    most = (50 if form == "table" else 0) if limit is None else limit
+    shown = found[:most] if most else found
+    if form == "json":
+        from seatrial.store.export import record, to_json
+
+        click.echo(to_json([record(row) for row in shown]), nl=False)
+        return 0
+    if not found:
+        click.echo(nothing(places))
+        return 0
+    click.echo(_table(shown))
+    if len(shown) < len(found):
+        click.echo(f"{len(found) - len(shown)} older trials are not shown; --limit 0 shows all")
+    for row in shown:
+        if row.damaged:
+            lines = "1 line" if row.damaged == 1 else f"{row.damaged} lines"
+            click.echo(f"{row.tag}: {lines} of its journal could not be read and were passed over")
+    return 0
+
+
+def _table(found: list[TrialRow]) -> str:
+    from seatrial.cli.asking import show_time
+    from seatrial.cli.tables import Column, table
+    from seatrial.units import show_seconds
+
+    columns = [
+        Column("trial", folds=True),
+        Column("machine", folds=True),
+        Column("state"),
+        Column("started"),
+        Column("elapsed", right=True),
+        Column("runs", right=True),
+        Column("pass", right=True),
+        Column("fail", right=True),
+        Column("going", right=True),
+        Column("wait", right=True),
+    ]
+    rows = [
+        [
+            *(row.tag, row.machine, row.state, show_time(row.started)),
+            "" if row.elapsed is None else show_seconds(row.elapsed),
+            *(str(row.runs), str(row.passed), str(row.failed)),
+            *(str(row.running or ""), str(row.waiting or "")),
+        ]
+        for row in found
+    ]
+    return table(columns, rows)
