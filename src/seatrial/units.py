@@ -53,6 +53,8 @@ def bytes_of(text: str | int) -> int:
 
 def show_seconds(value: float) -> str:
     """A duration as a person reads it, in two units at most: ``1.3 s``, ``3 d 4 h``."""
+    if value < 0.9995:
+        return f"{1000 * value:.3g} ms"
     if value < 60:
         return f"{value:.3g} s" if value < 9.995 else f"{value:.1f} s"
     whole = round(value)

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import shutil
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,7 @@ class _Task:
     """A run that Slurm has, as far as is known; ``missing_since`` on the monotonic clock."""
 
     job: Job
+    name: str
     array: int
     index: int
     missing_since: float = 0.0
@@ -54,6 +55,14 @@ class _Task:
     @property
     def job_id(self) -> str:
         return f"{self.array}_{self.index}"
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return (self.name, self.array, self.index)
+
+
+def _key(state: TaskState) -> tuple[str, int, int]:
+    return (state.name, state.array, state.task)
 
 
 class SlurmBackend:
@@ -76,6 +85,7 @@ class SlurmBackend:
         self._news = asyncio.Event()
         self._changed = asyncio.Event()
         self._trouble = ""
+        self._seen: Counter[str] = Counter()  # how many tasks were in which state
         self._work: set[asyncio.Task[None]] = set()
         self._submitting = asyncio.Lock()
         self._failure: BaseException | None = None
@@ -149,7 +159,7 @@ class SlurmBackend:
             if not job.run_id:
                 continue
             self._unsubmitted.pop(job.run_id, None)
-            task = self._tasks[job.run_id] = _Task(job, array, index)
+            task = self._tasks[job.run_id] = _Task(job, submission.name, array, index)
             self._report(Queued(job.run_id, task.job_id))
         self._changed.set()
 
@@ -158,7 +168,7 @@ class SlurmBackend:
             named = [job for job in submission.jobs if job.run_id in known]
             for job in named:
                 array, _, index = known[job.run_id].partition("_")
-                self._tasks[job.run_id] = _Task(job, int(array), int(index or 0))
+                self._tasks[job.run_id] = _Task(job, submission.name, int(array), int(index or 0))
             if len(named) < len(submission.jobs):
                 self._spawn(self._find(submission))
 
@@ -238,27 +248,29 @@ class SlurmBackend:
         return woken
 
     async def _poll(self) -> bool:
-        """Ask for all jobs at once; whether any ended."""
+        """Ask for all jobs at once; whether anything changed."""
         if not self._config_known:
             await self._learn_config()
-        before = len(self._tasks)
         if self._to_cancel:
             doomed = [
                 t.job_id for run, t in self._tasks.items() if run in self._to_cancel and t.array
             ]
             if doomed:
                 await self.client.cancel(doomed)
-        states = {(state.array, state.task): state for state in await self.client.queue()}
+        states = {_key(state): state for state in await self.client.queue()}
         missing: list[_Task] = []
+        seen: Counter[str] = Counter()
         for task in list(self._tasks.values()):
-            state = states.get((task.array, task.index))
+            state = states.get(task.key)
+            seen[state.state if state else "missing"] += 1
             if state is None:
                 missing.append(task)
             else:
                 task.missing_since = 0.0
                 self._conclude(task, state)
         await self._look_for(missing)
-        return len(self._tasks) < before
+        changed, self._seen = seen != self._seen, seen
+        return changed
 
     def _conclude(self, task: _Task, state: TaskState) -> bool:
         """Report the task's end if it has ended."""
@@ -270,13 +282,13 @@ class SlurmBackend:
 
     async def _look_for(self, missing: Sequence[_Task]) -> None:
         """Jobs that the controller no longer shows: the accounting knows, or their own events."""
-        accounted: dict[tuple[int, int], TaskState] = {}
+        accounted: dict[tuple[str, int, int], TaskState] = {}
         if missing and self.config.accounting:
             arrays = {task.array for task in missing if task.array}
-            accounted = {(s.array, s.task): s for s in await self.client.accounts(arrays)}
+            accounted = {_key(state): state for state in await self.client.accounts(arrays)}
         now = time.monotonic()
         for task in missing:
-            state = accounted.get((task.array, task.index))
+            state = accounted.get(task.key)
             if state is not None:
                 if state.active:
                     task.missing_since = 0.0

@@ -35,8 +35,8 @@ ACTIVE = frozenset(
     }
 )
 
-SQUEUE_FORMAT = "ArrayJobID:|,ArrayTaskID:|,State:|,exit_code:|,NodeList:|"
-SACCT_FORMAT = "JobID,State,ExitCode,NodeList"
+SQUEUE_FORMAT = "ArrayJobID:|,ArrayTaskID:|,Name:|,State:|,exit_code:|,NodeList:|"
+SACCT_FORMAT = "JobID,JobName,State,ExitCode,NodeList"
 
 _TEMPORARY = re.compile(
     r"contact|timed out|time out|refused by|connect|temporarily|try again|zero bytes|unreachable"
@@ -53,10 +53,12 @@ class Nonsense(ValueError):
 
 
 class TaskState(NamedTuple):
-    """An array task: its array's job id, its number there, its state, its exit code if it ended."""
+    """An array task: its array's job id, its number there, its job's name, its state, its exit code
+    if it ended. A job id alone is not enough: a controller that lost its state gives it again."""
 
     array: int
     task: int
+    name: str
     state: str
     exit_code: int
     nodes: str
@@ -74,13 +76,14 @@ def parse_squeue(text: str) -> list[TaskState]:
         if not line.strip():
             continue
         fields = [field.strip() for field in line.split("|")]
-        if len(fields) < 5 or not fields[0].isdigit() or not _known(fields[2]):
+        if len(fields) < 6 or not fields[0].isdigit() or not _known(fields[3]):
             if line.startswith("CLUSTER:"):
                 continue
             raise Nonsense(f"squeue answered {line[:80]!r}")
         if fields[1].isdigit():
-            code = _wait_status(fields[3])
-            tasks.append(TaskState(int(fields[0]), int(fields[1]), fields[2], code, fields[4]))
+            array, number, name, state, status, nodes = fields[:6]
+            code = _wait_status(status)
+            tasks.append(TaskState(int(array), int(number), name, state, code, nodes))
     return tasks
 
 
@@ -89,12 +92,13 @@ def parse_sacct(text: str) -> list[TaskState]:
     tasks = []
     for line in text.splitlines():
         fields = line.split("|")
-        state = fields[1].split()[0] if len(fields) == 4 and fields[1].strip() else ""
+        state = fields[2].split()[0] if len(fields) == 5 and fields[2].strip() else ""
         if not _known(state):
             raise Nonsense(f"sacct answered {line[:80]!r}")
         if found := _TASK.fullmatch(fields[0]):
-            code = _exit_code(fields[2])
-            tasks.append(TaskState(int(found[1]), int(found[2]), state, code, fields[3]))
+            code = _exit_code(fields[3])
+            array, number = int(found[1]), int(found[2])
+            tasks.append(TaskState(array, number, fields[1], state, code, fields[4]))
     return tasks
 
 

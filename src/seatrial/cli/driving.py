@@ -21,7 +21,7 @@ def drive_and_tell(folder: TrialFolder, places: Places, quiet: bool = False) -> 
 
     driver = Driver(folder)
     with Progress(driver, quiet) as progress:
-        driver.observer = progress
+        driver.ledger.observer = progress
         outcome = _drive(driver)
     print_summary(folder, places, outcome)
     if outcome.complete:

@@ -13,7 +13,7 @@ Decorator = Callable[..., Any]
 
 
 def selection_options(command: Decorator) -> Decorator:
-    """The options that choose cases: SUITE..., -k, --tag, --machine, --toolchain, --set, --repeat."""
+    """The options that choose cases: SUITE..., -k, --tag, --machine and so on."""
     decorators: list[Callable[[Decorator], Decorator]] = [
         click.argument("suites", nargs=-1, metavar="[SUITE]..."),
         click.option("-k", "keyword", default="", metavar="EXPRESSION", help=_KEYWORD),

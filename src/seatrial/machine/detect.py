@@ -164,10 +164,11 @@ def _beside(program: str, name: str) -> str:
 
 
 def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
-    said = _first_line(mpicc, "-show") + _first_line(mpicc, "--version")
-    if "open-mpi" in said or "openmpi" in said or ("-lmpi " in f"{said} " and "mpich" not in said):
+    """Open MPI's wrapper knows ``--showme``; MPICH's names itself in ``-show`` or its version."""
+    if "Open MPI" in _first_line(mpicc, "--showme:version"):
         return "openmpi"
-    return "mpich" if re.search(r"mpich|-lmpi", said) else None
+    said = f"{_first_line(mpicc, '-show')} {_first_line(mpicc, '--version')} ".lower()
+    return "mpich" if "mpich" in said or "-lmpi " in said else None
 
 
 def _first_line(*command: str) -> str:

@@ -29,16 +29,12 @@ def launch_line(machine: Machine, test: Test, case: Case) -> str:
     launcher = launcher_of(machine, test, case)
     if launcher.kind == "none":
         return ""
-    program = launcher.command or launcher.kind
+    program = shlex.quote(launcher.command or launcher.kind)
     if launcher.kind == "srun":
         arguments = _srun(case)
-    elif launcher.flavour == "openmpi":
-        arguments = _openmpi(case, machine)
-    elif launcher.flavour == "mpich":
-        arguments = _mpich(case, machine)
     else:
-        arguments = [f"-n={case.tasks}".replace("=", " ")]
-    return " ".join([shlex.quote(program), *arguments, *map(shlex.quote, launcher.options)])
+        arguments = ["-n", str(case.tasks), *_placement(launcher, machine, case)]
+    return " ".join([program, *arguments, *map(shlex.quote, launcher.options)])
 
 
 def _srun(case: Case) -> list[str]:
@@ -50,22 +46,21 @@ def _srun(case: Case) -> list[str]:
     ]
 
 
-def _openmpi(case: Case, machine: Machine) -> list[str]:
+def _placement(launcher: Launcher, machine: Machine, case: Case) -> list[str]:
     """Each task is bound to its own cores where there are enough, else tasks share them unbound:
-    the default would bind all threads of a task to one core."""
-    line = ["-n", str(case.tasks)]
-    if os.geteuid() == 0:
-        line.append("--allow-run-as-root")
-    if _fits(case, machine):
-        line += ["--map-by", f"ppr:{case.tasks_per_node}:node:PE={case.threads}"]
-        return [*line, "--bind-to", "core"]
-    return [*line, "--oversubscribe", "--bind-to", "none"]
-
-
-def _mpich(case: Case, machine: Machine) -> list[str]:
-    line = ["-n", str(case.tasks), "-ppn", str(case.tasks_per_node)]
-    return [*line, "-bind-to", f"core:{case.threads}"] if _fits(case, machine) else line
-
-
-def _fits(case: Case, machine: Machine) -> bool:
-    return case.tasks_per_node * case.threads <= min(kind.cores for kind in machine.nodes)
+    the default would bind all threads of a task to one core. Options of the machine's about binding
+    replace ours."""
+    per_node, threads = case.tasks_per_node, case.threads
+    fits = per_node * threads <= min(kind.cores for kind in machine.nodes)
+    bound = any("bind-to" in option for option in launcher.options)
+    if launcher.flavour == "openmpi":
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        if fits:
+            ours = [] if bound else ["--bind-to", "core"]
+            return [*root, "--map-by", f"ppr:{per_node}:node:PE={threads}", *ours]
+        ours = [] if bound else ["--bind-to", "none"]
+        return [*root, "--map-by", f"ppr:{per_node}:node:OVERSUBSCRIBE", *ours]
+    if launcher.flavour == "mpich":
+        ours = ["-bind-to", f"core:{threads}"] if fits and not bound else []
+        return ["-ppn", str(per_node), *ours]
+    return []

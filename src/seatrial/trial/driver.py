@@ -2,9 +2,9 @@
 
     outcome = asyncio.run(Driver(folder, observer).drive())
 
-Facts come in from the backend, from builds, from judging and from people; each is recorded in the
-journal and applied to the conductor; what the conductor then decides is recorded before it is done.
-Starting a new trial and resuming one are the same: the journal is replayed, however long it is.
+Facts come in from the backend, from builds and from people; each is noted in the ledger, and what
+the conductor then decides is noted before it is done. Starting a trial and resuming one are the
+same: the journal is replayed, however long it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from seatrial.backends.choose import choose_backend
 from seatrial.backends.protocol import (
-    Backend,
     Ended,
     Fact,
     Job,
@@ -31,19 +30,18 @@ from seatrial.backends.protocol import (
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.errors import TrialError
-from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, PASS, Code, Name, code_of
-from seatrial.journal.events import Event
-from seatrial.journal.journal import Journal, read
-from seatrial.runs.builds import BuildResult, build
+from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, PASS, Name, code_of
+from seatrial.journal.journal import Journal
+from seatrial.runs.builds import build
 from seatrial.runs.directory import prepare
 from seatrial.runs.script import RunPlace, ScriptWriter
-from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.observer import Observer, Silent
 from seatrial.trial.settle import Judge
 
 REFILL_SHARE = 4
-DEFAULT_STOP = "interrupted; waiting for what runs, starting nothing more"
+CANCEL_LOOK_SECONDS = 1.0
 
 
 class Outcome(NamedTuple):
@@ -62,25 +60,27 @@ class Stop(Exception):
     """The driver leaves at once; jobs go on, and the trial can be resumed."""
 
 
+class _Note(NamedTuple):
+    """Something of the driver's own happened: an event to note, none for a mere nudge."""
+
+    event: str = ""
+    more: dict[str, Any] = {}  # noqa: RUF012  (never changed)
+
+
 class Driver:
     """Drives one trial, from its folder, until nothing is left to do."""
 
     def __init__(self, folder: TrialFolder, observer: Observer | None = None) -> None:
         self.folder = folder
-        self.record: Record = folder.record()
-        self.cases: list[Case] = folder.cases()
-        self.observer = observer or Silent()
-        self.backend: Backend = choose_backend(self.record.machine, folder.submissions)
-        self.conductor = Conductor(self.record.tag, self.cases, self._limits())
-        self.verdicts: Counter[str] = Counter()
+        self.record = folder.record()
+        self.backend = choose_backend(self.record.machine, folder.submissions)
+        self.conductor = Conductor(self.record.tag, folder.cases(), self._limits())
+        self.ledger = Ledger(self.record, self.conductor, observer or Silent())
         self._judge = Judge(self.record)
         self._scripts = ScriptWriter(self.record.machine, self.record.tag)
-        self._journal: Journal
-        self._inbox: asyncio.Queue[Fact | _Done | BaseException] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Fact | _Note | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._build_tasks: dict[str, asyncio.Task[None]] = {}
-        self._runs: dict[str, int] = {}  # run id -> case, of runs that have no verdict yet
-        self._job_ids: dict[str, str] = {}
         self._cancelled: set[str] = set()
         self._again: list[Job] = []  # announced by an earlier driver, never submitted
         self._interrupts = 0
@@ -101,12 +101,13 @@ class Driver:
     async def drive(self, cancel: str = "") -> Outcome:
         """Start or resume the trial and see it through. With ``cancel`` (a reason) its jobs are
         cancelled instead. Raises JournalError, TrialError, BackendError and Stop."""
-        with Journal.own(self.folder.journal) as self._journal:
-            unresolved = self._replay()
+        with Journal.own(self.folder.journal) as journal:
+            self.ledger.journal = journal
+            unresolved = self.ledger.replay()
             await self.backend.open()
             try:
                 if cancel:
-                    self._note(Name.TRIAL_CANCEL, text=cancel)
+                    self.ledger.note(Name.TRIAL_CANCEL, text=cancel)
                 await self._take_up(unresolved)
                 self._spawn(self._pump())
                 self._spawn(self._watch_for_cancel())
@@ -114,92 +115,69 @@ class Driver:
             finally:
                 await self._end_tasks()
                 await self.backend.close()
-                self._journal.flush()
+                journal.flush()
 
     async def _loop(self) -> Outcome:
         while True:
             commands = self.conductor.decide()
-            finish = next((c for c in commands if isinstance(c, Finish)), None)
-            if finish is not None:
-                return self._finish(finish)
+            for command in commands:
+                if isinstance(command, Finish):
+                    return self._finish(command)
             await self._carry_out(commands)
-            again, self._again = self._again, []
-            await self._submit(again)
-            self._journal.flush()
+            self.ledger.journal.flush()
             self._receive(await self._inbox.get())
             while not self._inbox.empty():
                 self._receive(self._inbox.get_nowait())
 
     def _finish(self, finish: Finish) -> Outcome:
-        outcome = Outcome(self.verdicts, finish.complete, finish.why)
+        outcome = Outcome(self.ledger.verdicts, finish.complete, finish.why)
         if finish.complete:
-            self._note(Name.TRIAL_END, value=0 if outcome.passed else 1)
+            self.ledger.note(Name.TRIAL_END, value=0 if outcome.passed else 1)
         elif not self._interrupts:
-            self._note(Name.TRIAL_PAUSE, text=finish.why)
+            self.ledger.note(Name.TRIAL_PAUSE, text=finish.why)
         return outcome
 
     def interrupt(self) -> None:
         """A person pressed Ctrl-C: first stop launching and wait, then cancel the jobs."""
         self._interrupts += 1
         if self._interrupts == 1:
-            self._inbox.put_nowait(_Done(Name.TRIAL_PAUSE, text=DEFAULT_STOP))
+            why = "interrupted: starting nothing more, waiting for what runs; again to cancel it"
+            self._inbox.put_nowait(_Note(Name.TRIAL_PAUSE, {"text": why}))
         else:
-            self._inbox.put_nowait(_Done(Name.TRIAL_CANCEL, text="interrupted twice; cancelling"))
+            why = "interrupted again: cancelling what runs"
+            self._inbox.put_nowait(_Note(Name.TRIAL_CANCEL, {"text": why}))
 
     def stop(self) -> None:
         """Leave at once (SIGTERM, SIGHUP)."""
         self._inbox.put_nowait(Stop("told to stop; jobs that run go on"))
 
-    # ---- replay ---------------------------------------------------------------------------
-
-    def _replay(self) -> list[Submission]:
-        """Fold the journal; the submissions whose runs have no verdict yet."""
-        reading = read(self.folder.journal)
-        fresh = True
-        ended: dict[str, Event] = {}
-        names: dict[str, str] = {}
-        for event in reading.events:
-            fresh = False
-            self.conductor.apply(event)
-            if event.event == Name.SUBMIT_START:
-                self._runs[event.run_id] = self.conductor.index[event.case]
-                names[event.run_id] = event.alias
-            elif event.event == Name.JOB_QUEUED:
-                self._job_ids[event.run_id] = event.job_id
-            elif event.event == Name.JOB_END:
-                ended[event.run_id] = event
-            elif event.event == Name.CHECK_END:
-                self._runs.pop(event.run_id, None)
-                self._count(event)
-        if reading.damaged:
-            self._note(Name.ALERT, text=f"the journal has {reading.damaged} damaged lines")
-        self._note(Name.TRIAL_START if fresh else Name.TRIAL_RESUME, path=str(self.folder.path))
+    async def _take_up(self, unresolved: Sequence[Unresolved]) -> None:
+        """Have the backend find the jobs of an earlier driver; settle those that had ended."""
         grouped: dict[str, list[Job]] = {}
-        for run_id, number in self._runs.items():
-            if run_id in ended:
-                self._inbox.put_nowait(_ended_again(ended[run_id]))
+        for run in unresolved:
+            if run.ended is not None:
+                self._spawn(self._settle(_ended_again(run)))
             else:
-                grouped.setdefault(names[run_id], []).append(self._job(run_id, number))
-        return [Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
-
-    async def _take_up(self, unresolved: Sequence[Submission]) -> None:
-        self._journal.flush()
-        if unresolved:
-            await self.backend.find(unresolved, dict(self._job_ids))
+                grouped.setdefault(run.submission, []).append(self._job(run.run_id))
+        self.ledger.journal.flush()
+        if grouped:
+            submissions = [Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
+            known = {run.run_id: run.job_id for run in unresolved if run.job_id}
+            await self.backend.find(submissions, known)
 
     # ---- commands -------------------------------------------------------------------------
 
     async def _carry_out(self, commands: Sequence[Command]) -> None:
-        jobs: list[Job] = []
+        jobs, self._again = self._again, []
         cancels: list[str] = []
         for command in commands:
             if isinstance(command, Launch):
-                jobs.append(self._make_run(command))
+                jobs.append(self._begin(command))
             elif isinstance(command, StartBuild):
                 self._start_build(command.key)
             elif isinstance(command, Reject):
-                self._begin_run(command.run_id, command.case)
-                self._verdict(command.run_id, code_of(command.code), command.why)
+                self._begin(command)
+                self.ledger.verdict(command.run_id, code_of(command.code), command.why)
             elif isinstance(command, Cancel) and command.run_id not in self._cancelled:
                 cancels.append(command.run_id)
         await self._submit(jobs)
@@ -207,14 +185,10 @@ class Driver:
             self._cancelled.update(cancels)
             await self.backend.cancel(cancels)
 
-    def _make_run(self, launch: Launch) -> Job:
-        self._begin_run(launch.run_id, launch.case)
-        return self._job(launch.run_id, launch.case)
-
-    def _begin_run(self, run_id: str, number: int) -> None:
-        self._runs[run_id] = number
-        path = str(self.folder.run(self.cases[number].test, run_id))
-        self._note(Name.LOGGING_START, run_id, path=path)
+    def _begin(self, command: Launch | Reject) -> Job:
+        path = self.folder.run(self.conductor.cases[command.case].test, command.run_id)
+        self.ledger.begin(command.run_id, command.case, str(path))
+        return self._job(command.run_id)
 
     async def _submit(self, jobs: Sequence[Job]) -> None:
         """Announce, prepare, submit: the intents are in the journal before the first act."""
@@ -223,15 +197,15 @@ class Driver:
         submissions = self.backend.arrange(jobs)
         for submission in submissions:
             for job in submission.jobs:
-                self._note(Name.SUBMIT_START, job.run_id, alias=submission.name)
-        self._journal.flush(durable=self.backend.durable)
+                self.ledger.note(Name.SUBMIT_START, job.run_id, alias=submission.name)
+        self.ledger.journal.flush(durable=self.backend.durable)
         for submission in submissions:
             for job in submission.jobs:
                 self._prepare(job)
             await self.backend.submit(submission)
 
     def _prepare(self, job: Job) -> None:
-        case = self.cases[self._runs[job.run_id]]
+        case = self.ledger.case(job.run_id)
         test = self.record.tests[case.test]
         build_folder = str(self.folder.builds / case.build) if case.build else ""
         script = self.folder.script(case.test)
@@ -244,8 +218,8 @@ class Driver:
                 f"free space or restore access, then `seatrial resume {self.folder.tag}`"
             ) from error
 
-    def _job(self, run_id: str, number: int) -> Job:
-        case = self.cases[number]
+    def _job(self, run_id: str) -> Job:
+        case = self.ledger.case(run_id)
         return Job(
             run_id=run_id,
             path=self.folder.run(case.test, run_id),
@@ -259,157 +233,106 @@ class Driver:
         )
 
     def _start_build(self, key: str) -> None:
-        case = next(case for case in self.cases if case.build == key)
-        directory = self.folder.builds / key
-        self._note(Name.BUILD_START, alias=key, test=case.test, path=str(directory))
+        case = next(case for case in self.conductor.cases if case.build == key)
+        about: dict[str, Any] = {
+            "alias": key,
+            "test": case.test,
+            "path": str(self.folder.builds / key),
+        }
+        self.ledger.note(Name.BUILD_START, **about)
 
         async def work() -> None:
             test, machine = self.record.tests[case.test], self.record.machine
-            result: BuildResult = await build(directory, test, case, machine)
-            self._inbox.put_nowait(
-                _Done(
-                    Name.BUILD_END,
-                    value=result.code,
-                    alias=key,
-                    test=case.test,
-                    text=result.text,
-                    path=str(directory),
-                )
-            )
+            result = await build(self.folder.builds / key, test, case, machine)
+            self._build_tasks.pop(key, None)
+            more = {**about, "value": result.code, "text": result.text}
+            self._inbox.put_nowait(_Note(Name.BUILD_END, more))
 
         self._build_tasks[key] = self._spawn(work())
 
     async def write_scripts(self) -> int:
         """A dry run: make every run's directory and scripts, and submit nothing; their number.
-        A resumed trial takes up these very runs, as ones that were announced and never submitted."""
-        with Journal.own(self.folder.journal) as self._journal:
-            self._note(Name.TRIAL_START, path=str(self.folder.path), text="dry run")
+        When the trial is resumed, these very runs are submitted."""
+        with Journal.own(self.folder.journal) as self.ledger.journal:
+            self.ledger.replay()
             runs = [
                 Launch(number, self.conductor.run_id(number, ahead))
-                for number, case in enumerate(self.cases)
+                for number, case in enumerate(self.conductor.cases)
                 for ahead in range(case.repeat)
             ]
-            for submission in self.backend.arrange([self._make_run(run) for run in runs]):
+            for submission in self.backend.arrange([self._begin(run) for run in runs]):
                 for job in submission.jobs:
                     self._prepare(job)
                 self.backend.write(submission)
-            self._note(Name.TRIAL_PAUSE, text="dry run: nothing was submitted")
+            self.ledger.note(Name.TRIAL_PAUSE, text="dry run: nothing was submitted")
             return len(runs)
 
     # ---- facts ----------------------------------------------------------------------------
 
-    def _receive(self, fact: Fact | _Done | BaseException) -> None:
+    def _receive(self, fact: Fact | _Note | BaseException) -> None:
         if isinstance(fact, BaseException):
             raise fact
-        if isinstance(fact, _Done):
-            self._on_done(fact)
+        if isinstance(fact, _Note):
+            self._on_note(fact)
         elif isinstance(fact, Trouble):
-            self._note(Name.ALERT, text=fact.text)
-        elif fact.run_id in self._runs:
+            self.ledger.note(Name.ALERT, text=fact.text)
+        elif fact.run_id in self.ledger.runs:
             self._on_run_fact(fact)
 
-    def _on_run_fact(self, fact: Queued | Refused | Ended | NeverStarted) -> None:
-        if isinstance(fact, Queued):
-            if self._job_ids.get(fact.run_id) != fact.job_id:
-                self._job_ids[fact.run_id] = fact.job_id
-                self._note(Name.SUBMIT_END, fact.run_id, value=0)
-                self._note(Name.JOB_QUEUED, fact.run_id, job_id=fact.job_id)
-        elif isinstance(fact, Refused):
-            self._note(Name.SUBMIT_END, fact.run_id, value=1, text=fact.why)
-            self._verdict(fact.run_id, LAUNCH_FAILED, fact.why)
-        elif isinstance(fact, NeverStarted):
-            self._on_never_started(fact)
-        else:
-            self._note(
-                Name.JOB_END,
-                fact.run_id,
-                value=fact.code if fact.code is not None else 0,
-                alias=fact.state,
-                text="" if fact.exit_code is None else f"exit code {fact.exit_code}",
-                nodes=fact.nodes,
-            )
-            self._spawn(self._settle(fact))
+    def _on_note(self, note: _Note) -> None:
+        if note.event == Name.TRIAL_CANCEL:
+            for task in self._build_tasks.values():
+                task.cancel()
+        if note.event:
+            self.ledger.note(note.event, **note.more)
 
-    def _on_never_started(self, fact: NeverStarted) -> None:
-        if self.conductor.cancelling:
-            self._note(Name.JOB_END, fact.run_id, value=CANCELLED.number, alias="never started")
-            self._verdict(fact.run_id, CANCELLED, "cancelled before it was submitted")
+    def _on_run_fact(self, fact: Queued | Refused | Ended | NeverStarted) -> None:
+        run_id = fact.run_id
+        if isinstance(fact, Queued):
+            self.ledger.note(Name.SUBMIT_END, run_id, value=0)
+            self.ledger.note(Name.JOB_QUEUED, run_id, job_id=fact.job_id)
+        elif isinstance(fact, Refused):
+            self.ledger.note(Name.SUBMIT_END, run_id, value=1, text=fact.why)
+            self.ledger.verdict(run_id, LAUNCH_FAILED, fact.why)
+        elif isinstance(fact, Ended):
+            self._on_ended(fact)
+        elif self.conductor.cancelling:
+            self._on_ended(Ended(run_id, CANCELLED.number, "never started", None))
         else:
-            self._again.append(self._job(fact.run_id, self._runs[fact.run_id]))
+            self._again.append(self._job(run_id))
+
+    def _on_ended(self, fact: Ended) -> None:
+        code = 0 if fact.code is None else fact.code
+        text = "" if fact.exit_code is None else f"{_EXIT}{fact.exit_code}"
+        about: dict[str, Any] = {
+            "value": code,
+            "alias": fact.state,
+            "text": text,
+            "nodes": fact.nodes,
+        }
+        self.ledger.note(Name.JOB_END, fact.run_id, **about)
+        self._spawn(self._settle(fact))
 
     async def _settle(self, ended: Ended) -> None:
         """Collect what the job wrote of itself and judge the run."""
-        case = self.cases[self._runs[ended.run_id]]
-        path = self.folder.run(case.test, ended.run_id)
+        run_id, case = ended.run_id, self.ledger.case(ended.run_id)
+        path = self.folder.run(case.test, run_id)
         settled = await self._judge.settle(case, path, ended, patient=self.backend.durable)
-        if ended.run_id not in self._runs:
-            return
         for event in settled.job_events:
-            self._note(event.event, ended.run_id, event)
-        self._note(Name.CHECK_START, ended.run_id)
+            self.ledger.note_of_job(run_id, event)
+        self.ledger.note(Name.CHECK_START, run_id)
         for figure in settled.figures:
-            self._note(
+            self.ledger.note(
                 Name.METRIC,
-                ended.run_id,
+                run_id,
                 alias=figure.name,
                 value=figure.value,
                 unit=figure.unit,
                 better=figure.better,
             )
-        self._verdict(ended.run_id, settled.code, settled.why)
-        self._inbox.put_nowait(_Done(""))  # the conductor may have something to do
-
-    def _verdict(self, run_id: str, code: Code, why: str) -> None:
-        event = self._note(Name.CHECK_END, run_id, value=code.number, alias=code.name, text=why)
-        self._count(event)
-        self._runs.pop(run_id, None)
-        self._job_ids.pop(run_id, None)
+        self.ledger.verdict(run_id, settled.code, settled.why)
         self._cancelled.discard(run_id)
-
-    def _on_done(self, done: _Done) -> None:
-        if not done.event:
-            return
-        if done.event == Name.TRIAL_CANCEL:
-            for task in self._build_tasks.values():
-                task.cancel()
-        elif done.event == Name.BUILD_END:
-            self._build_tasks.pop(done.alias, None)
-        self._note(
-            done.event,
-            value=done.value,
-            alias=done.alias,
-            text=done.text,
-            path=done.path,
-            test=done.test,
-        )
-
-    # ---- recording ------------------------------------------------------------------------
-
-    def _note(self, name: str, run_id: str = "", of: Event | None = None, **more: Any) -> Event:
-        """Append an event to the journal and apply it. ``of`` is an event that a job wrote."""
-        case = self.cases[self._runs[run_id]] if run_id else None
-        test = case.test if case else more.pop("test", "")
-        if of is not None:
-            more = {"time": of.time, "value": of.value, "alias": of.alias, "text": of.text[:4000]}
-            more |= {"nodes": of.nodes, "job_id": of.job_id}
-        event = Event(
-            time=more.pop("time", 0) or self._journal.now(),
-            event=name,
-            trial=self.record.tag,
-            machine=self.record.machine.machine,
-            app=self.record.tests[test].app if test else "",
-            test=test,
-            case=case.id if case else "",
-            run_id=run_id,
-            **more,
-        )
-        self._journal.append(event)
-        self.conductor.apply(event)
-        self.observer.on_event(event, case)
-        return event
-
-    def _count(self, event: Event) -> None:
-        self.verdicts[event.alias] += 1
+        self._inbox.put_nowait(_Note())  # the conductor may have something to do
 
     # ---- tasks ----------------------------------------------------------------------------
 
@@ -438,9 +361,9 @@ class Driver:
                 with contextlib.suppress(OSError):
                     request.unlink()
                 self._interrupts += 1
-                done = _Done(Name.TRIAL_CANCEL, text="cancelled by `seatrial cancel`")
-                self._inbox.put_nowait(done)
-            await asyncio.sleep(1)
+                more = {"text": "cancelled by `seatrial cancel`"}
+                self._inbox.put_nowait(_Note(Name.TRIAL_CANCEL, more))
+            await asyncio.sleep(CANCEL_LOOK_SECONDS)
 
     async def _end_tasks(self) -> None:
         tasks = list(self._tasks)
@@ -449,20 +372,14 @@ class Driver:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _Done(NamedTuple):
-    """Something of the driver's own came to its end, or a person spoke: an event to record."""
-
-    event: str
-    value: int | None = None
-    alias: str = ""
-    test: str = ""
-    text: str = ""
-    path: str = ""
+_EXIT = "exit code "
 
 
-def _ended_again(event: Event) -> Ended:
-    """The end of a job that was recorded, but not judged, before the driver died."""
+def _ended_again(run: Unresolved) -> Ended:
+    """The end of a job that was noted, but not judged, before the driver died."""
+    event = run.ended
+    assert event is not None
     code = event.value if isinstance(event.value, int) and event.value else None
-    exit_code = event.text.removeprefix("exit code ")
+    exit_code = event.text.removeprefix(_EXIT)
     known = int(exit_code) if exit_code.lstrip("-").isdigit() else None
-    return Ended(event.run_id, code, event.alias, known, event.nodes)
+    return Ended(run.run_id, code, event.alias, known, event.nodes)

@@ -1,0 +1,60 @@
+# Seatrial: `make trial` runs the shipped probes on this machine, `make test` runs every test.
+# Each sets up all that it needs below .venv; nothing else is touched, but that `make test`, as root,
+# installs Debian's Slurm where it is missing.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TOOLCHAIN ?= default
+PYTEST_ARGS ?=
+
+.PHONY: trial test bench lint types format setup setup-dev lock clean help
+
+help:
+	@echo "make trial   run the shipped probes on this machine (under 4 minutes)"
+	@echo "make test    run every test, on a real Slurm too"
+	@echo "make bench   measure the claims of docs/performance.md"
+	@echo "make lint    ruff, and mypy in strict mode"
+	@echo "make clean   remove the environment"
+
+trial: setup
+	$(BIN)/seatrial run suites/probes --toolchain $(TOOLCHAIN)
+
+test: setup-dev
+	@sh tests/install-slurm.sh || echo "Slurm could not be installed: see which tests did not run"
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: setup-dev
+	@sh tests/install-slurm.sh
+	$(BIN)/python -m bench
+
+lint: setup-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+setup: $(VENV)/.ready
+setup-dev: $(VENV)/.ready-dev
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@sh tools/check-python.sh $(PYTHON)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	touch $@
+
+# Newer versions: edit pyproject.toml, then `make lock`. Needs uv, which setup-dev brings.
+lock: setup-dev
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --extra mpi --extra build pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --all-extras pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV)

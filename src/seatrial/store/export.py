@@ -1,0 +1,200 @@
+"""A trial for other programs: JUnit XML for a CI server, or JSON with everything.
+
+``junit`` yields text piece by piece, as a trial may have a hundred thousand runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from seatrial.journal import codes
+from seatrial.store import queries
+from seatrial.store.outputs import tail
+from seatrial.store.queries import UNFINISHED
+from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, TrialRow
+from seatrial.store.schema import Store
+from seatrial.units import SECOND_NS, show_number
+
+LONGEST_OUTPUT = 16384
+
+_TIMES = ("created", "began", "started", "ended", "finished", "last", "time")
+# What XML 1.0 cannot hold, and what a terminal would take for a command.
+_ILLEGAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+# ---- JSON ---------------------------------------------------------------------------------
+
+
+def trial_record(store: Store, trial: TrialRow) -> dict[str, Any]:
+    """One object: trial, cases, runs (oldest first), metrics."""
+    found = _runs_of(store, trial)
+    figures = queries.figures(store, found)
+    return {
+        "trial": record(trial),
+        "cases": [record(case) for case in queries.cases_of(store, trial)],
+        "runs": [run_record(row) for row in found],
+        "metrics": [
+            {"run_id": row.run_id, "case": row.case, **record(figure)}
+            for row in found
+            for figure in figures.get(row.row, ())
+        ],
+    }
+
+
+def run_record(run: RunRow) -> dict[str, Any]:
+    """A run as programs read it: its verdict by name, times as ISO 8601 in UTC."""
+    return {"verdict": run.verdict, **record(run)}
+
+
+def record(row: msgspec.Struct) -> dict[str, Any]:
+    """A row's fields without the store's own number, its times as ISO 8601 in UTC."""
+    fields = msgspec.structs.asdict(row)
+    fields.pop("row", None)
+    for name in _TIMES:
+        if fields.get(name) is not None:
+            fields[name] = iso(fields[name])
+    return fields
+
+
+def iso(time: int) -> str:
+    """A time in ns as ISO 8601 in UTC, to the microsecond."""
+    whole, rest = divmod(time, SECOND_NS)
+    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+
+
+def to_json(value: Any) -> str:
+    """JSON text in which every control character is escaped, so that a terminal can show it."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def _runs_of(store: Store, trial: TrialRow) -> list[RunRow]:
+    return queries.runs(store, Filters(trial=trial.path))[::-1]
+
+
+# ---- JUnit --------------------------------------------------------------------------------
+
+
+def junit(store: Store, trial: TrialRow) -> Iterator[str]:
+    """JUnit XML: a suite for each test, a test case for each run and for each case without one."""
+    found = _runs_of(store, trial)
+    figures = queries.figures(store, found)
+    entries = _entries(queries.cases_of(store, trial), found)
+    again = queries.run_again(store, trial)
+    total = _counts([run for _, run in entries], again)
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield f"<testsuites name={_quoted(trial.tag)} {total}>\n"
+    for (test, app), group in groupby(entries, key=lambda entry: (entry[0].test, entry[0].app)):
+        part = list(group)
+        yield f"  <testsuite name={_quoted(test)} package={_quoted(app)}"
+        yield f" hostname={_quoted(trial.machine)} timestamp={_quoted(_began(trial, part))}"
+        yield f" {_counts([run for _, run in part], again)}>\n"
+        attempts: dict[str, int] = {}
+        for case, run in part:
+            attempts[case.id] = number = attempts.get(case.id, 0) + 1
+            name = case.name if number == 1 else f"{case.name} #{number}"
+            yield from _test_case(case, run, name, figures, again)
+        yield "  </testsuite>\n"
+    yield "</testsuites>\n"
+
+
+Entry = tuple[CaseRow, RunRow | None]
+
+
+def _entries(cases: Sequence[CaseRow], found: Sequence[RunRow]) -> list[Entry]:
+    """Each case with each of its runs, or with None; by test, in the order of the cases."""
+    runs_of: dict[str, list[RunRow]] = {}
+    for run in found:
+        runs_of.setdefault(run.case, []).append(run)
+    ordered = sorted(cases, key=lambda case: (case.test, case.app))
+    return [(case, run) for case in ordered for run in runs_of.get(case.id, [None])]
+
+
+def _counts(found: Sequence[RunRow | None], again: set[int]) -> str:
+    skipped = sum(_is_skipped(run, again) for run in found)
+    failures = sum(
+        not _is_skipped(run, again) and run is not None and run.code != codes.PASS.number
+        for run in found
+    )
+    seconds = sum(run.elapsed or 0.0 for run in found if run is not None)
+    return (
+        f'tests="{len(found)}" failures="{failures}" errors="0" skipped="{skipped}"'
+        f' time="{seconds:.3f}"'
+    )
+
+
+def _is_skipped(run: RunRow | None, again: set[int]) -> bool:
+    return run is None or run.code in UNFINISHED or run.row in again
+
+
+def _began(trial: TrialRow, part: Sequence[Entry]) -> str:
+    times = [run.began for _, run in part if run is not None]
+    return iso(min(times, default=trial.created)).partition(".")[0]
+
+
+def _test_case(
+    case: CaseRow,
+    run: RunRow | None,
+    name: str,
+    figures: dict[int, list[MetricRow]],
+    again: set[int],
+) -> Iterator[str]:
+    group = _quoted(f"{case.app}.{case.test}")
+    yield f"    <testcase classname={group} name={_quoted(name)}"
+    if run is None:
+        yield ' time="0"><skipped message="was not started"/></testcase>\n'
+        return
+    yield f' time="{run.elapsed or 0.0:.3f}">\n      <properties>\n'
+    words = {"run_id": run.run_id, "job_id": run.job_id, "nodes": run.nodes, "path": run.path}
+    for figure in figures.get(run.row, ()):
+        unit = f" {figure.unit}" if figure.unit not in ("", "1") else ""
+        words[f"metric {figure.name}"] = show_number(figure.value) + unit
+    for key, value in words.items():
+        if value:
+            yield f"        <property name={_quoted(key)} value={_quoted(value)}/>\n"
+    yield "      </properties>\n"
+    message = f"{run.verdict}: {run.why}" if run.why else run.verdict
+    if run.row in again:
+        message += "; the case is run again"
+    if _is_skipped(run, again):
+        yield f"      <skipped message={_quoted(message)}/>\n"
+    elif run.code != codes.PASS.number:
+        yield f"      <failure type={_quoted(run.verdict)} message={_quoted(message)}>"
+        yield f"{_escaped(message)}</failure>\n"
+    yield from _output(run)
+    yield "    </testcase>\n"
+
+
+def _output(run: RunRow) -> Iterator[str]:
+    for name, element in (("stdout", "system-out"), ("stderr", "system-err")):
+        piece = tail(Path(run.path) / name, LONGEST_OUTPUT) if run.path else None
+        if piece is None or not piece.text:
+            continue
+        note = f"[the last {LONGEST_OUTPUT} of {piece.size} bytes]\n"
+        text = note + piece.text if piece.cut(LONGEST_OUTPUT) else piece.text
+        yield f"      <{element}>{_escaped(text)}</{element}>\n"
+
+
+def _escaped(text: str) -> str:
+    """Text for XML: markup quoted, and characters that XML cannot hold made visible."""
+    legal = _ILLEGAL.sub(lambda found: _visible(found[0]), text)
+    return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _quoted(text: str) -> str:
+    """An attribute's value with its quotes; line ends are kept."""
+    escaped = _escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
+    return f'"{escaped}"'
+
+
+def _visible(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

@@ -1,0 +1,51 @@
+"""Whether a process is running a trial now. A journal cannot say so: who is killed writes nothing.
+
+The owner holds a lock on ``journal.jsonl.lock`` and has written its name into it. A process of
+this host that is gone settles the matter; else the lock itself is tried, shared and for an instant.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+
+_OWNER = re.compile(r"process (\d+) on (\S+)")
+
+
+def owned(trial: str) -> bool:
+    """Whether the trial in that folder has a living owner."""
+    lock = Path(trial) / "journal.jsonl.lock"
+    try:
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        found = _OWNER.search(os.read(descriptor, 200).decode(errors="replace"))
+        if found and found[2] == socket.gethostname() and not _alive(int(found[1])):
+            return False
+        return _locked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # it lives, under another user
+    return True
+
+
+def _locked(descriptor: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # held, or this file system cannot say: then the owner's name stands
+        return True
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return False

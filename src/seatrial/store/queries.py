@@ -1,0 +1,350 @@
+"""Questions to the store: which runs, which trials, what did they measure.
+
+    newest = runs(store, Filters(failed=True, limit=50))
+    one = run(store, "3f2a")                          # by a beginning of its id, as in git
+    metrics_of(store, one), events_of(store, one)
+
+A trial is asked for by its tag, a unique beginning of it, or the path of its folder. What is not
+found, or could be several, is a UsageError that says what to type.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from seatrial.conduct.conductor import MOST_LOSSES
+from seatrial.errors import UsageError
+from seatrial.journal import codes
+from seatrial.journal.codes import CODES, EVENT_NUMBERS
+from seatrial.store.liveness import owned
+from seatrial.store.rows import (
+    CaseRow,
+    EventRow,
+    Filters,
+    MetricRow,
+    RunRow,
+    SummaryRow,
+    TrialRow,
+)
+from seatrial.store.schema import Store
+from seatrial.units import SECOND_NS
+
+MOST_NAMED = 5
+AT_ONCE = 500
+MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
+UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
+
+# A run that is run again is neither good nor bad: cancelled with its trial, or lost, which the
+# conductor makes good a few times for each case.
+_RUN_AGAIN = (
+    f"(runs.again OR runs.code = {codes.LOST.number} AND (SELECT count(*) FROM runs AS earlier"
+    " WHERE earlier.case_row = runs.case_row AND earlier.seq < runs.seq"
+    f" AND earlier.code = {codes.LOST.number}) < {MOST_LOSSES})"
+)
+_DOUBTFUL = (codes.LOST.number, codes.CANCELLED.number)
+_FAILED = (
+    f"(runs.code NOT IN ({codes.PASS.number}, {UNFINISHED[0]}, {UNFINISHED[1]})"
+    f" AND NOT {_RUN_AGAIN})"
+)
+
+
+# ---- runs ---------------------------------------------------------------------------------
+
+_RUN_COLUMNS = (
+    "runs.id, trials.tag, trials.machine, runs.run_id, cases.case_id, cases.name, tests.name,"
+    " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.began, runs.started,"
+    " runs.ended, runs.elapsed, runs.finished, runs.exit_code, runs.job_id, runs.nodes, runs.path"
+)
+_RUN_TABLES = (
+    "runs CROSS JOIN trials ON trials.id = runs.trial CROSS JOIN cases ON cases.id = runs.case_row"
+    " CROSS JOIN tests ON tests.id = cases.test"
+)
+
+
+def runs(store: Store, filters: Filters) -> list[RunRow]:
+    """The runs that match, newest first."""
+    where, values = _conditions(store, filters)
+    sql = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} ORDER BY runs.began DESC, runs.id DESC"
+    if filters.limit:
+        sql += f" LIMIT {int(filters.limit)}"
+    return [RunRow(*row) for row in store.rows(sql, values)]
+
+
+def count_runs(store: Store, filters: Filters) -> int:
+    """How many runs match, whatever the limit."""
+    where, values = _conditions(store, filters)
+    joined = any((filters.test, filters.tag, filters.machine, filters.toolchain))
+    tables = _RUN_TABLES if joined else "runs"
+    return int(store.rows(f"SELECT count(*) FROM {tables} {where}", values)[0][0])
+
+
+def _conditions(store: Store, filters: Filters) -> tuple[str, list[Any]]:
+    conditions: list[str] = []
+    values: list[Any] = []
+
+    def add(condition: str, *given: Any) -> None:
+        conditions.append(condition)
+        values.extend(given)
+
+    if filters.trial:
+        add("runs.trial = ?", trial(store, filters.trial).row)
+    if filters.since:
+        add("runs.began >= ?", filters.since)
+    if filters.failed:
+        add(_FAILED)
+    if filters.verdicts:
+        numbers = [verdict_number(name) for name in filters.verdicts]
+        add(f"runs.code IN ({', '.join('?' * len(numbers))})", *numbers)
+    if filters.test:
+        glob = any(sign in filters.test for sign in "*?[")
+        match = "tests.name GLOB ?" if glob else "instr(tests.name, ?) > 0"
+        add(match, _glob(filters.test) if glob else filters.test)
+    if filters.tag:
+        add("instr(tests.tags, ?) > 0", f"\n{filters.tag}\n")
+    if filters.machine:
+        add("trials.machine GLOB ?", _glob(filters.machine))
+    if filters.toolchain:
+        add("cases.toolchain GLOB ?", _glob(filters.toolchain))
+    return f"WHERE {' AND '.join(conditions)}" if conditions else "", values
+
+
+def _glob(pattern: str) -> str:
+    """A pattern of the shell's as SQLite writes it."""
+    return pattern.replace("[!", "[^")
+
+
+def verdict_number(name: str) -> int:
+    """The code of a verdict's name or number: ``wrong answer``, ``wrong-answer`` or ``2``."""
+    plain = name.strip().lower().replace("-", " ").replace("_", " ")
+    for code in CODES.values():
+        if plain == code.name or name.strip() == str(code.number):
+            return code.number
+    known = ", ".join(code.name for code in CODES.values())
+    raise UsageError(f"--verdict: {name!r} is no verdict; one of: {known}")
+
+
+def run(store: Store, wanted: str) -> RunRow:
+    """The one run whose id begins so; ``TAG/RUN`` looks in one trial only."""
+    tag, _, prefix = wanted.strip().rpartition("/")
+    where = "WHERE runs.run_id >= ? AND runs.run_id < ?"
+    values: list[Any] = [prefix, prefix + "\U0010ffff"]
+    if tag:
+        where += " AND runs.trial = ?"
+        values.append(trial(store, tag).row)
+    ordered = f"{where} ORDER BY runs.began DESC, runs.id DESC LIMIT 50"
+    sql = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {ordered}"
+    found = [RunRow(*row) for row in store.rows(sql, values)] if prefix else []
+    exact = [row for row in found if row.run_id == prefix]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if not found:
+        place = f" in trial {tag}" if tag else ""
+        raise UsageError(f"no run begins with {prefix!r}{place}; see `seatrial runs`")
+    lines = [f"  {r.trial}/{r.run_id}  {r.case_name}  {r.verdict}" for r in (exact or found)]
+    more = [f"  and {len(lines) - MOST_NAMED} more"] if len(lines) > MOST_NAMED else []
+    listed = "\n".join([*lines[:MOST_NAMED], *more])
+    raise UsageError(f"{prefix!r} could be several runs; say which:\n{listed}")
+
+
+def short_ids(store: Store, ids: Sequence[str], least: int = 8) -> dict[str, str]:
+    """Ids cut to one length, from ``least`` on, at which each still means one run."""
+    length = least
+    sql = "SELECT DISTINCT run_id FROM runs WHERE run_id >= ? AND run_id < ? LIMIT 2"
+    for run_id in ids:
+        while length < len(run_id):
+            prefix = run_id[:length]
+            if len(store.rows(sql, (prefix, prefix + "\U0010ffff"))) < 2:
+                break
+            length += 1
+    return {run_id: run_id[:length] for run_id in ids}
+
+
+def metrics_of(store: Store, run: RunRow) -> list[MetricRow]:
+    """The figures of a run, by name."""
+    sql = (
+        "SELECT name, value, unit, better FROM metrics JOIN metric_names ON id = metric"
+        " WHERE run = ? ORDER BY name, id"
+    )
+    return [MetricRow(*row) for row in store.rows(sql, (run.row,))]
+
+
+def figures(store: Store, found: Sequence[RunRow]) -> dict[int, list[MetricRow]]:
+    """The figures of many runs, by their ``row``."""
+    result: dict[int, list[MetricRow]] = {}
+    for start in range(0, len(found), AT_ONCE):
+        rows = [run.row for run in found[start : start + AT_ONCE]]
+        sql = (
+            "SELECT run, name, value, unit, better FROM metrics JOIN metric_names ON id = metric"
+            f" WHERE run IN ({', '.join('?' * len(rows))}) ORDER BY run, name, id"
+        )
+        for run, *fields in store.rows(sql, rows):
+            result.setdefault(run, []).append(MetricRow(*fields))
+    return result
+
+
+def run_again(store: Store, trial: TrialRow) -> set[int]:
+    """The ``row`` of each run that does not count, as it was lost or cancelled and is run again."""
+    sql = f"SELECT id FROM runs WHERE trial = ? AND code IN (?, ?) AND {_RUN_AGAIN}"
+    return {row for (row,) in store.rows(sql, (trial.row, *_DOUBTFUL))}
+
+
+_EVENT_NAMES = {number: str(name) for name, number in EVENT_NUMBERS.items()}
+
+
+def events_of(store: Store, run: RunRow) -> list[EventRow]:
+    """The events of a run in the order of their times; one that was written twice is one."""
+    sql = "SELECT time, number, value, detail, text FROM events WHERE run = ? ORDER BY time, rowid"
+    found = dict.fromkeys(store.rows(sql, (run.row,)))
+    return [
+        EventRow(time, _EVENT_NAMES.get(number, detail), value, detail, text)
+        for time, number, value, detail, text in found
+    ]
+
+
+def case_of(store: Store, run: RunRow) -> CaseRow:
+    """What was asked of a run."""
+    return _cases(store, "WHERE cases.id = (SELECT case_row FROM runs WHERE id = ?)", run.row)[0]
+
+
+# ---- trials -------------------------------------------------------------------------------
+
+
+def trials(store: Store) -> list[TrialRow]:
+    """All trials, newest first."""
+    return _trials(store, "", ())
+
+
+def trial(store: Store, wanted: str) -> TrialRow:
+    """The trial of that tag, of a unique beginning of it, or at that path."""
+    sql = "SELECT id, tag, path FROM trials WHERE substr(tag, 1, length(?)) = ? OR path = ?"
+    path = os.path.realpath(wanted) if "/" in wanted else ""
+    found = store.rows(sql + " ORDER BY created DESC", (wanted, wanted, path)) if wanted else []
+    exact = [row for row in found if wanted == row[1] or path == row[2]]
+    if len(exact or found) == 1:
+        return _trials(store, "WHERE trials.id = ?", ((exact or found)[0][0],))[0]
+    if not found:
+        latest = store.rows("SELECT tag FROM trials ORDER BY created DESC LIMIT 1")
+        hint = f"; the latest is {latest[0][0]}" if latest else ""
+        raise UsageError(f"no trial {wanted!r}{hint}; see `seatrial trials`")
+    names = [row[2] if exact else row[1] for row in exact or found]
+    more = ", ..." if len(names) > MOST_NAMED else ""
+    listed = ", ".join(names[:MOST_NAMED]) + more
+    raise UsageError(f"{wanted!r} could be several trials; say which: {listed}")
+
+
+def trial_of(store: Store, run: RunRow) -> TrialRow:
+    """The trial of a run."""
+    where = "WHERE trials.id = (SELECT trial FROM runs WHERE id = ?)"
+    return _trials(store, where, (run.row,))[0]
+
+
+def _trials(store: Store, where: str, values: Sequence[Any]) -> list[TrialRow]:
+    tallies: dict[int, dict[int, int]] = {}
+    chosen = f"WHERE trial IN (SELECT id FROM trials {where})" if where else ""
+    counted = f"SELECT trial, code, count(*) FROM runs {chosen} GROUP BY trial, code"
+    for row, code, count in store.rows(counted, values):
+        tallies.setdefault(row, {})[code] = count
+    again: dict[int, int] = {}
+    if any(code in tally for tally in tallies.values() for code in _DOUBTFUL):
+        sql = (
+            f"SELECT trial, count(*) FROM runs WHERE code IN (?, ?) AND {_RUN_AGAIN} GROUP BY trial"
+        )
+        again = dict(store.rows(sql, _DOUBTFUL))
+    sql = (
+        "SELECT id, tag, path, machine, created, started, last, state, cases, planned, damaged"
+        f" FROM trials {where} ORDER BY created DESC, id DESC"
+    )
+    return [
+        _trial_row(row, tallies.get(row[0], {}), again.get(row[0], 0))
+        for row in store.rows(sql, values)
+    ]
+
+
+def _trial_row(row: Sequence[Any], tally: dict[int, int], again: int) -> TrialRow:
+    number, tag, path, machine, created, started, last, state, cases, planned, damaged = row
+    passed = tally.get(codes.PASS.number, 0)
+    running = tally.get(codes.IN_PROGRESS.number, 0)
+    pending = tally.get(codes.PENDING.number, 0)
+    failed = sum(tally.values()) - passed - running - pending - again
+    waiting = max(pending, planned - passed - failed - running)
+    end = last
+    if state == "running":
+        if owned(path):
+            import time
+
+            end = time.time_ns()
+        else:
+            state = "interrupted"
+    elapsed = (end - started) / SECOND_NS if end is not None and started is not None else None
+    return TrialRow(
+        *(number, tag, path, machine, created, started, last, state, elapsed, cases),
+        *(max(planned, passed + failed + running + waiting), passed, failed, running, waiting),
+        damaged,
+    )
+
+
+def cases_of(store: Store, trial: TrialRow) -> list[CaseRow]:
+    """The cases of a trial, in the order in which they were asked for."""
+    return _cases(store, "WHERE cases.trial = ? ORDER BY cases.id", trial.row)
+
+
+def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
+    sql = (
+        "SELECT case_id, cases.name, tests.name, tests.app, toolchain, parameters, nodes, tasks,"
+        " tasks_per_node, threads, walltime, node, build, repeat"
+        f" FROM cases JOIN tests ON tests.id = cases.test {where}"
+    )
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    rows: list[list[Any]] = [list(row) for row in store.rows(sql, (value,))]
+    for row in rows:
+        row[5] = decode(row[5])
+    return [CaseRow(*row) for row in rows]
+
+
+def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
+    """Each case's metrics over its runs, in the order of the cases."""
+    sql = (
+        "SELECT cases.case_id, cases.name, metric_names.name, unit, better, runs.code, value"
+        " FROM cases JOIN runs ON runs.case_row = cases.id JOIN metrics ON run = runs.id"
+        " JOIN metric_names ON metric_names.id = metric WHERE cases.trial = ?"
+        " ORDER BY cases.id, metric_names.name, metric_names.id"
+    )
+    values: dict[tuple[str, ...], list[float]] = {}
+    excluded: dict[tuple[str, ...], int] = {}
+    for *key_parts, code, value in store.rows(sql, (trial.row,)):
+        key = tuple(key_parts)
+        if code in MEASURED:
+            values.setdefault(key, []).append(value)
+        else:
+            values.setdefault(key, [])
+            excluded[key] = excluded.get(key, 0) + 1
+    return [_summarised(key, found, excluded.get(key, 0)) for key, found in values.items()]
+
+
+def _summarised(key: tuple[str, ...], values: list[float], excluded: int) -> SummaryRow:
+    middle = statistics.median(values) if values else None
+    least, largest = min(values, default=None), max(values, default=None)
+    spread = None
+    if least is not None and largest is not None and middle and len(values) > 1:
+        spread = (largest - least) / abs(middle)
+    case, name, metric, unit, better = key
+    return SummaryRow(
+        *(case, name, metric, unit, better, len(values), excluded),
+        *(least, middle, largest, spread),
+    )
+
+
+def latest_failed_cases(store: Store, trial: TrialRow) -> list[str]:
+    """The ids of the cases whose latest finished run did not pass, or that have none."""
+    sql = (
+        "SELECT cases.case_id, runs.code FROM cases LEFT JOIN runs ON runs.case_row = cases.id"
+        " AND runs.finished IS NOT NULL WHERE cases.trial = ?"
+        " ORDER BY cases.id, runs.finished, runs.seq"
+    )
+    latest = dict(store.rows(sql, (trial.row,)))
+    return [case for case, code in latest.items() if code != codes.PASS.number]

@@ -1,0 +1,135 @@
+"""What the store answers with: immutable rows, and what may be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from seatrial.journal import codes
+
+
+class Filters(Struct, frozen=True, kw_only=True):
+    """Which runs; what is empty does not matter. ``since`` in ns; ``limit`` 0 is all of them.
+
+    ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
+    wildcard is looked for anywhere in the name. ``failed``: neither passed nor lost and run again.
+    """
+
+    trial: str = ""
+    test: str = ""
+    tag: str = ""
+    verdicts: Sequence[str] = ()
+    failed: bool = False
+    since: int = 0
+    machine: str = ""
+    toolchain: str = ""
+    limit: int = 0
+
+
+class RunRow(Struct, frozen=True):
+    """One run. Times in ns since the epoch; ``elapsed`` are the seconds of its script."""
+
+    row: int
+    trial: str
+    machine: str
+    run_id: str
+    case: str
+    case_name: str
+    test: str
+    app: str
+    toolchain: str
+    seq: int
+    code: int
+    why: str
+    began: int
+    started: int | None
+    ended: int | None
+    elapsed: float | None
+    finished: int | None
+    exit_code: int | None
+    job_id: str
+    nodes: str
+    path: str
+
+    @property
+    def verdict(self) -> str:
+        return codes.code_of(self.code).name
+
+
+class CaseRow(Struct, frozen=True):
+    """One case as it was asked for; numbers are None where the trial's files know it not."""
+
+    id: str
+    name: str
+    test: str
+    app: str
+    toolchain: str
+    parameters: dict[str, Any]
+    nodes: int | None
+    tasks: int | None
+    tasks_per_node: int | None
+    threads: int | None
+    walltime: float | None
+    node: str
+    build: str
+    repeat: int
+
+
+class TrialRow(Struct, frozen=True):
+    """One trial and how far it is. ``runs`` are those asked for; of these so many passed, failed,
+    are running, or wait (queued, or not yet made). ``elapsed`` is to now while it is running."""
+
+    row: int
+    tag: str
+    path: str
+    machine: str
+    created: int
+    started: int | None
+    last: int | None
+    state: str
+    elapsed: float | None
+    cases: int
+    runs: int
+    passed: int
+    failed: int
+    running: int
+    waiting: int
+    damaged: int
+
+
+class EventRow(Struct, frozen=True):
+    """One event of a run: ``detail`` is its job, nodes, metric name, or alias."""
+
+    time: int
+    event: str
+    value: int | float | str | None
+    detail: str
+    text: str
+
+
+class MetricRow(Struct, frozen=True):
+    """One figure of a run."""
+
+    name: str
+    value: float
+    unit: str
+    better: str
+
+
+class SummaryRow(Struct, frozen=True):
+    """A metric over the runs of a case whose answer was right (verdict pass or performance);
+    ``excluded`` counts the figures of other runs. ``spread`` is (largest - least) / median."""
+
+    case: str
+    case_name: str
+    metric: str
+    unit: str
+    better: str
+    n: int
+    excluded: int
+    least: float | None
+    median: float | None
+    largest: float | None
+    spread: float | None

@@ -1,0 +1,110 @@
+"""The ledger of a trial: its journal, its conductor and its observer, kept in step.
+
+Every fact is noted once: appended to the journal, applied to the conductor, told to the observer.
+Replaying the journal fills the ledger of a trial that was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+from seatrial.conduct.conductor import Conductor
+from seatrial.journal.codes import Code, Name
+from seatrial.journal.events import Event
+from seatrial.journal.journal import Journal, read
+from seatrial.suite.model import Case
+from seatrial.trial.folder import Record
+from seatrial.trial.observer import Observer
+
+LONGEST_JOB_TEXT = 4000
+
+
+class Unresolved(NamedTuple):
+    """A run that has no verdict yet: how it was submitted, its job if known, its end if noted."""
+
+    run_id: str
+    submission: str
+    job_id: str
+    ended: Event | None
+
+
+class Ledger:
+    """``runs`` maps the runs without a verdict to the positions of their cases."""
+
+    def __init__(self, record: Record, conductor: Conductor, observer: Observer) -> None:
+        self.record = record
+        self.conductor = conductor
+        self.observer = observer
+        self.runs: dict[str, int] = {}
+        self.verdicts: Counter[str] = Counter()
+        self.journal: Journal
+
+    def case(self, run_id: str) -> Case:
+        return self.conductor.cases[self.runs[run_id]]
+
+    def replay(self) -> list[Unresolved]:
+        """Fold what the journal holds, and note that the trial starts or is taken up again."""
+        reading = read(self.journal.path)
+        unresolved: dict[str, Unresolved] = {}
+        for event in reading.events:
+            self.conductor.apply(event)
+            run_id = event.run_id
+            if event.event == Name.SUBMIT_START:
+                self.runs[run_id] = self.conductor.index[event.case]
+                unresolved[run_id] = Unresolved(run_id, event.alias, "", None)
+            elif event.event == Name.JOB_QUEUED and run_id in unresolved:
+                unresolved[run_id] = unresolved[run_id]._replace(job_id=event.job_id)
+            elif event.event == Name.JOB_END and run_id in unresolved:
+                unresolved[run_id] = unresolved[run_id]._replace(ended=event)
+            elif event.event == Name.CHECK_END:
+                unresolved.pop(run_id, None)
+                self.runs.pop(run_id, None)
+                self.verdicts[event.alias] += 1
+        if reading.damaged:
+            self.note(Name.ALERT, text=f"the journal has {reading.damaged} damaged lines")
+        self.note(Name.TRIAL_RESUME if reading.events else Name.TRIAL_START)
+        return list(unresolved.values())
+
+    def begin(self, run_id: str, number: int, path: str) -> None:
+        """A run of a case is being made."""
+        self.runs[run_id] = number
+        self.note(Name.LOGGING_START, run_id, path=path)
+
+    def verdict(self, run_id: str, code: Code, why: str) -> None:
+        """A run has its verdict; it is over."""
+        self.note(Name.CHECK_END, run_id, value=code.number, alias=code.name, text=why)
+        self.verdicts[code.name] += 1
+        del self.runs[run_id]
+
+    def note_of_job(self, run_id: str, event: Event) -> None:
+        """Note an event that a job wrote of itself, with what it says and nothing else of it."""
+        self.note(
+            event.event,
+            run_id,
+            time=event.time,
+            value=event.value,
+            alias=event.alias[:LONGEST_JOB_TEXT],
+            text=event.text[:LONGEST_JOB_TEXT],
+            nodes=event.nodes[:LONGEST_JOB_TEXT],
+            job_id=event.job_id[:LONGEST_JOB_TEXT],
+        )
+
+    def note(self, name: str, run_id: str = "", time: int = 0, test: str = "", **more: Any) -> None:
+        """Note an event; ``time`` is now unless given."""
+        case = self.case(run_id) if run_id else None
+        test = case.test if case else test
+        event = Event(
+            time=time or self.journal.now(),
+            event=name,
+            trial=self.record.tag,
+            machine=self.record.machine.machine,
+            app=self.record.tests[test].app if test else "",
+            test=test,
+            case=case.id if case else "",
+            run_id=run_id,
+            **more,
+        )
+        self.journal.append(event)
+        self.conductor.apply(event)
+        self.observer.on_event(event, case)

@@ -1,0 +1,214 @@
+"""Is the answer right? One function for each kind of check, and what is wrong with a written one.
+
+for finding in find_faults(test.verify, run_directory, exit_code):
+    print(finding.code.name, finding.text)   # wrong answer  stdout does not contain '...'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from seatrial.journal.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
+from seatrial.suite.model import Check
+from seatrial.units import bytes_of, show_number
+from seatrial.verify.figures import Finding, number, shown
+from seatrial.verify.reading import (
+    DEFAULT_LIMIT,
+    Missing,
+    TooLarge,
+    Unreadable,
+    read_text,
+    sha256,
+    size_of,
+)
+from seatrial.verify.search import SearchFailed, find_all
+
+KINDS = ("exit_code", "contains", "absent", "matches", "file", "value", "identical")
+
+
+def find_faults(checks: Sequence[Check], folder: Path, exit_code: int | None) -> list[Finding]:
+    """What the checks of a test find against a run, the exit code first. Where no check speaks of
+    the exit code, it must be 0. ``exit_code`` is None when the script left none."""
+    codes = [check for check in checks if check.exit_code is not None]
+    others = [check for check in checks if check.exit_code is None]
+    ordered = [*(codes or [Check(exit_code=0)]), *others]
+    found = [find_fault(check, folder, exit_code) for check in ordered]
+    return [finding for finding in found if finding is not None]
+
+
+def find_fault(check: Check, folder: Path, exit_code: int | None) -> Finding | None:
+    """What one check finds against the run in ``folder``; None when it holds. It raises nothing,
+    whatever the job wrote."""
+    if check.exit_code is not None:
+        return _exit_code(check, exit_code)
+    kinds = [kind for kind in _FUNCTIONS if getattr(check, kind) is not None]
+    if len(kinds) != 1:
+        return Finding(CHECK_ERROR, f"a check is not valid: {faults_of_check(check)[0]}")
+    function = _FUNCTIONS[kinds[0]]
+    try:
+        return function(check, folder)
+    except Unreadable as error:
+        return unreadable(error, WRONG_ANSWER)
+    except SearchFailed as error:
+        return Finding(CHECK_ERROR, f"{check.in_file}: the pattern of a check {error}")
+    except (re.error, ValueError, IndexError) as error:
+        return Finding(CHECK_ERROR, f"the check of {check.in_file} is not valid: {error}")
+
+
+def unreadable(error: Unreadable, missing: Code) -> Finding:
+    """The finding for a file that cannot be read; ``missing`` is the verdict where it is absent."""
+    if isinstance(error, Missing):
+        return Finding(missing, str(error))
+    return Finding(TOO_LARGE if isinstance(error, TooLarge) else CHECK_ERROR, str(error))
+
+
+# ---- the kinds ----------------------------------------------------------------------------
+
+
+def _exit_code(check: Check, exit_code: int | None) -> Finding | None:
+    if exit_code is None:
+        return Finding(FAILED, "the script left no exit code: it did not come to its end")
+    if check.exit_code in ("any", exit_code):
+        return None
+    signal = f" (ended by signal {exit_code - 128})" if 128 < exit_code < 160 else ""
+    return Finding(FAILED, f"exit code {exit_code}{signal}, not {check.exit_code}")
+
+
+def _contains(check: Check, folder: Path) -> Finding | None:
+    if _text_of(check, folder).find(check.contains or "") >= 0:
+        return None
+    return _wrong(f"{check.in_file} does not contain {shown(check.contains or '')}")
+
+
+def _absent(check: Check, folder: Path) -> Finding | None:
+    text = _text_of(check, folder)
+    at = text.find(check.absent or "")
+    if at < 0:
+        return None
+    line = text.count("\n", 0, at) + 1
+    return _wrong(f"{check.in_file} contains {shown(check.absent or '')} in line {line}")
+
+
+def _matches(check: Check, folder: Path) -> Finding | None:
+    (found,) = find_all([check.matches or ""], _text_of(check, folder), most=1)
+    return None if found else _wrong(f"{check.in_file} does not match {shown(check.matches or '')}")
+
+
+def _file(check: Check, folder: Path) -> Finding | None:
+    name = check.file or ""
+    try:
+        size = size_of(folder, name)
+    except Unreadable as error:
+        return _wrong(str(error))
+    return None if size else _wrong(f"{name} is empty")
+
+
+def _value(check: Check, folder: Path) -> Finding | None:
+    """Every number that is found must hold, so that a right one cannot hide a wrong one."""
+    if check.equals is None:
+        raise ValueError("value: needs equals:")
+    pattern = check.value or ""
+    (found,) = find_all([pattern], _text_of(check, folder))
+    if not found:
+        return _wrong(f"{check.in_file} has no value for {shown(pattern)}")
+    allowed = check.tolerance + check.relative * abs(check.equals)
+    rounding = 1e-12 * abs(check.equals) if allowed else 0.0  # 1.1 is within 0.1 of 1.0
+    for text in found:
+        try:
+            value = number(text)
+        except ValueError as error:
+            return _wrong(f"{check.in_file}: {error}, found by {shown(pattern)}")
+        if not abs(value - check.equals) <= allowed + rounding:
+            within = f" within {show_number(allowed)}" if allowed else ""
+            return _wrong(f"{check.in_file}: the value is {text}, not {check.equals:g}{within}")
+    return None
+
+
+def _identical(check: Check, folder: Path) -> Finding | None:
+    name = check.identical or ""
+    is_sum, wanted = sha256(folder, name), (check.sha256 or "").lower()
+    if is_sum == wanted:
+        return None
+    return _wrong(f"{name} has sha256 {is_sum[:12]}..., not {wanted[:12]}...")
+
+
+_FUNCTIONS: dict[str, Callable[[Check, Path], Finding | None]] = {
+    "contains": _contains,
+    "absent": _absent,
+    "matches": _matches,
+    "file": _file,
+    "value": _value,
+    "identical": _identical,
+}
+
+
+def _wrong(text: str) -> Finding:
+    return Finding(WRONG_ANSWER, text)
+
+
+def _text_of(check: Check, folder: Path) -> str:
+    limit = DEFAULT_LIMIT if check.size_limit is None else bytes_of(check.size_limit)
+    return read_text(folder, check.in_file, limit)
+
+
+# ---- what is wrong with a check as it is written ------------------------------------------
+
+
+def faults_of_check(check: Check) -> list[str]:
+    """What is wrong with a check as a person wrote it, for the loader of suites."""
+    kinds = [kind for kind in KINDS if getattr(check, kind) is not None]
+    if len(kinds) != 1:
+        given = f"{' and '.join(kinds)} are given" if kinds else "none is given"
+        return [f"a check has exactly one of {', '.join(KINDS)}; {given}"]
+    kind = kinds[0]
+    faults = []
+    if kind != "exit_code" and not getattr(check, kind):
+        faults.append(f"{kind}: is empty")
+    for one, groups in (("matches", None), ("value", 1)):
+        if one == kind and (fault := fault_of_pattern(getattr(check, one), groups)):
+            faults.append(f"{one}: {fault}")
+    faults += _faults_of_companions(check, kind)
+    if check.size_limit is not None and (fault := fault_of_size(check.size_limit)):
+        faults.append(f"size_limit: {fault}")
+    return faults
+
+
+def _faults_of_companions(check: Check, kind: str) -> list[str]:
+    faults = []
+    companions = {"equals": "value", "tolerance": "value", "relative": "value"}
+    companions["sha256"] = "identical"
+    for name, owner in companions.items():
+        if getattr(check, name) not in (None, 0.0) and kind != owner:
+            faults.append(f"{name}: belongs to {owner}:, which is not given")
+    if kind == "value" and check.equals is None:
+        faults.append("value: needs equals: the number that it must be")
+    for name in ("tolerance", "relative"):
+        if getattr(check, name) < 0:
+            faults.append(f"{name}: {getattr(check, name):g} is less than 0")
+    if kind == "identical" and not re.fullmatch("[0-9a-fA-F]{64}", check.sha256 or ""):
+        faults.append("identical: needs sha256: 64 hexadecimal digits, as sha256sum prints them")
+    return faults
+
+
+def fault_of_pattern(pattern: str, groups: int | None) -> str:
+    """What is wrong with a regular expression that must have so many groups; "" when it is good."""
+    try:
+        has = re.compile(pattern, re.MULTILINE).groups
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"{shown(pattern)} is not a regular expression: {error}"
+    if groups is not None and has != groups:
+        return (
+            f"{shown(pattern)} has {has} groups and must have {groups}: put ( ) around the number "
+            "and write (?: ) for other groups"
+        )
+    return ""
+
+
+def fault_of_size(size: int | str) -> str:
+    """What is wrong with a size as it is written; "" when it is good."""
+    try:
+        return "" if bytes_of(size) > 0 else f"{size!r} must be more than 0"
+    except ValueError as error:
+        return str(error)

@@ -1,0 +1,63 @@
+"""What judging a run yields: figures of merit, and findings against it.
+
+number("1.5D+03")                      # 1500.0, as Fortran prints it
+Figure("triad", 5693.6, "MB/s", "higher")
+Finding(codes.WRONG_ANSWER, "stdout does not contain 'Solution Validates'")
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.journal.codes import Code
+from seatrial.suite.model import Better
+
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
+_LONGEST_NUMBER = 100
+
+
+class Figure(Struct, frozen=True, omit_defaults=True):
+    """A measured figure of merit; ``value`` is finite and in ``unit``.
+
+    Where a reference applies: ``reference`` is its value (None if it has only bounds), ``low`` and
+    ``high`` the bounds in the same unit (None: unbounded), ``percent`` the figure's distance from
+    the reference's value, negative below.
+    """
+
+    name: str
+    value: float
+    unit: str
+    better: Better
+    reference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    percent: float | None = None
+
+
+class Finding(NamedTuple):
+    """One thing that speaks against a run, as a sentence, and the verdict it leads to."""
+
+    code: Code
+    text: str
+
+
+def number(text: str) -> float:
+    """The value of a number as C and Fortran print it, with an exponent of E or D. Raises
+    ValueError, saying what it is, for anything else: no commas, no nan, nothing infinite."""
+    if _NOT_FINITE.fullmatch(text[:_LONGEST_NUMBER]):
+        raise ValueError(f"{shown(text)} is not a finite number")
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        raise ValueError(f"{shown(text)} is not a number")
+    value = float(text.replace("D", "e").replace("d", "e"))
+    if abs(value) == float("inf"):
+        raise ValueError(f"{shown(text)} is not a finite number")
+    return value
+
+
+def shown(text: str, longest: int = 60) -> str:
+    """Text in quotes, for a sentence: bounded, control characters escaped."""
+    return repr(text if len(text) <= longest else text[: longest - 3] + "...")

@@ -1,0 +1,59 @@
+"""A reference from measurements.
+
+value, lower, upper = learn([5693.6, 5701.2, 5688.0], "higher")      # 5693.6, -0.02, None
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from seatrial.suite.model import Better
+
+LEAST_TOLERANCE = 0.02
+ONE_SAMPLE_TOLERANCE = 0.10
+DEVIATIONS = 3.5
+
+
+def learn(samples: Sequence[float], better: Better) -> tuple[float, float | None, float | None]:
+    """A reference from measurements: value, lower, upper, the latter two as in ``Reference``.
+
+    The value is the median m. The tolerance is max(2 %, 3.5 s / |m|), where s is a robust standard
+    deviation: 1.4826 b MAD for five samples or more, with b the small-sample correction of Croux
+    and Rousseeuw (1992), or 1.2533 times the mean absolute deviation where more than half of the
+    samples are equal and MAD is 0; range / d2 for two to four samples, with d2 the mean range of
+    that many normal samples. One sample gives 10 %. It bounds the worse side alone: lower where
+    higher is better, upper where lower is. Raises ValueError where no reference can come of them.
+    """
+    if not samples or not all(math.isfinite(sample) for sample in samples):
+        raise ValueError("a reference is learned from one finite figure or more")
+    middle = median(samples)
+    if middle == 0:
+        raise ValueError("the median of the figures is 0; give min or max by hand")
+    if len(samples) == 1:
+        tolerance = ONE_SAMPLE_TOLERANCE
+    else:
+        tolerance = max(LEAST_TOLERANCE, DEVIATIONS * _deviation(samples, middle) / abs(middle))
+    if not tolerance < 1:
+        raise ValueError(
+            f"{len(samples)} figures scatter too much for a reference: they would allow "
+            f"{100 * tolerance:.0f} %; find out why, or give min or max by hand"
+        )
+    value = float(f"{middle:.6g}")
+    tolerance = min(0.9999, math.ceil(tolerance * 1e4 - 1e-6) / 1e4)
+    return (value, -tolerance, None) if better == "higher" else (value, None, tolerance)
+
+
+_MEAN_RANGE = {2: 1.128, 3: 1.693, 4: 2.059}
+_CORRECTION = {5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
+
+
+def _deviation(samples: Sequence[float], middle: float) -> float:
+    count = len(samples)
+    if count in _MEAN_RANGE:
+        return (max(samples) - min(samples)) / _MEAN_RANGE[count]
+    off = [abs(sample - middle) for sample in samples]
+    if spread := median(off):
+        return 1.4826 * _CORRECTION.get(count, count / (count - 0.8)) * spread
+    return 1.2533 * sum(off) / count

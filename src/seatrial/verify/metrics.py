@@ -1,0 +1,227 @@
+"""How fast was it? The figures of merit of one run: by pattern, by a parser, by a function.
+
+figures, findings = measure(test, run_directory)
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
+from seatrial.suite.model import Better, Metric, Reduce, Test
+from seatrial.units import bytes_of
+from seatrial.verify import outputs
+from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
+from seatrial.verify.figures import Figure, Finding, number, shown
+from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
+from seatrial.verify.search import MOST_MATCHES, SearchFailed, find_all
+
+FROM, PYTHON = "from", "python"
+LONGEST_REASON = 400
+
+Measured = tuple[list[Figure], list[Finding]]
+
+
+def measure(test: Test, folder: Path) -> Measured:
+    """The figures of the run in ``folder``, in the order of the test, and a finding for each that
+    there should be and is not. It raises nothing, whatever the job wrote."""
+    figures: list[Figure] = []
+    findings: list[Finding] = []
+    named: dict[str, Metric] = {}
+    for name, metric in test.metrics.items():
+        if isinstance(metric, Metric):
+            named[name] = metric
+            continue
+        if name == FROM:
+            more, faults = _parsed(metric, folder)
+        elif name == PYTHON:
+            more, faults = _custom(metric, test, folder)
+        else:
+            more, faults = [], [Finding(CHECK_ERROR, f"metric {name} is not valid: {metric!r}")]
+        figures += more
+        findings += faults
+    more, faults = _searched(named, folder)
+    return _once([*figures, *more], [*findings, *faults])
+
+
+def _once(figures: list[Figure], findings: list[Finding]) -> Measured:
+    """Finite figures, each name once."""
+    kept: dict[str, Figure] = {}
+    for figure in figures:
+        if not abs(figure.value) < float("inf"):
+            text = f"metric {figure.name}: {figure.value} is not a finite number"
+            findings.append(Finding(NO_FIGURE, text))
+        elif figure.name in kept:
+            text = f"metric {figure.name} is given twice; rename the one in the test"
+            findings.append(Finding(CHECK_ERROR, text))
+        else:
+            kept[figure.name] = figure
+    return list(kept.values()), findings
+
+
+# ---- by pattern ---------------------------------------------------------------------------
+
+
+def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
+    """All patterns for one file are searched at once: it is read, and passed on, but once."""
+    figures: dict[str, Figure] = {}
+    findings: list[Finding] = []
+    by_file: dict[tuple[str, str | int | None], list[str]] = {}
+    for name, metric in metrics.items():
+        if fault := fault_of_pattern(metric.find, 1):
+            findings.append(Finding(CHECK_ERROR, f"metric {name}: {fault}"))
+        else:
+            by_file.setdefault((metric.in_file, metric.size_limit), []).append(name)
+    for (file, size_limit), names in by_file.items():
+        try:
+            limit = DEFAULT_LIMIT if size_limit is None else bytes_of(size_limit)
+            text = read_text(folder, file, limit)
+            found = find_all([metrics[name].find for name in names], text)
+        except Unreadable as error:
+            findings.append(unreadable(error, NO_FIGURE))
+            continue
+        except (SearchFailed, ValueError) as error:
+            text = f"{file}: the pattern of {' or '.join(names)} {error}"
+            findings.append(Finding(CHECK_ERROR, text))
+            continue
+        for name, values in zip(names, found, strict=True):
+            try:
+                figures[name] = _figure(name, metrics[name], values)
+            except ValueError as error:
+                findings.append(Finding(NO_FIGURE, f"metric {name}: {error}"))
+    return [figures[name] for name in metrics if name in figures], findings
+
+
+def _figure(name: str, metric: Metric, found: list[str]) -> Figure:
+    if not found:
+        raise ValueError(f"nothing in {metric.in_file} matches {shown(metric.find)}")
+    if len(found) >= MOST_MATCHES:
+        raise ValueError(f"{metric.in_file} has {MOST_MATCHES} values or more, too many to judge")
+    if len(found) > 1 and metric.reduce is None:
+        raise ValueError(
+            f"{metric.in_file} has {len(found)} values for {shown(metric.find)}; "
+            "add `reduce:` (first, last, min, max, median, mean or sum) or a sharper pattern"
+        )
+    values = [number(text) for text in found]
+    return Figure(name, reduced(values, metric.reduce or "first"), metric.unit, metric.better)
+
+
+def reduced(values: list[float], how: Reduce) -> float:
+    """One value for several; there must be one at least. A sum may overflow to infinity."""
+    return _REDUCERS[how](values)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(value / len(values) for value in values)  # a plain sum might overflow
+
+
+def _median(values: list[float]) -> float:
+    ordered, middle = sorted(values), len(values) // 2
+    return ordered[middle] if len(values) % 2 else _mean(ordered[middle - 1 : middle + 1])
+
+
+_REDUCERS: dict[Reduce, Callable[[list[float]], float]] = {
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "min": min,
+    "max": max,
+    "median": _median,
+    "mean": _mean,
+    "sum": sum,
+}
+
+
+# ---- by a parser, by a function -----------------------------------------------------------
+
+
+def formats() -> list[str]:
+    """The names of the outputs that are known: the modules of ``verify/outputs``."""
+    import pkgutil
+
+    names = (module.name for module in pkgutil.iter_modules(outputs.__path__))
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def _parser(name: str) -> ModuleType:
+    """The module of a format; ValueError where there is none."""
+    if name not in formats():
+        raise ValueError(_unknown_format(name))
+    return importlib.import_module(f"{outputs.__name__}.{name}")
+
+
+def _unknown_format(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name[:40], formats(), n=1, cutoff=0.6)
+    remedy = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(formats())}"
+    return f"{shown(name)} is not a known output format; {remedy}"
+
+
+def _parsed(name: str, folder: Path) -> Measured:
+    try:
+        parser = _parser(name)
+    except ValueError as error:
+        return [], [Finding(CHECK_ERROR, str(error))]
+    file = getattr(parser, "FILE", "stdout")
+    try:
+        return parser.parse(read_text(folder, file)), []
+    except Unreadable as error:
+        return [], [unreadable(error, NO_FIGURE)]
+    except ValueError as error:
+        reason = plain(str(error)[:LONGEST_REASON])
+        return [], [Finding(NO_FIGURE, f"{file} is not a whole {name} output: {reason}")]
+
+
+def _custom(named: str, test: Test, folder: Path) -> Measured:
+    from seatrial.verify.custom import CustomFailed, call
+
+    try:
+        returned = call(named, Path(test.folder), folder)
+    except CustomFailed as error:
+        return [], [Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))]
+    figures = [
+        Figure(plain(name), value, plain(unit), cast(Better, better))
+        for name, value, unit, better in returned
+    ]
+    return figures, []
+
+
+# ---- what is wrong with metrics as they are written ---------------------------------------
+
+
+def faults_of_metrics(test: Test) -> list[tuple[str, str]]:
+    """What is wrong with the metrics of a test as a person wrote them, for the loader of suites:
+    the key, such as ``metrics.triad.find``, and a message. No code of the test is imported."""
+    from seatrial.verify.custom import fault_of_function
+
+    faults: list[tuple[str, str]] = []
+    for name, metric in test.metrics.items():
+        key = f"metrics.{name}"
+        if isinstance(metric, Metric):
+            faults += [(f"{key}{inner}", text) for inner, text in _faults_of_metric(name, metric)]
+        elif name == FROM:
+            if metric not in formats():
+                faults.append((key, _unknown_format(metric)))
+        elif name == PYTHON:
+            if fault := fault_of_function(metric, Path(test.folder)):
+                faults.append((key, fault))
+        else:
+            faults.append((key, f"{shown(metric)} is not a metric; give find, unit and better"))
+    return faults
+
+
+def _faults_of_metric(name: str, metric: Metric) -> list[tuple[str, str]]:
+    faults = []
+    if name in (FROM, PYTHON):
+        faults.append(("", "is kept for an output format or a function; name the metric else"))
+    if fault := fault_of_pattern(metric.find, 1):
+        faults.append((".find", fault))
+    if not metric.unit.strip():
+        faults.append((".unit", "is empty; write 1 for a number without a unit"))
+    if metric.size_limit is not None and (fault := fault_of_size(metric.size_limit)):
+        faults.append((".size_limit", fault))
+    return faults

@@ -1,0 +1,38 @@
+"""STREAM 5.10: the best rate of each kernel, in MB/s of 10^6 bytes.
+
+Function    Best Rate MB/s  Avg time     Min time     Max time
+Triad:           5693.6     0.023418     0.021076     0.028006
+Solution Validates: avg error less than 1.000000e-13 on all three arrays
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.verify.figures import Figure, number
+
+KERNELS = ("Copy", "Scale", "Add", "Triad")
+
+# Blanks only between the columns: \s would run across lines.
+_ROW = re.compile(
+    r"^(Copy|Scale|Add|Triad):[ \t]+(\S+)[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*$", re.MULTILINE
+)
+
+
+def parse(text: str) -> list[Figure]:
+    """The figures copy, scale, add and triad. Raises ValueError with the reason where they are not
+    there once each, not finite, or not validated by STREAM itself."""
+    if "Failed Validation" in text:
+        raise ValueError("STREAM says 'Failed Validation'")
+    rates: dict[str, float] = {}
+    for row in _ROW.finditer(text):
+        kernel, rate = row.groups()
+        if kernel in rates:
+            raise ValueError(f"it has more than one line for {kernel}:; judge one run at a time")
+        rates[kernel] = number(rate)
+    for kernel in KERNELS:
+        if kernel not in rates:
+            raise ValueError(f"its line for {kernel}: is missing, or not whole")
+    if "Solution Validates" not in text:
+        raise ValueError("its closing line 'Solution Validates' is missing")
+    return [Figure(kernel.lower(), rates[kernel], "MB/s", "higher") for kernel in KERNELS]

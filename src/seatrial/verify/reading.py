@@ -1,0 +1,130 @@
+"""Bounded reading of what a job wrote. Nothing in its directory is trusted: a name may be a FIFO, a
+directory, a device or a loop of links, a file may have any size and hold any bytes.
+
+text = read_text(run_directory, "stdout", DEFAULT_LIMIT)
+print(tail(run_directory / "stderr", 4096))
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from seatrial.errors import SeatrialError
+from seatrial.units import show_bytes
+
+DEFAULT_LIMIT = 64 << 20
+CHUNK = 1 << 20
+
+
+class Unreadable(SeatrialError):
+    """A file cannot be read: no right to it, or it is no regular file."""
+
+
+class Missing(Unreadable):
+    """A file is not there."""
+
+
+class TooLarge(Unreadable):
+    """A file is larger than what may be read of it."""
+
+
+def read_text(folder: Path, name: str, limit: int = DEFAULT_LIMIT) -> str:
+    """The text of a file, its lines ended by a newline alone; bytes that are not UTF-8 become the
+    replacement character. ``name`` is relative to ``folder``, or absolute; ``limit`` in bytes.
+    Raises TooLarge, Missing or Unreadable, which name the file as ``name``."""
+    descriptor = _open(folder / name, name)
+    try:
+        size = os.fstat(descriptor).st_size
+        data = b"" if size > limit else _read_at_most(descriptor, name, limit + 1)
+    finally:
+        os.close(descriptor)
+    size = max(size, len(data))  # it may have grown meanwhile
+    if size > limit:
+        raise TooLarge(
+            f"{name} has {show_bytes(size)}; the most that is read of it is {show_bytes(limit)}; "
+            "write less, or raise `size_limit:` in the test"
+        )
+    return data.decode("utf-8", errors="replace").replace("\r\n", "\n")
+
+
+def size_of(folder: Path, name: str) -> int:
+    """The size of a regular file in bytes. Raises Missing or Unreadable."""
+    descriptor = _open(folder / name, name)
+    try:
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+def sha256(folder: Path, name: str) -> str:
+    """The checksum of a file of any size, in hex and in constant memory. What is appended while it
+    is read does not count. Raises Missing or Unreadable."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    descriptor = _open(folder / name, name)
+    try:
+        left = os.fstat(descriptor).st_size
+        while left and (chunk := _read(descriptor, name, min(left, CHUNK))):
+            digest.update(chunk)
+            left -= len(chunk)
+    finally:
+        os.close(descriptor)
+    return digest.hexdigest()
+
+
+def tail(path: Path, count_bytes: int) -> str:
+    """The last bytes of a file as text that is safe on a terminal: control characters other than
+    newline and tab are escaped. Raises Missing or Unreadable."""
+    descriptor = _open(path, str(path))
+    try:
+        size = os.fstat(descriptor).st_size
+        os.lseek(descriptor, max(0, size - count_bytes), os.SEEK_SET)
+        data = _read_at_most(descriptor, str(path), count_bytes)
+    finally:
+        os.close(descriptor)
+    if size > count_bytes:
+        data = data.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that was cut
+    return plain(data.decode("utf-8", errors="replace").replace("\r\n", "\n"))
+
+
+def plain(text: str) -> str:
+    """Text that cannot abuse a terminal: what is not printable is escaped, but newline and tab."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
+def _open(path: Path, name: str) -> int:
+    """Open a regular file. O_NONBLOCK: opening a FIFO would wait for its writer for ever."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except FileNotFoundError:
+        raise Missing(f"{name} is missing") from None
+    except OSError as error:
+        raise Unreadable(f"{name} cannot be read: {error.strerror}") from error
+    except ValueError as error:  # a NUL or a lone surrogate in the name
+        raise Unreadable(f"{name!r} cannot be read: it is not a file name") from error
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        what = "a directory" if stat.S_ISDIR(mode) else "a FIFO, socket or device"
+        raise Unreadable(f"{name} is {what}; only a regular file is read")
+    return descriptor
+
+
+def _read_at_most(descriptor: int, name: str, most: int) -> bytes:
+    parts = []
+    while most > 0 and (chunk := _read(descriptor, name, min(most, CHUNK))):
+        parts.append(chunk)
+        most -= len(chunk)
+    return b"".join(parts)
+
+
+def _read(descriptor: int, name: str, most: int) -> bytes:
+    try:
+        return os.read(descriptor, most)
+    except OSError as error:  # a file server that went away, a stale handle
+        raise Unreadable(f"{name} cannot be read: {error.strerror}") from error

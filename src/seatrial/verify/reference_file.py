@@ -1,0 +1,184 @@
+"""Writing ``references.yaml``: new references go in, what people wrote there stays.
+
+accept(path, [Reference(test="stream", metric="triad", unit="MB/s", value=5693.6, lower=-0.02)])
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from seatrial.documents import Faults, parse, plain_scalar
+from seatrial.errors import InvalidFiles, UsageError
+from seatrial.suite.model import Scalar, show
+from seatrial.verify.references import Reference, References, faults_of, identity, loads
+
+Identity = tuple[object, ...]
+
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./%^*+-]*")
+_ORDER = ("value", "lower", "upper", "min", "max")
+
+
+def accept(path: Path, entries: Sequence[Reference]) -> None:
+    """Put references into a file, made if missing: each replaces the one for the same test, metric,
+    where and toolchain, others stay as they are written. The file is replaced at once, never half
+    written. Raises InvalidFiles where it or an entry is not valid, UsageError where it cannot be
+    written."""
+    path = path.resolve()  # a link to the file stays a link
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        old = path.read_bytes().decode() if path.exists() else ""
+        text = merged(old, entries, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        if old:
+            temporary.chmod(path.stat().st_mode & 0o777)
+        temporary.replace(path)
+    except UnicodeDecodeError:
+        raise InvalidFiles([f"{path}: is not UTF-8 text; save the file as UTF-8"]) from None
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}; see to its rights and its disk"
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def merged(old: str, entries: Sequence[Reference], path: Path) -> str:
+    """The text of a file with references put in; ``old`` may be empty. Comments stay where the list
+    is written in lines, one reference below the other; of any other style only those at the top do.
+    Raises InvalidFiles; ``path`` is only named."""
+    faults = [
+        f"{path}: {entry.test} {entry.metric}: {key}: {message}"
+        for entry in entries
+        for key, message in faults_of(entry)
+    ]
+    if faults:
+        raise InvalidFiles(faults)
+    new = {identity(entry): entry for entry in entries}
+    holds = any(line.strip() and not _is_comment(line) for line in old.splitlines())
+    before = _flat(loads(old, path)) if holds else {}
+    wanted = before | new
+    if before:
+        text = _spliced(old, list(before), new, path)
+        if text is not None and _reads_as(text, wanted, path):
+            return text
+    return _rewritten(old, wanted)
+
+
+def _flat(references: References) -> dict[Identity, Reference]:
+    return {identity(entry): entry for entry in references.entries}
+
+
+def _reads_as(text: str, wanted: dict[Identity, Reference], path: Path) -> bool:
+    try:
+        return _flat(loads(text, path)) == wanted
+    except InvalidFiles:
+        return False
+
+
+# ---- keeping what is written --------------------------------------------------------------
+
+
+def _spliced(
+    old: str, order: list[Identity], new: dict[Identity, Reference], path: Path
+) -> str | None:
+    """The old text with the lines of each replaced reference exchanged and new ones at its end;
+    None where the references are not one below the other. ``order``: whose lines come when."""
+    lines = old.splitlines(keepends=True)
+    starts = _starts(old, lines, path)
+    if starts is None or len(starts) != len(order):
+        return None
+    indent = lines[starts[0]][: -len(lines[starts[0]].lstrip())]
+    parts = ["".join(lines[: starts[0]])]
+    for name, start, end in zip(order, starts, [*starts[1:], len(lines)], strict=True):
+        body_end = end  # what stands above a reference belongs to it
+        while body_end > start + 1 and _is_comment(lines[body_end - 1]):
+            body_end -= 1
+        kept = "".join(lines[start:body_end])
+        parts.append(_written(new[name], indent) if name in new else _ended(kept))
+        parts.append("".join(lines[body_end:end]))
+    parts[-1] = _ended(parts[-1])
+    parts += [_written(new[name], indent) for name in _sorted(new) if name not in order]
+    return "".join(parts)
+
+
+def _starts(old: str, lines: list[str], path: Path) -> list[int] | None:
+    """The index of the line in which each reference starts; None for any style but a dash each."""
+    node = parse(old.encode(), path, Faults())
+    if node is None:
+        return None
+    starts = [item.place.line - 1 for item in node.value["references"].value]
+    dashes = all(lines[start].lstrip().startswith("- ") for start in starts)
+    return starts if dashes and len(set(starts)) == len(starts) else None
+
+
+def _is_comment(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+# ---- writing ------------------------------------------------------------------------------
+
+
+def _rewritten(old: str, entries: dict[Identity, Reference]) -> str:
+    header = []
+    for line in old.splitlines(keepends=True):
+        if not _is_comment(line):
+            break
+        header.append(line)
+    body = "".join(_written(entries[name], "  ") for name in _sorted(entries))
+    return _ended("".join(header)) + "references:\n" + body
+
+
+def _sorted(entries: dict[Identity, Reference]) -> list[Identity]:
+    return sorted(entries, key=lambda name: [str(part or "") for part in name])
+
+
+def _written(entry: Reference, indent: str) -> str:
+    """One item of the list, as YAML."""
+    pairs = [("test", _scalar(entry.test)), ("metric", _scalar(entry.metric))]
+    if entry.where:
+        pairs.append(("where", _mapping(entry.where)))
+    if entry.toolchain is not None:
+        pairs.append(("toolchain", _scalar(entry.toolchain)))
+    pairs.append(("unit", _scalar(entry.unit)))
+    for key in _ORDER:
+        if (value := getattr(entry, key)) is not None:
+            pairs.append((key, repr(value).removesuffix(".0")))
+    if (learned := entry.learned) is not None:
+        source: dict[str, Scalar] = {"trial": learned.trial, "runs": learned.runs, "at": learned.at}
+        pairs.append(("learned", _mapping(source)))
+    text = f"\n{indent}  ".join(f"{key}: {value}" for key, value in pairs)
+    return f"{indent}- {text}\n"
+
+
+def _mapping(values: Mapping[str, Scalar]) -> str:
+    return "{" + ", ".join(f"{_scalar(key)}: {_scalar(v)}" for key, v in values.items()) + "}"
+
+
+def _scalar(value: Scalar) -> str:
+    """A value that is read back as itself: text in quotes where it could be read as a number or a
+    word of YAML's, or where it holds anything unusual."""
+    text = show(value)
+    read_back = plain_scalar(text)  # a very long integer would come back as a float
+    alike = read_back == value and type(read_back) is type(value)
+    if alike and (_PLAIN.fullmatch(text) or not isinstance(value, str)):
+        return text
+    return '"' + "".join(_escaped(c) for c in text) + '"'
+
+
+def _escaped(c: str) -> str:
+    if c in '"\\':
+        return "\\" + c
+    return c if c.isprintable() else f"\\U{ord(c):08X}"

@@ -1,0 +1,278 @@
+"""What a metric is expected to be on a machine: ``machines/<name>/references.yaml``.
+
+references = load(Path("machines/frost/references.yaml"))
+reference = matching(references, "stream", "triad", {"threads": 2}, "gcc")
+finding = judge(figure, reference)          # None, or e.g. performance: triad ... is 12 % below ...
+
+They are learned from measurements by ``verify.learning`` and written by ``verify.reference_file``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
+
+from msgspec import Meta, Struct
+
+from seatrial.errors import UsageError
+from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
+from seatrial.suite.model import Better, Scalar, show
+from seatrial.units import show_number
+from seatrial.verify.figures import Figure, Finding
+
+if TYPE_CHECKING:
+    from seatrial.documents import Faults, Node
+
+DEFAULT_TOLERANCE = 0.05
+
+
+class _Written(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Part of a file that a person writes."""
+
+
+class Learned(_Written, frozen=True):
+    """Where a reference comes from that was accepted from measurements."""
+
+    trial: Annotated[str, Meta(description="run tag of the trial")]
+    runs: Annotated[int, Meta(description="number of runs that it was learned from", ge=1)]
+    at: Annotated[str, Meta(description="day on which it was accepted, such as 2026-11-21")]
+
+
+class Reference(_Written, frozen=True):
+    """What one metric of one test is expected to be, with relative or absolute bounds."""
+
+    test: Annotated[str, Meta(description="name of the test in its suite")]
+    metric: Annotated[str, Meta(description="name of the metric")]
+    unit: Annotated[str, Meta(description="unit of the figures here; the metric's own")]
+    where: Annotated[
+        dict[str, Scalar], Meta(description="parameters that the case must have; others: any")
+    ] = {}
+    toolchain: Annotated[
+        str | None, Meta(description="name or pattern of toolchains; default: any")
+    ] = None
+    value: Annotated[
+        float | None,
+        Meta(description="what is expected; alone: at most 5 % worse, by the metric's direction"),
+    ] = None
+    lower: Annotated[
+        float | None, Meta(description="how far below, as a fraction: -0.05", gt=-1, le=0)
+    ] = None
+    upper: Annotated[
+        float | None, Meta(description="how far above, as a fraction: 0.10", ge=0, le=1)
+    ] = None
+    min: Annotated[float | None, Meta(description="least figure, instead of value")] = None
+    max: Annotated[float | None, Meta(description="largest figure, instead of value")] = None
+    learned: Annotated[Learned | None, Meta(description="written by seatrial reference")] = None
+
+
+class ReferencesFile(_Written, frozen=True):
+    """A ``references.yaml``."""
+
+    references: list[Reference]
+
+
+class References(Struct, frozen=True):
+    """The references of a machine as they are written, and by test and metric. ``References()``
+    holds none, ``References.of(entries)`` those."""
+
+    entries: list[Reference] = []
+    by_metric: dict[tuple[str, str], list[Reference]] = {}
+
+    @classmethod
+    def of(cls, entries: list[Reference]) -> Self:
+        by_metric: dict[tuple[str, str], list[Reference]] = {}
+        for entry in entries:
+            by_metric.setdefault((entry.test, entry.metric), []).append(entry)
+        return cls(entries, by_metric)
+
+
+class AmbiguousReference(UsageError):
+    """Two references apply to one figure and neither is the more specific."""
+
+
+# ---- reading ------------------------------------------------------------------------------
+
+
+def load(path: Path) -> References:
+    """The references of a file; none where there is no file. Raises InvalidFiles, all faults."""
+    with contextlib.suppress(OSError):  # other trouble than its absence is read's to tell
+        if not path.is_symlink() and not path.exists():
+            return References()
+    from seatrial.documents import Faults, read
+
+    faults = Faults()
+    node = read(path, faults)
+    return _checked(node, faults)
+
+
+def loads(text: str, path: Path) -> References:
+    """As ``load``, for text at hand; ``path`` is only named in faults."""
+    from seatrial.documents import Faults, parse
+
+    faults = Faults()
+    node = parse(text.encode(), path, faults)
+    return _checked(node, faults)
+
+
+def _checked(node: Node | None, faults: Faults) -> References:
+    from seatrial.documents import decode
+
+    file = None if node is None else decode(node, ReferencesFile, faults)
+    if node is not None and file is not None:
+        first: dict[object, int] = {}
+        for i, reference in enumerate(file.references):
+            place = node.place_of("references", i)
+            for key, message in faults_of(reference):
+                at = node.place_of("references", i, key)
+                faults.add(at, f"references[{i}].{key}", message)
+            same = first.setdefault(identity(reference), place.line)
+            if same != place.line:
+                faults.add(place, f"references[{i}]", f"is for the same as the one in line {same}")
+    faults.raise_any()
+    return References.of(file.references if file is not None else [])
+
+
+def identity(reference: Reference) -> tuple[object, ...]:
+    """What a reference is for: two that have the same are one written twice."""
+    where = tuple(sorted((name, show(value)) for name, value in reference.where.items()))
+    return reference.test, reference.metric, where, reference.toolchain
+
+
+def faults_of(reference: Reference) -> list[tuple[str, str]]:
+    """What is wrong with a reference as a person wrote it: the key and a message."""
+    value, lower, upper = reference.value, reference.lower, reference.upper
+    least, most = reference.min, reference.max
+    faults = []
+    if value is None:
+        if least is None and most is None:
+            faults.append(("value", "is missing; give value, or min or max"))
+        for key, bound in (("lower", lower), ("upper", upper)):
+            if bound is not None:
+                faults.append((key, "is relative to value, which is not given"))
+    elif least is not None or most is not None:
+        key = "max" if least is None else "min"
+        faults.append((key, "give value with lower and upper, or min and max, not both"))
+    if value == 0:
+        faults.append(("value", "0 has no relative bounds; give min or max instead"))
+    if lower is not None and not -1 < lower <= 0:
+        faults.append(("lower", f"{lower:g} is not between -1 and 0; write -0.05 for 5 % below"))
+    if upper is not None and not 0 <= upper <= 1:
+        remedy = "write 0.05 for 5 % above, or max: for a bound further off"
+        faults.append(("upper", f"{upper:g} is not between 0 and 1; {remedy}"))
+    if least is not None and most is not None and least > most:
+        faults.append(("min", f"{least:g} is more than max, {most:g}"))
+    if not reference.unit.strip():
+        faults.append(("unit", "is empty; write the metric's unit, 1 for none"))
+    return faults
+
+
+# ---- comparing ----------------------------------------------------------------------------
+
+
+def matching(
+    references: References,
+    test: str,
+    metric: str,
+    parameters: dict[str, Scalar],
+    toolchain: str,
+) -> Reference | None:
+    """The reference for a figure: of those that apply the one with most ``where`` keys, then one
+    with a toolchain. Raises AmbiguousReference where two are alike in that."""
+    entries = references.by_metric.get((test, metric), [])
+    found = [entry for entry in entries if applies(entry, parameters, toolchain)]
+    if not found:
+        return None
+    best = max(_rank(entry) for entry in found)
+    winners = [entry for entry in found if _rank(entry) == best]
+    if len(winners) > 1:
+        said = " and ".join(_said(entry) for entry in winners[:2])
+        raise AmbiguousReference(
+            f"two references for {metric} of {test} apply and neither is more specific: {said}; "
+            "add a key to where: of one, or remove it"
+        )
+    return winners[0]
+
+
+def applies(reference: Reference, parameters: dict[str, Scalar], toolchain: str) -> bool:
+    """Is the reference for a case with these parameters on this toolchain?"""
+    pattern = reference.toolchain
+    if pattern is not None and not fnmatchcase(toolchain, pattern):
+        return False
+    return all(
+        name in parameters and _same(parameters[name], value)
+        for name, value in reference.where.items()
+    )
+
+
+def _same(one: Scalar, other: Scalar) -> bool:
+    """Equal as a script sees them, 2 and "2" are; and 2 and 2.0 as numbers."""
+    if show(one) == show(other):
+        return True
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (one, other))
+    return numbers and one == other
+
+
+def _rank(reference: Reference) -> tuple[int, bool]:
+    return len(reference.where), reference.toolchain is not None
+
+
+def _said(reference: Reference) -> str:
+    bound = ", ".join(f"{name}: {show(value)}" for name, value in reference.where.items())
+    pattern = "" if reference.toolchain is None else f" toolchain: {reference.toolchain}"
+    return f"where: {{{bound}}}{pattern}"
+
+
+def bounds(reference: Reference, better: Better) -> tuple[float | None, float | None]:
+    """The least and the largest figure that meet a reference, in its unit; None: unbounded. A value
+    without lower and upper bounds the worse side alone, 5 % off: below it where higher is better,
+    above it where lower is."""
+    value, lower, upper = reference.value, reference.lower, reference.upper
+    if value is None:
+        return reference.min, reference.max
+    if lower is None and upper is None:
+        lower = -DEFAULT_TOLERANCE if better == "higher" else None
+        upper = DEFAULT_TOLERANCE if better == "lower" else None
+    low = None if lower is None else value + lower * abs(value)
+    high = None if upper is None else value + upper * abs(value)
+    return low, high
+
+
+def percent_off(figure: float, reference: Reference) -> float | None:
+    """How far a figure is from a reference's value in percent, negative below; None where the
+    reference has only bounds."""
+    if not reference.value:
+        return None
+    return 100 * (figure - reference.value) / abs(reference.value)
+
+
+def judge(figure: Figure, reference: Reference) -> Finding | None:
+    """PERFORMANCE where the figure misses its reference, CHECK_ERROR where their units differ."""
+    name, unit = figure.name, "" if figure.unit == "1" else f" {figure.unit}"
+    if figure.unit != reference.unit:
+        return Finding(
+            CHECK_ERROR,
+            f"{name} is in {figure.unit}, but its reference in {reference.unit}; "
+            "they were not compared: write the reference in the metric's unit",
+        )
+    low, high = bounds(reference, figure.better)
+    if low is not None and figure.value < low and not _close(figure.value, low):
+        word, bound, limit = "below", low, "minimum"
+    elif high is not None and figure.value > high and not _close(figure.value, high):
+        word, bound, limit = "above", high, "maximum"
+    else:
+        return None
+    what = f"{name} {show_number(figure.value)}{unit} is"
+    off = percent_off(figure.value, reference)
+    if off is None or not reference.value:
+        return Finding(PERFORMANCE, f"{what} {word} its {limit} {show_number(bound)}{unit}")
+    allowed = 100 * abs(bound - reference.value) / abs(reference.value)
+    text = f"{what} {abs(off):.1f} % {word} its reference {show_number(reference.value)}{unit}"
+    return Finding(PERFORMANCE, f"{text} (at most {allowed:.3g} % {word})")
+
+
+def _close(one: float, other: float) -> bool:
+    """Equal but for rounding: 0.95 * 12000 must not miss a bound of 5 % below 12000."""
+    return math.isclose(one, other, rel_tol=1e-12)

@@ -1,0 +1,67 @@
+"""Search text for patterns, where neither may hang the trial: Python's matching takes time that can
+grow with the square of the text, or worse, and cannot be interrupted. A text of more than a page is
+therefore searched in a process of its own, which this file is, too; it needs nothing of Seatrial.
+
+values, = find_all([r"Triad:\\s+(\\S+)"], text)        # ["5693.6"]
+"""
+
+from __future__ import annotations
+
+import re
+
+PAGE = 8192
+SEARCH_SECONDS = 30.0
+MOST_MATCHES = 1_000_000
+LONGEST_MATCH = 120
+
+
+class SearchFailed(Exception):
+    """A search could not be carried out; the text says why."""
+
+
+def find_all(patterns: list[str], text: str, most: int = MOST_MATCHES) -> list[list[str]]:
+    """For each pattern what its group found, or the whole match where it has no group, up to
+    ``most`` matches each and LONGEST_MATCH characters each. ``^`` and ``$`` stand for the ends of
+    lines. Raises SearchFailed when it takes too long, re.error for a pattern that is none."""
+    compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
+    if len(text) <= PAGE:
+        return [_find(pattern, text, most) for pattern in compiled]
+    import json
+
+    from seatrial.verify.apart import Apart, run_apart
+
+    header = json.dumps({"patterns": patterns, "most": most, "seconds": SEARCH_SECONDS})
+    question = header.encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")
+    try:
+        answer = run_apart(__file__, ["-I", "-S"], question, SEARCH_SECONDS, "/")
+        found: list[list[str]] = json.loads(answer)
+    except (Apart, ValueError) as error:
+        raise SearchFailed(f"{error} for {len(text)} characters; make it more specific") from None
+    return found
+
+
+def _find(pattern: re.Pattern[str], text: str, most: int) -> list[str]:
+    found = []
+    for match in pattern.finditer(text):
+        group = match.group(1) if pattern.groups else match.group()
+        found.append((group or "")[:LONGEST_MATCH])
+        if len(found) >= most:
+            break
+    return found
+
+
+def _answer() -> None:
+    """The process of its own: patterns on stdin's first line, the text after it."""
+    import json
+    import signal
+    import sys
+
+    header = json.loads(sys.stdin.buffer.readline())
+    signal.alarm(int(header["seconds"]) + 5)  # ends it even where the trial was killed
+    text = sys.stdin.buffer.read().decode("utf-8", errors="surrogatepass")
+    compiled = [re.compile(pattern, re.MULTILINE) for pattern in header["patterns"]]
+    json.dump([_find(pattern, text, header["most"]) for pattern in compiled], sys.stdout)
+
+
+if __name__ == "__main__":
+    _answer()

@@ -1,0 +1,109 @@
+"""The verdict on one run: right answer? fast enough?
+
+verdict = judge(test, case, run_directory, exit_code, references)
+verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % below its reference ...
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, PASS, Code
+from seatrial.suite.model import Case, Test
+from seatrial.verify import references as refs
+from seatrial.verify.checks import find_faults
+from seatrial.verify.figures import Figure, Finding
+from seatrial.verify.metrics import measure
+from seatrial.verify.reading import plain
+from seatrial.verify.references import AmbiguousReference, References
+
+__all__ = ["Figure", "Verdict", "judge"]
+
+LONGEST_WHY = 1000
+
+
+class Verdict(Struct, frozen=True):
+    """What a run is worth. ``why`` names the first cause and counts the others; it is empty for a
+    pass. The figures that were found are there whatever the code is."""
+
+    code: Code
+    why: str
+    figures: list[Figure]
+
+
+def judge(
+    test: Test, case: Case, folder: Path, exit_code: int | None, references: References
+) -> Verdict:
+    """The verdict on the run in ``folder``: its exit code first (None: the script left none), then
+    the checks, the metrics, the references. It raises nothing, whatever the job wrote."""
+    findings: list[Finding] = []
+    figures: list[Figure] = []
+    try:
+        findings += find_faults(test.verify, folder, exit_code)
+        figures, missing = measure(test, folder)
+        findings += missing
+        figures, missed = _compared(figures, case, references, complete=not missing)
+        findings += missed
+    except Exception as error:  # a parser's mistake must cost one verdict, not the trial
+        text = f"judging the run failed: {type(error).__name__}: {error}"
+        findings.append(Finding(CHECK_ERROR, text))
+    if not findings:
+        return Verdict(PASS, "", figures)
+    more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
+    return Verdict(findings[0].code, plain(findings[0].text[:LONGEST_WHY]) + more, figures)
+
+
+def _compared(
+    figures: list[Figure], case: Case, references: References, complete: bool
+) -> tuple[list[Figure], list[Finding]]:
+    """The figures with their references, and what these find. Where the metrics are ``complete``, a
+    reference for a figure that there is not is a finding, too: it would else never be missed."""
+    compared: list[Figure] = []
+    findings: list[Finding] = []
+    for figure in figures:
+        try:
+            reference = refs.matching(
+                references, case.test, figure.name, case.parameters, case.toolchain
+            )
+        except AmbiguousReference as error:
+            findings.append(Finding(CHECK_ERROR, str(error)))
+            reference = None
+        if reference is None:
+            compared.append(figure)
+            continue
+        finding = refs.judge(figure, reference)
+        findings += [finding] if finding else []
+        compared.append(_beside(figure, reference))
+    if complete:
+        findings += _unmeasured(figures, case, references)
+    return compared, findings
+
+
+def _beside(figure: Figure, reference: refs.Reference) -> Figure:
+    """The figure with its reference; without it where their units differ."""
+    if figure.unit != reference.unit:
+        return figure
+    low, high = refs.bounds(reference, figure.better)
+    return msgspec.structs.replace(
+        figure,
+        reference=reference.value,
+        low=low,
+        high=high,
+        percent=refs.percent_off(figure.value, reference),
+    )
+
+
+def _unmeasured(figures: list[Figure], case: Case, references: References) -> list[Finding]:
+    measured = {figure.name for figure in figures}
+    findings = []
+    for (test, metric), entries in references.by_metric.items():
+        if test != case.test or metric in measured:
+            continue
+        if any(refs.applies(entry, case.parameters, case.toolchain) for entry in entries):
+            has = ", ".join(sorted(measured)) or "none"
+            text = f"there is a reference for {metric} and no such figure; the figures are {has}"
+            findings.append(Finding(NO_FIGURE, text))
+    return findings

@@ -1,0 +1,456 @@
+/* pingpong - latency and bandwidth between two ranks, pair after pair.
+ *
+ * One pair at a time, with all other ranks asleep: the first sends a message, the second sends one
+ * of the same size back.
+ *
+ *   latency   = t / 2            in us, of short messages
+ *   bandwidth = 2 * size / t     in MiB/s (2^20 bytes), of long messages
+ *
+ * with t the time of a round trip, averaged over the trips of a repetition. min, median and max are
+ * over all repetitions of all pairs; they are also given apart for pairs on one node ("core pairs")
+ * and on two nodes ("node pairs"), and pair by pair (the median of a pair). All pairs are measured
+ * while there are at most `pairs` of them; else the pairs of neighbours in rank order, and random
+ * pairs up to that number.
+ *
+ * Ranks that may use several CPUs and have one each are pinned, whole cores first, so that a rank is
+ * a core and "cpu" in the table is its number; -u leaves them as they are. More ranks than CPUs are
+ * not pinned.
+ *
+ * Arguments: -r repetitions (11)    -l short message, bytes (8)    -s long message, bytes (1M)
+ *            -i most round trips a repetition (500); fewer if they would take longer than 5 ms
+ *            -p most pairs (4096)   -x seed of the random pairs (1)   -u do not pin
+ * Example:   mpirun -n 4 ./pingpong
+ *            pair 0 1 nodes n001 n001 cpus 0 1 latency 0.42 us bandwidth 9211.0 MiB/s
+ *            latency min 0.41 median 0.44 max 0.61 us
+ *
+ * Needs 2 ranks or more. Rank 0 says whose turn it is. Time: about 30 ms a pair.
+ */
+#define _GNU_SOURCE 1 /* all of POSIX and Linux, also with -std=c11 */
+#include <errno.h>
+#include <inttypes.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_CPUS = 8192, NAME = 64 };
+enum { TAG_TURN = 1, TAG_TRIPS, TAG_DATA, TAG_RESULT };
+
+static const char USAGE[] =
+    "pingpong [-r repetitions] [-l bytes] [-s bytes] [-i trips] [-p pairs] [-x seed] [-u]";
+static const double LONGEST = 0.005; /* s a repetition */
+
+/* ---- common to the probes ------------------------------------------------------------------ */
+
+static int rank, ranks;
+
+static void fail(const char *format, ...)
+{
+    va_list arguments;
+    fflush(stdout);
+    fprintf(stderr, "ERROR: pingpong: rank %d: ", rank);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
+}
+
+/* Every MPI call goes through TRY, so that a failure names the call and the place. */
+#define TRY(call) check_mpi((call), #call, __LINE__)
+
+static void check_mpi(int code, const char *call, int line)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (code == MPI_SUCCESS) return;
+    MPI_Error_string(code, text, &length);
+    fail("line %d: %s: %s", line, call, text);
+}
+
+static void usage(const char *format, ...)
+{
+    if (rank == 0) {
+        va_list arguments;
+        fprintf(stderr, "pingpong: ");
+        va_start(arguments, format);
+        vfprintf(stderr, format, arguments);
+        va_end(arguments);
+        fprintf(stderr, "\nusage: %s\n", USAGE);
+    }
+    MPI_Finalize();
+    exit(2);
+}
+
+/* The value of option -x: a whole number, with K, M or G for 2^10, 2^20 or 2^30. */
+static int64_t number(int option, const char *text, int64_t low, int64_t high)
+{
+    char *end;
+    errno = 0;
+    int64_t value = strtoll(text, &end, 10);
+    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (end == text || errno || end[shift ? 1 : 0] != '\0')
+        usage("-%c: '%s' is not a whole number (with K, M or G after it)", option, text);
+    if (value < 0 || value > high >> shift || value << shift < low)
+        usage("-%c: %s is not between %" PRId64 " and %" PRId64, option, text, low, high);
+    return value << shift;
+}
+
+static void *memory(size_t count, size_t size)
+{
+    void *p = calloc(count ? count : 1, size);
+    if (!p) fail("no memory for %zu x %zu bytes", count, size);
+    return p;
+}
+
+struct spread { double min, median, max; };
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static struct spread spread_of(double *values, size_t n) /* sorts the values */
+{
+    qsort(values, n, sizeof *values, ascending);
+    return (struct spread){values[0], 0.5 * (values[(n - 1) / 2] + values[n / 2]), values[n - 1]};
+}
+
+static void start_mpi(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    TRY(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    TRY(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
+    opterr = 0;
+}
+
+/* What a message holds depends on who sends it, to whom, and on the place of each byte. */
+static unsigned char byte_at(int from, int to, size_t place)
+{
+    return (unsigned char)((unsigned)from * 7u + (unsigned)to * 13u + (unsigned)place +
+                           (unsigned)(place >> 8) * 3u + 1u);
+}
+
+static void fill(unsigned char *message, size_t size, int from, int to)
+{
+    for (size_t i = 0; i < size; i++) message[i] = byte_at(from, to, i);
+}
+
+static void check(const unsigned char *message, size_t size, int from, int to)
+{
+    for (size_t i = 0; i < size; i++)
+        if (message[i] != byte_at(from, to, i))
+            fail("wrong data: message of %zu bytes from rank %d: byte %zu is 0x%02x, not 0x%02x",
+                 size, from, i, message[i], byte_at(from, to, i));
+}
+
+/* ---- where the ranks are -------------------------------------------------------------------- */
+
+struct place { int node, cpu; char name[NAME]; }; /* node: the lowest rank on it */
+
+/* The first of the hardware threads of a CPU's core; the CPU itself where that is not known. */
+static int first_sibling(int cpu)
+{
+    char path[128];
+    int first = cpu;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *file = fopen(path, "r");
+    if (file && fscanf(file, "%d", &first) != 1) first = cpu;
+    if (file) fclose(file);
+    return first;
+}
+
+/* The n-th CPU of a mask, counting first one CPU of each core, then the others. */
+static int nth_cpu(const cpu_set_t *mask, size_t size, int n)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (int cpu = 0; cpu < MOST_CPUS; cpu++)
+            if (CPU_ISSET_S(cpu, size, mask) && (first_sibling(cpu) != cpu) == pass && n-- == 0)
+                return cpu;
+    return -1;
+}
+
+/* Give each of the ranks of a node that have the same mask a CPU of its own, if there are enough. */
+static bool pin(MPI_Comm node, int local, int locals)
+{
+    size_t size = CPU_ALLOC_SIZE(MOST_CPUS);
+    char *masks = memory((size_t)locals, size), *mine = memory(1, size);
+    int sharers = 0, before = 0;
+    if (sched_getaffinity(0, size, (cpu_set_t *)mine)) fail("sched_getaffinity: %s", strerror(errno));
+    TRY(MPI_Allgather(mine, (int)size, MPI_CHAR, masks, (int)size, MPI_CHAR, node));
+    for (int i = 0; i < locals; i++) {
+        bool same = memcmp(mine, masks + (size_t)i * size, size) == 0;
+        sharers += same;
+        before += same && i < local;
+    }
+    int cpu = -1;
+    if (sharers <= CPU_COUNT_S(size, (cpu_set_t *)mine)) cpu = nth_cpu((cpu_set_t *)mine, size, before);
+    if (cpu >= 0) {
+        memset(mine, 0, size);
+        CPU_SET_S(cpu, size, (cpu_set_t *)mine);
+        if (sched_setaffinity(0, size, (cpu_set_t *)mine)) cpu = -1; /* not allowed: stay unpinned */
+    }
+    free(masks);
+    free(mine);
+    return cpu >= 0;
+}
+
+/* Pin if wanted, and tell rank 0 where everybody is. */
+static struct place *find_places(bool pinning)
+{
+    struct place here = {0}, *places = NULL;
+    MPI_Comm node;
+    int local, locals, pinned = 0, all_pinned;
+    TRY(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node));
+    TRY(MPI_Comm_rank(node, &local));
+    TRY(MPI_Comm_size(node, &locals));
+    if (pinning) pinned = pin(node, local, locals);
+    here.node = rank;
+    TRY(MPI_Bcast(&here.node, 1, MPI_INT, 0, node));
+    here.cpu = sched_getcpu();
+    if (gethostname(here.name, NAME - 1)) fail("gethostname: %s", strerror(errno));
+    if (rank == 0) places = memory((size_t)ranks, sizeof *places);
+    TRY(MPI_Gather(&here, (int)sizeof here, MPI_CHAR, places, (int)sizeof here, MPI_CHAR, 0,
+                   MPI_COMM_WORLD));
+    TRY(MPI_Reduce(&pinned, &all_pinned, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
+    TRY(MPI_Comm_free(&node));
+    if (rank == 0) printf("pinned %d of %d ranks\n", all_pinned, ranks);
+    return places;
+}
+
+/* ---- one pair ------------------------------------------------------------------------------ */
+
+struct task { int repetitions, most_trips; size_t sizes[2]; }; /* short and long messages */
+
+static void trip(bool first, int partner, unsigned char *out, unsigned char *in, size_t size)
+{
+    int n = (int)size;
+    if (first) TRY(MPI_Send(out, n, MPI_BYTE, partner, TAG_DATA, MPI_COMM_WORLD));
+    TRY(MPI_Recv(in, n, MPI_BYTE, partner, TAG_DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    if (!first) TRY(MPI_Send(out, n, MPI_BYTE, partner, TAG_DATA, MPI_COMM_WORLD));
+}
+
+/* Seconds a round trip. */
+static double time_trips(bool first, int partner, unsigned char *out, unsigned char *in, size_t size,
+                         int trips)
+{
+    double start = MPI_Wtime();
+    for (int i = 0; i < trips; i++) trip(first, partner, out, in, size);
+    return (MPI_Wtime() - start) / trips;
+}
+
+static void checked_trip(bool first, int partner, unsigned char *out, unsigned char *in, size_t size)
+{
+    memset(in, 0, size);
+    trip(first, partner, out, in, size);
+    check(in, size, partner, rank);
+}
+
+/* Fill times[repetitions] on the first rank of the pair. The warm-up tells how many trips to take. */
+static void measure(int partner, size_t size, struct task task, double *times)
+{
+    bool first = rank < partner;
+    int trips = 0;
+    unsigned char *out = memory(size, 1), *in = memory(size, 1);
+    fill(out, size, rank, partner);
+    checked_trip(first, partner, out, in, size);
+    double estimate = time_trips(first, partner, out, in, size, 5);
+    if (first) {
+        trips = estimate * task.most_trips > LONGEST ? (int)(LONGEST / estimate) : task.most_trips;
+        if (trips < 1) trips = 1;
+        TRY(MPI_Send(&trips, 1, MPI_INT, partner, TAG_TRIPS, MPI_COMM_WORLD));
+    } else {
+        TRY(MPI_Recv(&trips, 1, MPI_INT, partner, TAG_TRIPS, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    }
+    for (int r = 0; r < task.repetitions; r++)
+        times[r] = time_trips(first, partner, out, in, size, trips);
+    checked_trip(first, partner, out, in, size);
+    free(out);
+    free(in);
+}
+
+static void measure_both(int partner, struct task task, double *times)
+{
+    for (int k = 0; k < 2; k++)
+        measure(partner, task.sizes[k], task, times + k * task.repetitions);
+}
+
+/* Receive without spinning: a rank that waits its turn must not disturb the pair that runs. */
+static void receive_asleep(void *data, int count, MPI_Datatype type, int from, int tag)
+{
+    const struct timespec pause = {0, 200000};
+    int here = 0;
+    for (;;) {
+        TRY(MPI_Iprobe(from, tag, MPI_COMM_WORLD, &here, MPI_STATUS_IGNORE));
+        if (here) break;
+        nanosleep(&pause, NULL);
+    }
+    TRY(MPI_Recv(data, count, type, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+
+/* Every rank but 0: do what rank 0 says until it says -1. */
+static void take_turns(struct task task)
+{
+    int n = 2 * task.repetitions, partner;
+    double *times = memory((size_t)n, sizeof *times);
+    for (;;) {
+        receive_asleep(&partner, 1, MPI_INT, 0, TAG_TURN);
+        if (partner < 0) break;
+        measure_both(partner, task, times);
+        if (rank < partner) TRY(MPI_Send(times, n, MPI_DOUBLE, 0, TAG_RESULT, MPI_COMM_WORLD));
+    }
+    free(times);
+}
+
+/* Rank 0: let one pair run, and get its times. */
+static void give_turn(int first, int second, struct task task, double *times)
+{
+    TRY(MPI_Send(&first, 1, MPI_INT, second, TAG_TURN, MPI_COMM_WORLD));
+    if (first == 0) {
+        measure_both(second, task, times);
+    } else {
+        TRY(MPI_Send(&second, 1, MPI_INT, first, TAG_TURN, MPI_COMM_WORLD));
+        receive_asleep(times, 2 * task.repetitions, MPI_DOUBLE, first, TAG_RESULT);
+    }
+}
+
+/* ---- which pairs, and what came out (rank 0) ----------------------------------------------- */
+
+struct pair { int first, second; };
+
+static uint64_t next_random(uint64_t *state) /* SplitMix64 */
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static struct pair ordered(int a, int b)
+{
+    return a < b ? (struct pair){a, b} : (struct pair){b, a};
+}
+
+static struct pair *choose_pairs(int64_t most, uint64_t seed, int64_t *count)
+{
+    int64_t all = (int64_t)ranks * (ranks - 1) / 2, n = 0;
+    int64_t room = all <= most ? all : most > ranks ? most : ranks;
+    struct pair *pairs = memory((size_t)room, sizeof *pairs);
+    if (all <= most) {
+        for (int i = 0; i < ranks; i++)
+            for (int j = i + 1; j < ranks; j++) pairs[n++] = (struct pair){i, j};
+    } else {
+        for (int i = 0; i < (ranks > 2 ? ranks : 1); i++) pairs[n++] = ordered(i, (i + 1) % ranks);
+        while (n < most) {
+            int i = (int)(next_random(&seed) % (uint64_t)ranks);
+            int j = (int)(next_random(&seed) % (uint64_t)ranks);
+            if (i != j) pairs[n++] = ordered(i, j);
+        }
+    }
+    *count = n;
+    return pairs;
+}
+
+/* Samples of one kind of pairs: latencies in us, bandwidths in MiB/s. */
+struct samples { double *latency, *bandwidth; size_t n; };
+
+static void add(struct samples *s, const double *latency, const double *bandwidth, size_t n)
+{
+    memcpy(s->latency + s->n, latency, n * sizeof *latency);
+    memcpy(s->bandwidth + s->n, bandwidth, n * sizeof *bandwidth);
+    s->n += n;
+}
+
+static void print_samples(const char *kind, struct samples *s)
+{
+    if (s->n == 0) return;
+    struct spread l = spread_of(s->latency, s->n), b = spread_of(s->bandwidth, s->n);
+    printf("%slatency min %.2f median %.2f max %.2f us\n", kind, l.min, l.median, l.max);
+    printf("%sbandwidth min %.1f median %.1f max %.1f MiB/s\n", kind, b.min, b.median, b.max);
+}
+
+static void conduct(const struct place *places, struct task task, int64_t most, uint64_t seed)
+{
+    enum { ALL, CORES, NODES, KINDS };
+    int64_t count;
+    size_t n = (size_t)task.repetitions;
+    struct pair *pairs = choose_pairs(most, seed, &count), slow = {0}, narrow = {0};
+    struct samples kinds[KINDS];
+    double *times = memory(2 * n, sizeof *times), slowest = 0, narrowest = 0;
+    for (int k = 0; k < KINDS; k++)
+        kinds[k] = (struct samples){memory((size_t)count * n, sizeof(double)),
+                                    memory((size_t)count * n, sizeof(double)), 0};
+    for (int64_t p = 0; p < count; p++) {
+        struct pair pair = pairs[p];
+        struct place first = places[pair.first], second = places[pair.second];
+        give_turn(pair.first, pair.second, task, times);
+        double *latency = times, *bandwidth = times + n;
+        for (size_t r = 0; r < n; r++) {
+            latency[r] *= 5e5;
+            bandwidth[r] = 2.0 * (double)task.sizes[1] / 1048576 / bandwidth[r];
+        }
+        add(&kinds[ALL], latency, bandwidth, n);
+        add(&kinds[first.node == second.node ? CORES : NODES], latency, bandwidth, n);
+        double l = spread_of(latency, n).median, b = spread_of(bandwidth, n).median;
+        printf("pair %d %d nodes %s %s cpus %d %d latency %.2f us bandwidth %.1f MiB/s\n", pair.first,
+               pair.second, first.name, second.name, first.cpu, second.cpu, l, b);
+        if (p == 0 || l > slowest) slowest = l, slow = pair;
+        if (p == 0 || b < narrowest) narrowest = b, narrow = pair;
+    }
+    int stop = -1;
+    for (int i = 1; i < ranks; i++) TRY(MPI_Send(&stop, 1, MPI_INT, i, TAG_TURN, MPI_COMM_WORLD));
+    print_samples("core pairs ", &kinds[CORES]);
+    print_samples("node pairs ", &kinds[NODES]);
+    print_samples("", &kinds[ALL]);
+    printf("slowest pair %d %d nodes %s %s latency %.2f us\n", slow.first, slow.second,
+           places[slow.first].name, places[slow.second].name, slowest);
+    printf("narrowest pair %d %d nodes %s %s bandwidth %.1f MiB/s\n", narrow.first, narrow.second,
+           places[narrow.first].name, places[narrow.second].name, narrowest);
+    for (int k = 0; k < KINDS; k++) {
+        free(kinds[k].latency);
+        free(kinds[k].bandwidth);
+    }
+    free(times);
+    free(pairs);
+}
+
+int main(int argc, char **argv)
+{
+    struct task task = {.repetitions = 11, .most_trips = 500, .sizes = {8, 1 << 20}};
+    int64_t most_pairs = 4096;
+    uint64_t seed = 1;
+    bool pinning = true;
+    int option;
+    start_mpi(&argc, &argv);
+    while ((option = getopt(argc, argv, ":r:l:s:i:p:x:u")) != -1) {
+        if (option == 'r') task.repetitions = (int)number('r', optarg, 1, 100000);
+        else if (option == 'l') task.sizes[0] = (size_t)number('l', optarg, 1, 1 << 30);
+        else if (option == 's') task.sizes[1] = (size_t)number('s', optarg, 1, 1 << 30);
+        else if (option == 'i') task.most_trips = (int)number('i', optarg, 1, 1000000000);
+        else if (option == 'p') most_pairs = number('p', optarg, 1, 100000000);
+        else if (option == 'x') seed = (uint64_t)number('x', optarg, 0, INT64_MAX);
+        else if (option == 'u') pinning = false;
+        else usage("-%c: unknown, or its value is missing", optopt);
+    }
+    if (optind < argc) usage("unexpected argument '%s'", argv[optind]);
+    if (ranks < 2) usage("needs at least 2 ranks, got %d", ranks);
+    if (rank == 0)
+        printf("pingpong of %d ranks, %d repetitions, messages of %zu and %zu bytes\n", ranks,
+               task.repetitions, task.sizes[0], task.sizes[1]);
+
+    struct place *places = find_places(pinning);
+    if (rank == 0) conduct(places, task, most_pairs, seed);
+    else take_turns(task);
+    free(places);
+    if (rank == 0) printf("pingpong finished, all messages correct\n");
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,63 @@
+#!/bin/sh
+# Installs a real Slurm for the tests: Debian's own packages, no service started.
+#
+#   sh tests/install-slurm.sh
+#
+# Exits 0 at once when everything is there, 3 when something is missing and we are not root.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+export PATH
+
+missing_packages() {
+    # One program tells for its package: this is much faster than asking dpkg.
+    command -v sbatch >/dev/null && command -v slurmctld >/dev/null &&
+        command -v slurmd >/dev/null || printf ' slurm-wlm'
+    command -v slurmdbd >/dev/null || printf ' slurmdbd'
+    command -v munged >/dev/null || printf ' munge'
+    command -v mariadbd >/dev/null || printf ' mariadb-server'
+}
+
+missing=$(missing_packages)
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" -ne 0 ]; then
+    echo "install-slurm: missing Debian packages:$missing (run this as root to install them)" >&2
+    exit 3
+fi
+if ! command -v apt-get >/dev/null; then
+    echo "install-slurm: missing packages:$missing, and there is no apt-get to install them" >&2
+    exit 3
+fi
+
+# While this policy stands, no package starts its service: the tests start their own daemons.
+policy=/usr/sbin/policy-rc.d
+kept=$policy.before-seatrial
+
+restore_policy() {
+    rm -f "$policy"
+    [ ! -e "$kept" ] || mv "$kept" "$policy"
+}
+
+if [ -e "$policy" ] && [ ! -e "$kept" ]; then
+    mv "$policy" "$kept"
+fi
+trap restore_policy EXIT
+trap 'exit 130' HUP INT TERM
+printf '#!/bin/sh\nexit 101\n' >"$policy"
+chmod 755 "$policy"
+
+install_packages() {
+    # shellcheck disable=SC2086 # a list of names
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+        -o DPkg::Lock::Timeout=300 $missing
+}
+
+# A bare machine has no package lists yet, or old ones.
+install_packages || { apt-get update && install_packages; }
+
+missing=$(missing_packages)
+if [ -n "$missing" ]; then
+    echo "install-slurm: installed, and still missing:$missing" >&2
+    exit 1
+fi
