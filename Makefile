@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLCHAIN ?= default
+REPEAT ?= 3
 PYTEST_ARGS ?=
 
 .PHONY: trial test bench lint types format setup setup-dev lock clean help
@@ -18,7 +19,7 @@ help:
 	@echo "make clean   remove the environment"
 
 trial: setup
-	$(BIN)/seatrial run suites/probes --toolchain $(TOOLCHAIN)
+	$(BIN)/seatrial run suites/probes --toolchain $(TOOLCHAIN) --repeat $(REPEAT)
 
 test: setup-dev
 	@sh tests/install-slurm.sh || echo "Slurm could not be installed: see which tests did not run"

@@ -6,17 +6,19 @@ import re
 
 SECOND_NS = 1_000_000_000
 
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d\d)(?::(\d\d))?")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)")
+_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)", re.ASCII)
+_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d\d))?(?::(\d\d))?", re.ASCII)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)", re.ASCII)
 _LONGEST_TEXT = 64
 _LONGEST_SECONDS = 10 * 365 * 86400
 
 
 def seconds(text: str | int | float) -> float:
-    """Seconds of a duration: a number of seconds, ``5m``, ``1h30m``, ``2d`` or Slurm's
-    ``[days-]hours:minutes[:seconds]``. Raises ValueError with a remedy."""
+    """Seconds of a duration: a number of seconds, ``5m``, ``1h30m``, ``2d``, or as Slurm has it:
+    ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours[:minutes[:seconds]]``. Raises
+    ValueError with a remedy."""
     if isinstance(text, bool):
         raise ValueError(f"{text!r} is not a duration; write e.g. 90s, 5m or 1h30m")
     value = _seconds_of_text(text.strip()) if isinstance(text, str) else float(text)
@@ -28,6 +30,9 @@ def seconds(text: str | int | float) -> float:
 def _seconds_of_text(text: str) -> float:
     short = text[:_LONGEST_TEXT]
     if clock := _CLOCK.fullmatch(short):
+        hours, minutes, rest = (int(part or 0) for part in clock.groups())
+        return float(hours * 3600 + minutes * 60 + rest)
+    if clock := _DAYS.fullmatch(short):
         days, hours, minutes, rest = (int(part or 0) for part in clock.groups())
         return float(days * 86400 + hours * 3600 + minutes * 60 + rest)
     parts = _DURATION_PART.findall(short)
@@ -43,9 +48,11 @@ def bytes_of(text: str | int) -> int:
         if text < 0:
             raise ValueError(f"{text} is not a size; it must not be negative")
         return text
-    found = _SIZE.fullmatch(str(text).strip()[:_LONGEST_TEXT])
-    if not found or isinstance(text, bool):
-        raise ValueError(f"{text!r} is not a size; write e.g. 64MiB, 2GB or 4096")
+    found = _SIZE.fullmatch(str(text).strip())
+    if not found or isinstance(text, bool) or len(str(text)) > _LONGEST_TEXT:
+        raise ValueError(
+            f"{str(text)[:_LONGEST_TEXT]!r} is not a size; write e.g. 64MiB, 2GB or 4096"
+        )
     number, prefix, ending = found.groups()
     power = " kMGTP".index(prefix.replace("K", "k")) if prefix else 0
     return int(float(number) * (1000 if ending == "B" and prefix else 1024) ** power)

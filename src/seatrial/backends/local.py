@@ -2,6 +2,9 @@
 
 They outlive the driver: after a restart they are found again by their job script's path among the
 running processes, and waited for through the kernel's process file descriptors.
+
+A job that must end is asked to (SIGTERM) and, after a time of grace, made to (SIGKILL): all of its
+session, in which a launcher may have made process groups of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -27,6 +31,7 @@ from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.runs.directory import job_events
 
 GRACE_SECONDS = 5.0
+SHORTEST_PAUSE = 0.02
 
 
 class _Process:
@@ -36,8 +41,10 @@ class _Process:
         self.job = job
         self.pid = pid
         self.handle = handle
-        self.timers: list[asyncio.TimerHandle] = []
+        self.walltime: asyncio.TimerHandle
         self.ending: int | None = None
+        self.end: asyncio.Task[None] | None = None
+        self.exited = asyncio.Event()
 
 
 class LocalBackend:
@@ -67,7 +74,8 @@ class LocalBackend:
             try:
                 pid = self._spawn(job)
             except OSError as error:
-                self._report(Refused(job.run_id, f"cannot start bash: {error.strerror}"))
+                why = f"{job.path}: bash cannot be started there: {error.strerror}"
+                self._report(Refused(job.run_id, why))
                 continue
             self._watch(job, pid, job.walltime)
             self._report(Queued(job.run_id, str(pid)))
@@ -92,34 +100,49 @@ class LocalBackend:
         self._running[job.run_id] = process
         loop = asyncio.get_running_loop()
         loop.add_reader(process.handle, self._on_exit, process)
-        timer = loop.call_later(max(0.0, seconds_left), self._end, process, TIMEOUT.number)
-        process.timers.append(timer)
+        process.walltime = loop.call_later(
+            max(0.0, seconds_left), self._end, process, TIMEOUT.number
+        )
 
     def _on_exit(self, process: _Process) -> None:
+        """The job's shell ended; its id stays taken, and so safe to signal, until it is reaped."""
+        self._unwatch(process)
+        if process.ending is None:
+            _signal_group(process.pid, signal.SIGKILL)  # what it left in the background
+            self._conclude(process)
+        else:
+            process.exited.set()
+
+    def _unwatch(self, process: _Process) -> None:
         asyncio.get_running_loop().remove_reader(process.handle)
         os.close(process.handle)
-        for timer in process.timers:
-            timer.cancel()
+        process.walltime.cancel()
+
+    def _conclude(self, process: _Process) -> None:
         del self._running[process.job.run_id]
-        with contextlib.suppress(ProcessLookupError):  # what the job left in the background
-            os.killpg(process.pid, signal.SIGKILL)
         exit_code = _reap(process.pid)
         if exit_code is None:  # not our child: an earlier driver started it
             exit_code = job_events(process.job.path).exit_code
         self._report(_ended(process.job, process.ending, exit_code))
 
     def _end(self, process: _Process, code: int) -> None:
-        """Ask the job's processes to end, and make them after the grace time."""
         if process.ending is None:
             process.ending = code
-            self._signal(process, signal.SIGTERM)
-            loop = asyncio.get_running_loop()
-            timer = loop.call_later(GRACE_SECONDS, self._signal, process, signal.SIGKILL)
-            process.timers.append(timer)
+            process.end = asyncio.get_running_loop().create_task(self._end_session(process))
 
-    def _signal(self, process: _Process, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+    async def _end_session(self, process: _Process) -> None:
+        """Ask the job's processes to end, and make them after the grace time. What its shell
+        started, such as an mpirun that tidies up, has that time too when the shell ends at once."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + GRACE_SECONDS
+        _signal_session(process.pid, signal.SIGTERM)
+        pause = SHORTEST_PAUSE
+        while _session(process.pid) and loop.time() < deadline:
+            await asyncio.sleep(max(0.0, min(pause, deadline - loop.time())))
+            pause *= 2
+        _signal_session(process.pid, signal.SIGKILL)
+        await process.exited.wait()
+        self._conclude(process)
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
         alive = dict(_job_processes())
@@ -128,8 +151,7 @@ class LocalBackend:
                 events = job_events(job.path)
                 pid = alive.get(str(job.path / "job.sh"))
                 if pid is not None:
-                    began = events.start.time if events.start else None
-                    self._adopt(job, pid, began)
+                    self._adopt(job, pid)
                 elif events.end is not None:
                     self._report(Ended(job.run_id, None, "exited", events.exit_code))
                 elif events.claimed:
@@ -137,13 +159,10 @@ class LocalBackend:
                 else:
                     self._report(NeverStarted(job.run_id))
 
-    def _adopt(self, job: Job, pid: int, began: int | None) -> None:
-        import time
-
-        passed = (time.time_ns() - began) / 1e9 if began else 0.0
+    def _adopt(self, job: Job, pid: int) -> None:
         try:
-            self._watch(job, pid, job.walltime - passed)
-        except ProcessLookupError:  # it ended just now
+            self._watch(job, pid, job.walltime - _age(pid))
+        except (ProcessLookupError, FileNotFoundError):  # it ended just now
             exit_code = job_events(job.path).exit_code
             self._report(_ended(job, None, exit_code))
         else:
@@ -162,14 +181,15 @@ class LocalBackend:
         return facts
 
     async def close(self) -> None:
-        loop = asyncio.get_running_loop()
         for process in self._running.values():
-            loop.remove_reader(process.handle)
-            os.close(process.handle)
-            for timer in process.timers:
-                timer.cancel()
+            if process.end is not None:
+                process.end.cancel()
+            if not process.exited.is_set():
+                self._unwatch(process)
         self._running.clear()
-        os.close(self._null)
+        if self._null >= 0:
+            os.close(self._null)
+            self._null = -1
 
     def _report(self, fact: Fact) -> None:
         self._facts.append(fact)
@@ -195,15 +215,53 @@ def _reap(pid: int) -> int | None:
     return code if code >= 0 else 128 - code
 
 
+def _signal_group(leader: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
+def _signal_session(leader: int, number: int) -> None:
+    for pid in _session(leader):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _session(leader: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    pids = []
+    for pid in _pids():
+        try:
+            state, _, _, session = _stat(pid)[:4]
+        except OSError:
+            continue
+        if session == str(leader) and state not in "ZX":
+            pids.append(pid)
+    return pids
+
+
+def _age(pid: int) -> float:
+    """Seconds that a process has lived, whatever was done to the clock meanwhile."""
+    started = int(_stat(pid)[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third on: state, parent, group, session, ..."""
+    text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    return text.rpartition(")")[2].split()
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
+
+
 def _job_processes() -> Iterator[tuple[str, int]]:
     """(path of the job script, pid) of every job's shell that runs on this host."""
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
+    for pid in _pids():
         try:
-            words = Path(entry.path, "cmdline").read_bytes().split(b"\0")
-            leads = os.getsid(int(entry.name)) == int(entry.name)
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            leads = os.getsid(pid) == pid
         except OSError:
             continue
         if leads and len(words) == 3 and words[1].endswith(b"/job.sh"):
-            yield os.fsdecode(words[1]), int(entry.name)
+            yield os.fsdecode(words[1]), pid

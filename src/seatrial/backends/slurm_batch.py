@@ -9,6 +9,7 @@ from pathlib import Path
 
 from seatrial.backends.protocol import Job, Submission
 from seatrial.machine.model import Slurm
+from seatrial.runs.environment import write_script
 
 PREFIX = "seatrial-"
 
@@ -16,7 +17,7 @@ _SCRIPT = """\
 #!/bin/bash
 # One task of the array is one run: its directory is the line of its index in {runs}
 mapfile -t -s "$SLURM_ARRAY_TASK_ID" -n 1 run < {runs}
-cd "${{run[0]}}" && exec bash ./job.sh > stdout 2> stderr < /dev/null
+cd "${{run[0]:?is not in the list}}" && exec bash ./job.sh >> stdout 2>> stderr < /dev/null
 """
 
 
@@ -49,10 +50,10 @@ def write(folder: Path, submission: Submission, slurm: Slurm) -> None:
     """Write the list of runs, the batch script and, to be read, the line that submits it."""
     folder.mkdir(parents=True, exist_ok=True)
     runs = folder / "runs"
-    runs.write_text("".join(f"{job.path}\n" for job in submission.jobs))
-    (folder / "job.sh").write_text(_SCRIPT.format(runs=shlex.quote(str(runs))))
+    write_script(runs, "".join(f"{job.path}\n" for job in submission.jobs))
+    write_script(folder / "job.sh", _SCRIPT.format(runs=shlex.quote(str(runs))))
     line = shlex.join(sbatch_line(folder, submission, slurm))
-    (folder / "submit.sh").write_text(f"{line}\n")
+    write_script(folder / "submit.sh", f"{line}\n")
 
 
 def sbatch_line(folder: Path, submission: Submission, slurm: Slurm) -> list[str]:
@@ -64,7 +65,7 @@ def sbatch_line(folder: Path, submission: Submission, slurm: Slurm) -> list[str]
         *cluster_option(slurm),
         f"--job-name={submission.name}",
         f"--array=0-{len(submission.jobs) - 1}",
-        f"--output={folder}/%a.out",
+        f"--output={str(folder).replace('%', '%%')}/%a.out",
         f"--chdir={folder}",
         "--no-requeue",
         f"--nodes={job.nodes}",

@@ -44,8 +44,9 @@ _TEMPORARY = re.compile(
     r"|backup controller|reset by peer|broken pipe|host name|Transport endpoint|retrying",
     re.IGNORECASE,
 )
-_JOB_ID = re.compile(r"(\d+)(?:;\S+)?")
-_TASK = re.compile(r"(\d+)_(\d+)")
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_JOB_ID = re.compile(r"([0-9]{1,18})(?:;\S+)?")
+_TASK = re.compile(r"([0-9]{1,18})_([0-9]{1,18})")
 
 
 class Nonsense(ValueError):
@@ -70,20 +71,20 @@ class TaskState(NamedTuple):
 
 def parse_squeue(text: str) -> list[TaskState]:
     """The tasks of ``squeue --array --Format=SQUEUE_FORMAT``; jobs that are no arrays are passed
-    over. Raises Nonsense."""
+    over, and a user's own job may be named like ``a|b``. Raises Nonsense."""
     tasks = []
     for line in text.splitlines():
         if not line.strip():
             continue
         fields = [field.strip() for field in line.split("|")]
-        if len(fields) < 6 or not fields[0].isdigit() or not _known(fields[3]):
+        if len(fields) < 7 or not _NUMBER.fullmatch(fields[0]) or not _known(fields[-4]):
             if line.startswith("CLUSTER:"):
                 continue
             raise Nonsense(f"squeue answered {line[:80]!r}")
-        if fields[1].isdigit():
-            array, number, name, state, status, nodes = fields[:6]
+        if _NUMBER.fullmatch(fields[1]):
+            array, number, *name, state, status, nodes, _ = fields
             code = _wait_status(status)
-            tasks.append(TaskState(int(array), int(number), name, state, code, nodes))
+            tasks.append(TaskState(int(array), int(number), "|".join(name), state, code, nodes))
     return tasks
 
 
@@ -92,13 +93,14 @@ def parse_sacct(text: str) -> list[TaskState]:
     tasks = []
     for line in text.splitlines():
         fields = line.split("|")
-        state = fields[2].split()[0] if len(fields) == 5 and fields[2].strip() else ""
+        state = fields[-3].partition(" ")[0] if len(fields) >= 5 else ""  # CANCELLED by 1000
         if not _known(state):
             raise Nonsense(f"sacct answered {line[:80]!r}")
         if found := _TASK.fullmatch(fields[0]):
-            code = _exit_code(fields[3])
             array, number = int(found[1]), int(found[2])
-            tasks.append(TaskState(array, number, fields[1], state, code, fields[4]))
+            code = _exit_code(fields[-2])
+            name = "|".join(fields[1:-3])
+            tasks.append(TaskState(array, number, name, state, code, fields[-1]))
     return tasks
 
 
@@ -129,16 +131,17 @@ def _known(state: str) -> bool:
 
 
 def _wait_status(text: str) -> int:
-    """squeue gives what wait(2) gave: the exit code in the high byte, else a signal."""
-    if not text.isdigit():
-        return 0
-    status = int(text)
-    return status >> 8 if status >= 256 else 128 + status if status else 0
+    """squeue gives what wait(2) gave: a signal in the low seven bits, else the exit code above."""
+    status = _number(text)
+    signal = status & 0x7F
+    return 128 + signal if signal else status >> 8
 
 
 def _exit_code(text: str) -> int:
     """sacct gives ``exit:signal``."""
     code, _, signal = text.partition(":")
-    if signal.isdigit() and int(signal):
-        return 128 + int(signal)
-    return int(code) if code.isdigit() else 0
+    return 128 + _number(signal) if _number(signal) else _number(code)
+
+
+def _number(text: str) -> int:
+    return int(text) if _NUMBER.fullmatch(text) else 0

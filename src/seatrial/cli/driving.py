@@ -24,9 +24,9 @@ def drive_and_tell(folder: TrialFolder, places: Places, quiet: bool = False) -> 
         driver.ledger.observer = progress
         outcome = _drive(driver)
     print_summary(folder, places, outcome)
-    if outcome.complete:
-        return 0 if outcome.passed else 1
-    return 1 if outcome.verdicts else 3
+    if outcome.failed:
+        return 1
+    return 0 if outcome.complete else 3
 
 
 def _drive(driver: Driver, cancel: str = "") -> Outcome:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import click
 
@@ -11,12 +10,12 @@ from seatrial.cli import Places
 from seatrial.cli.asking import opened, show_figure
 from seatrial.cli.tables import Column, table
 from seatrial.errors import SeatrialError
-from seatrial.journal.codes import PASS
+from seatrial.journal.codes import CHECK_ERROR, PASS
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, SummaryRow
 from seatrial.suite.model import Better
 from seatrial.trial.driver import Outcome
-from seatrial.trial.folder import TrialFolder
+from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.verify import references as refs
 from seatrial.verify.figures import Figure
 
@@ -61,7 +60,7 @@ def _print_figures(folder: TrialFolder, places: Places) -> None:
         if not rows:
             return
         cases = {case.id: case for case in queries.cases_of(store, trial)}
-    references = refs.load(Path(folder.record().references))
+    references = references_of(folder.record())
     shown = [_row(row, cases[row.case], references) for row in rows[:MOST_ROWS]]
     click.echo(table(COLUMNS, shown))
     if len(rows) > MOST_ROWS:
@@ -77,7 +76,10 @@ def _row(row: SummaryRow, case: CaseRow, references: refs.References) -> list[st
 
 
 def _judged(row: SummaryRow, case: CaseRow, references: refs.References) -> tuple[str, str]:
-    found = refs.matching(references, case.test, row.metric, case.parameters, case.toolchain)
+    try:
+        found = refs.matching(references, case.test, row.metric, case.parameters, case.toolchain)
+    except refs.AmbiguousReference:
+        return "ambiguous", CHECK_ERROR.name
     if found is None or row.median is None:
         return "", ""
     better: Better = "lower" if row.better == "lower" else "higher"

@@ -15,6 +15,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
 from seatrial.conduct.packing import Waiting
@@ -46,6 +47,7 @@ class _Flight:
     case: int
     size: int
     holds_room: bool = True
+    cancelled: bool = False
 
 
 class Conductor:
@@ -71,11 +73,10 @@ class Conductor:
         self._builds_to_start: dict[str, None] = {}
         self._builds_running: set[str] = set()
         self._builds_done: dict[str, str] = {}  # key -> why it failed, "" if good
-        self._waits_for_build: dict[str, list[int]] = {}
+        self._waits_for_build: dict[str, list[tuple[int, int]]] = {}  # key -> (case, runs)
         for number, case in enumerate(cases):
             self.wanted += case.repeat
-            for _ in range(case.repeat):
-                self._want(number)
+            self._want(number, case.repeat)
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -94,8 +95,8 @@ class Conductor:
         self._builds_running.discard(key)
         self._builds_to_start.pop(key, None)
         self._builds_done[key] = "" if event.value == 0 else (event.text or "the build failed")
-        for number in self._waits_for_build.pop(key, ()):
-            self._want(number)
+        for number, runs in self._waits_for_build.pop(key, ()):
+            self._want(number, runs)
 
     def _on_submit_start(self, event: Event) -> None:
         number = self.index.get(event.case)
@@ -119,9 +120,10 @@ class Conductor:
         if number is None:
             return
         self._on_job_end(event)
-        if self.in_flight.pop(event.run_id, None) is None:
+        flight = self.in_flight.pop(event.run_id, None)
+        if flight is None:
             self._take(number)  # a run that was rejected before it was launched
-        if event.value == CANCELLED.number and self.cancelling:
+        if event.value == CANCELLED.number and flight is not None and flight.cancelled:
             self._want(number)  # cancelled by us: it runs again when the trial is resumed
         elif event.value == LOST.number and self._losses.get(number, 0) < MOST_LOSSES:
             self._losses[number] = self._losses.get(number, 0) + 1
@@ -129,7 +131,7 @@ class Conductor:
         else:
             self.finished += 1
             self.failures += event.value != PASS.number
-            if 0 < self.limits.max_failures <= self.failures and not self._held:
+            if self._too_many(self.failures) and not self._held:
                 self._held = f"{self.failures} runs did not pass, the most that was allowed"
 
     def _on_pause(self, event: Event) -> None:
@@ -138,6 +140,8 @@ class Conductor:
     def _on_cancel(self, event: Event) -> None:
         self._held = event.text or "cancelled"
         self.cancelling = True
+        for flight in self.in_flight.values():
+            flight.cancelled = True
         self._restart_builds()
 
     def _on_resume(self, event: Event) -> None:
@@ -155,23 +159,29 @@ class Conductor:
         if self.cancelling:
             commands += [Cancel(run_id) for run_id in self.in_flight]
         if not self._held:
-            commands += self._rejections()
-            commands += self._starts_of_builds()
-            commands += self._launches()
+            rejections = list(self._rejections())
+            commands += rejections
+            if not self._too_many(self.failures + len(rejections)):
+                commands += self._starts_of_builds()
+                commands += self._launches()
         idle = not self.in_flight and not self._builds_running
         if not commands and idle and (self._held or self.finished >= self.wanted):
             commands.append(Finish(self.finished >= self.wanted, self._held))
         return commands
 
     def _rejections(self) -> Iterator[Reject]:
-        for number, count in self._rejects.items():
+        most = self.limits.max_failures
+        rejects = ((number, n) for number, runs in self._rejects.items() for n in range(runs))
+        for number, ahead in islice(rejects, most - self.failures if most else None):
             why = self._builds_done[self.cases[number].build]
-            for ahead in range(count):
-                yield Reject(number, self.run_id(number, ahead), BUILD_FAILED.number, why)
+            yield Reject(number, self.run_id(number, ahead), BUILD_FAILED.number, why)
+
+    def _too_many(self, failures: int) -> bool:
+        return 0 < self.limits.max_failures <= failures
 
     def _starts_of_builds(self) -> Iterator[StartBuild]:
         free = max(0, self.limits.builds - len(self._builds_running))
-        for key in list(self._builds_to_start)[:free]:
+        for key in islice(self._builds_to_start, free):
             yield StartBuild(key)
 
     def _launches(self) -> Iterator[Launch]:
@@ -212,17 +222,17 @@ class Conductor:
         self._builds_to_start.update(dict.fromkeys(self._builds_running))
         self._builds_running.clear()
 
-    def _want(self, number: int) -> None:
-        """A run of the case is wanted: after its build, or at once, or never if that failed."""
+    def _want(self, number: int, runs: int = 1) -> None:
+        """Runs of the case are wanted: after its build, or at once, or never if that failed."""
         key = self.cases[number].build
         if key and key not in self._builds_done:
             if key not in self._builds_running:
                 self._builds_to_start[key] = None
-            self._waits_for_build.setdefault(key, []).append(number)
+            self._waits_for_build.setdefault(key, []).append((number, runs))
         elif key and self._builds_done[key]:
-            self._rejects[number] += 1
+            self._rejects[number] += runs
         else:
-            self._waiting.add(number, self.size(number))
+            self._waiting.add(number, self.size(number), runs)
 
     def _take(self, number: int) -> None:
         """A wanted run has begun."""

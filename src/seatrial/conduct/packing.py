@@ -6,73 +6,85 @@ After ``PATIENCE`` younger cases overtook the oldest one, nothing starts until t
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import OrderedDict
 from collections.abc import Iterator
+from heapq import heapify, heappop, heapreplace
 
 PATIENCE = 50
 
 
 class Waiting:
-    """Cases, by number, that wait for room; ``size`` is the room that each needs."""
+    """Cases, by number, that wait for room; ``size`` is the room that each run of them needs."""
 
     def __init__(self) -> None:
-        self._queues: dict[int, deque[tuple[int, int]]] = {}
-        self._gone: Counter[tuple[int, int]] = Counter()  # left from within a queue
+        self._queues: dict[int, OrderedDict[int, int]] = {}  # size -> case -> its place in line
+        self._more: dict[int, int] = {}  # case -> how many runs of it wait beside the first
         self._overtaken = 0
-        self._order = 0
+        self._places = 0
         self._count = 0
 
     def __len__(self) -> int:
+        """The number of runs that wait."""
         return self._count
 
-    def add(self, number: int, size: int) -> None:
-        self._queues.setdefault(size, deque()).append((self._order, number))
-        self._order += 1
-        self._count += 1
+    def add(self, number: int, size: int, runs: int = 1) -> None:
+        """More runs of a case wait; they stand together, in the place of the first."""
+        self._count += runs
+        queue = self._queues.setdefault(size, OrderedDict())
+        if number not in queue:
+            queue[number] = self._places
+            self._places += 1
+            runs -= 1
+        if runs:
+            self._more[number] = self._more.get(number, 0) + runs
 
     def choose(self, room: int, most: int) -> list[int]:
         """The numbers of the cases to start now, in order, without removing them."""
         chosen: list[int] = []
+        if not self._queues or min(self._queues) > room:
+            return chosen
         overtaken = self._overtaken
-        rows = {size: self._present(size) for size in self._queues}
-        heads = {size: head for size, row in rows.items() if (head := next(row, None))}
+        rows = {size: self._row(queue) for size, queue in self._queues.items()}
+        heads = [(*next(row), size) for size, row in rows.items()]  # place, case, size
+        heapify(heads)
+        passed_over = False
         while heads and len(chosen) < most:
-            oldest = min(heads, key=lambda size: heads[size])
-            fitting = [size for size in heads if size <= room]
-            if not fitting or (oldest > room and overtaken >= PATIENCE):
+            _, number, size = heads[0]
+            if size > room:
+                heappop(heads)
+                passed_over = True
+                continue
+            if passed_over and overtaken >= PATIENCE:
                 break
-            size = min(fitting, key=lambda size: heads[size])
-            overtaken = 0 if size == oldest else overtaken + 1
-            chosen.append(heads[size][1])
+            overtaken = overtaken + 1 if passed_over else 0
+            chosen.append(number)
             room -= size
             following = next(rows[size], None)
             if following is None:
-                del heads[size]
+                heappop(heads)
             else:
-                heads[size] = following
+                heapreplace(heads, (*following, size))
         return chosen
 
     def remove(self, number: int, size: int) -> None:
-        """A case was started."""
+        """A run of the case was started. One that does not wait changes nothing."""
         queue = self._queues.get(size)
-        if not queue:
+        if queue is None or number not in queue:
             return
-        self._count -= 1
-        if queue[0][1] != number:
-            self._gone[number, size] += 1
-            return
-        order = queue.popleft()[0]
-        while queue and self._gone[queue[0][1], size] > 0:
-            self._gone[queue.popleft()[1], size] -= 1
-        if not queue:
-            del self._queues[size]
-        older = any(other[0][0] < order for other in self._queues.values() if other)
+        place = queue[number]
+        older = any(next(iter(other.values())) < place for other in self._queues.values())
         self._overtaken = self._overtaken + 1 if older else 0
+        self._count -= 1
+        more = self._more.pop(number, 0)
+        if more > 1:
+            self._more[number] = more - 1
+        elif not more:
+            del queue[number]
+            if not queue:
+                del self._queues[size]
 
-    def _present(self, size: int) -> Iterator[tuple[int, int]]:
-        gone = {key: count for key, count in self._gone.items() if count > 0}
-        for order, number in self._queues[size]:
-            if gone.get((number, size), 0) > 0:
-                gone[number, size] -= 1
-            else:
-                yield order, number
+    def _row(self, queue: OrderedDict[int, int]) -> Iterator[tuple[int, int]]:
+        """(place, case) of each run that waits in a queue, oldest first."""
+        for number, place in queue.items():
+            for _ in range(1 + self._more.get(number, 0)):
+                yield place, number

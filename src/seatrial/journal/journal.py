@@ -11,6 +11,8 @@ damaged in the middle is skipped and counted, never fatal.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -22,9 +24,13 @@ from typing import NamedTuple, Self
 import msgspec
 
 from seatrial.errors import JournalError
+from seatrial.journal.codes import Name
 from seatrial.journal.events import Event, decode, encode
 
 READ_AT_ONCE = 8 << 20
+LONGEST_LINE = 4 << 20
+
+_OF_JOBS = {Name.BINARY_EXECUTE_START, Name.BINARY_EXECUTE_END}
 
 
 class Journal:
@@ -48,14 +54,19 @@ class Journal:
         except OSError as error:
             os.close(lock)
             raise JournalError(_cannot("opened", path, error)) from error
-        end = _whole_lines(descriptor)
-        if end < os.fstat(descriptor).st_size:
-            os.ftruncate(descriptor, end)
-        return cls(path, descriptor, lock, end, _last_time(descriptor, end))
+        try:
+            end = _whole_lines(descriptor)
+            if end < os.fstat(descriptor).st_size:
+                os.ftruncate(descriptor, end)
+            return cls(path, descriptor, lock, end, _last_time(descriptor, end))
+        except OSError as error:
+            os.close(descriptor)
+            os.close(lock)
+            raise JournalError(_cannot("opened", path, error)) from error
 
     def now(self) -> int:
-        """The time for the next event: the clock, but never before an event already written, so
-        that a clock that steps back cannot reorder a journal."""
+        """The time for the next event: the clock, but never before one that this gave already, to
+        an earlier owner too, so that a clock that steps back cannot reorder a journal."""
         self._last_time = max(time.time_ns(), self._last_time)
         return self._last_time
 
@@ -64,18 +75,32 @@ class Journal:
 
     def flush(self, durable: bool = False) -> None:
         """Write what was appended; with ``durable`` wait until it is on the disk itself. On failure
-        nothing half-written stays, what was appended is kept, and JournalError is raised."""
-        if self._pending:
-            data = b"\n".join(self._pending) + b"\n"
-            try:
-                _write_all(self._descriptor, data, self._end)
-            except OSError as error:
-                os.ftruncate(self._descriptor, self._end)
-                raise JournalError(_cannot("written", self.path, error)) from error
-            self._end += len(data)
-            self._pending.clear()
-        if durable:
-            os.fdatasync(self._descriptor)
+        JournalError is raised; no line half written stays, and what was not written is kept for
+        the next flush. Lines once written are never taken back: a reader may have seen them."""
+        try:
+            if self._pending:
+                self._write()
+            if durable:
+                os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise JournalError(_cannot("written", self.path, error)) from error
+
+    def _write(self) -> None:
+        data = memoryview(b"\n".join(self._pending) + b"\n")
+        done = 0
+        try:
+            while done < len(data):
+                done += os.pwrite(self._descriptor, data[done:], self._end + done)
+        except OSError:
+            written = bytes(data[:done])
+            done = written.rfind(b"\n") + 1
+            with contextlib.suppress(OSError):  # what stays is overwritten by the next flush
+                os.ftruncate(self._descriptor, self._end + done)
+            del self._pending[: written.count(b"\n")]
+            self._end += done
+            raise
+        self._end += done
+        self._pending.clear()
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -109,6 +134,7 @@ def read(path: Path, offset: int = 0) -> Reading:
     """The events from ``offset`` to the last whole line. A missing file holds none."""
     events: list[Event] = []
     damaged = 0
+    end = position = offset
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -121,12 +147,16 @@ def read(path: Path, offset: int = 0) -> Reading:
                         events.append(event)
                     elif line.strip():
                         damaged += 1
-                offset += sum(map(len, lines)) + len(lines)
+                position += len(block)
+                if lines:
+                    end = position - len(rest)
+                if len(rest) > LONGEST_LINE:
+                    rest = b"\0"  # no event is that long; its end is still to be found
     except FileNotFoundError:
         pass
     except OSError as error:
         raise JournalError(_cannot("read", path, error)) from error
-    return Reading(events, offset, damaged)
+    return Reading(events, end, damaged)
 
 
 def _event(line: bytes) -> Event | None:
@@ -134,14 +164,6 @@ def _event(line: bytes) -> Event | None:
         return decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def _write_all(descriptor: int, data: bytes, start: int) -> None:
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(descriptor, view, start)
-        view = view[written:]
-        start += written
 
 
 def _whole_lines(descriptor: int) -> int:
@@ -158,12 +180,16 @@ def _whole_lines(descriptor: int) -> int:
 
 
 def _last_time(descriptor: int, end: int) -> int:
-    start = max(0, end - 65536)
-    for line in reversed(os.pread(descriptor, end - start, start).split(b"\n")):
-        event = _event(line) if line else None
-        if event is not None:
-            return event.time
-    return 0
+    """The latest time near the end of the journal, but for times by the clocks of compute nodes."""
+    size = 65536
+    while True:
+        start = max(0, end - size)
+        lines = os.pread(descriptor, end - start, start).split(b"\n")
+        events = (_event(line) for line in lines if line)
+        times = [event.time for event in events if event and event.event not in _OF_JOBS]
+        if times or start == 0:
+            return max(times, default=0)
+        size *= 4
 
 
 def _take_lock(path: Path) -> int:
@@ -184,18 +210,21 @@ def _take_lock(path: Path) -> int:
     except OSError as error:
         os.close(lock)
         raise JournalError(
-            f"{path}: cannot be locked ({error.strerror}); put the trials on a file system with locks"
+            f"{path}: cannot be locked: {error.strerror}; "
+            "put the trials on a file system that has locks"
         ) from error
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"seatrial, process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+    with contextlib.suppress(OSError):  # on a full disk the lock holds all the same
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"seatrial, process {os.getpid()} on {socket.gethostname()}".encode(), 0)
     return lock
 
 
 def _cannot(done: str, path: Path, error: OSError) -> str:
     remedy = {
-        28: "the disk is full; free some space, then resume the trial",
-        122: "the quota is used up; free some space, then resume the trial",
-        30: "the file system is read-only",
-        13: "you have no permission for it",
-    }.get(error.errno or 0, "see the system's message")
+        errno.ENOSPC: "the disk is full; free some space, then resume the trial",
+        errno.EDQUOT: "the quota is used up; free some space, then resume the trial",
+        errno.EFBIG: "raise the limit on the size of files (ulimit -f), then resume the trial",
+        errno.EROFS: "write where the trial is, or copy it to a place that can be written",
+        errno.EACCES: "ask its owner, or copy the trial to a place of your own",
+    }.get(error.errno or 0, "see to the file system, then resume the trial")
     return f"{path}: cannot be {done}: {error.strerror}; {remedy}"

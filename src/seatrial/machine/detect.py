@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
 
-from seatrial.machine.model import Launcher, Machine, Nodes, Toolchain
+from seatrial.machine.detect_slurm import detect_slurm
+from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.toolchains import detect_toolchains
 
-COMPILERS = (
-    ("gcc", "gcc", "g++", "gfortran"),
-    ("clang", "clang", "clang++", "flang"),
-    ("oneapi", "icx", "icpx", "ifx"),
-    ("nvhpc", "nvc", "nvc++", "nvfortran"),
-)
-OPENMP_FLAGS = {"oneapi": "-qopenmp", "nvhpc": "-mp"}
-MPI_COMPILERS = ("mpicc", "mpicc.openmpi", "mpicc.mpich")
+__all__ = ["detect", "detect_slurm", "this_host"]
 
-
-class Mpi(NamedTuple):
-    """An MPI of this host: whose it is and the paths of its compilers and its launcher."""
-
-    flavour: Literal["openmpi", "mpich"]
-    mpicc: str
-    mpicxx: str
-    mpifc: str
-    mpirun: str
+CPUS = Path("/sys/devices/system/cpu")
+NUMA_DOMAINS = Path("/sys/devices/system/node")
 
 
 def this_host() -> str:
@@ -41,139 +24,38 @@ def this_host() -> str:
 
 def detect(name: str) -> Machine:
     """Describe this host under that name; jobs are run by the local backend."""
-    cores = _cores()
+    processors = sorted(os.sched_getaffinity(0))  # in a container often fewer than the host has
+    cores = _distinct(processors, "thread_siblings_list")
     node = Nodes(
         names=name,
-        cores=len(cores),
-        sockets=_distinct(cores, "physical_package_id"),
-        numa_domains=_numa_domains(cores),
-        threads_per_core=_threads_per_core(cores),
+        cores=cores,
+        sockets=_distinct(processors, "physical_package_id"),
+        numa_domains=_numa_domains(processors),
+        threads_per_core=len(processors) // cores,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     )
     return Machine(
-        machine=name, about="This host, as detected", nodes=[node], toolchains=_toolchains()
+        machine=name, about="This host, as detected", nodes=[node], toolchains=detect_toolchains()
     )
 
 
-# ---- cores --------------------------------------------------------------------------------
+def _distinct(processors: list[int], name: str) -> int:
+    """How many different values processors have in their topology. Where the kernel tells none,
+    each processor is a core, and all are on one socket."""
+    told = {_topology(processor, name) for processor in processors}
+    if "" in told:
+        return len(processors) if name == "thread_siblings_list" else 1
+    return len(told)
 
 
-def _cores() -> list[int]:
-    """The processors this process may use: in a container often fewer than the host has."""
-    return sorted(os.sched_getaffinity(0))
-
-
-def _topology(core: int, name: str) -> str:
-    path = Path(f"/sys/devices/system/cpu/cpu{core}/topology/{name}")
+def _topology(processor: int, name: str) -> str:
     try:
-        return path.read_text().strip()
+        return (CPUS / f"cpu{processor}/topology/{name}").read_text().strip()
     except OSError:
         return ""
 
 
-def _distinct(cores: list[int], name: str) -> int:
-    return max(1, len({_topology(core, name) for core in cores}))
-
-
-def _threads_per_core(cores: list[int]) -> int:
-    physical = {(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cores}
-    return max(1, len(cores) // max(1, len(physical))) if ("", "") not in physical else 1
-
-
-def _numa_domains(cores: list[int]) -> int:
-    mine = {f"cpu{core}" for core in cores}
-    domains = Path("/sys/devices/system/node").glob("node[0-9]*")
+def _numa_domains(processors: list[int]) -> int:
+    mine = {f"cpu{processor}" for processor in processors}
+    domains = NUMA_DOMAINS.glob("node[0-9]*")
     return max(1, sum(any((domain / cpu).exists() for cpu in mine) for domain in domains))
-
-
-# ---- compilers and MPI --------------------------------------------------------------------
-
-
-def _toolchains() -> dict[str, Toolchain]:
-    """Every compiler that is here, with every MPI that is here."""
-    mpis = list(_mpis())
-    toolchains: dict[str, Toolchain] = {}
-    for family, cc, cxx, fc in COMPILERS:
-        if shutil.which(cc) is None:
-            continue
-        plain = Toolchain(
-            cc=cc,
-            cxx=cxx if shutil.which(cxx) else "",
-            fc=fc if shutil.which(fc) else "",
-            openmp=OPENMP_FLAGS.get(family, "-fopenmp") if _has_openmp(family, cc) else "",
-            version=_first_line(cc, "--version"),
-        )
-        for mpi in mpis:
-            toolchains[f"{family}-{mpi.flavour}"] = _with_mpi(plain, mpi)
-        if not mpis:
-            toolchains[family] = plain
-    return toolchains
-
-
-def _has_openmp(family: str, cc: str) -> bool:
-    """Debian's clang comes without the OpenMP runtime: a flag that cannot link is not offered."""
-    if family != "clang":
-        return True
-    program = "int main(void) { return 0; }\n"
-    line = [cc, "-fopenmp", "-x", "c", "-", "-o", "/dev/null"]
-    try:
-        done = subprocess.run(line, input=program.encode(), capture_output=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
-
-
-def _with_mpi(plain: Toolchain, mpi: Mpi) -> Toolchain:
-    from msgspec.structs import replace
-
-    prefix = {"openmpi": "OMPI", "mpich": "MPICH"}[mpi.flavour]
-    wrapped = {f"{prefix}_CC": plain.cc, f"{prefix}_CXX": plain.cxx, f"{prefix}_FC": plain.fc}
-    return replace(
-        plain,
-        mpicc=mpi.mpicc,
-        mpicxx=mpi.mpicxx,
-        mpifc=mpi.mpifc,
-        launcher=Launcher(kind="mpirun", flavour=mpi.flavour, command=mpi.mpirun),
-        environment={name: value for name, value in wrapped.items() if value},
-    )
-
-
-def _mpis() -> Iterator[Mpi]:
-    """The MPIs on PATH, one of each kind; where there is none, the one beside this Python."""
-    found = {mpi.flavour: mpi for mpi in _mpis_on(None)}
-    own = str(Path(sys.prefix) / "bin")
-    yield from (found or {mpi.flavour: mpi for mpi in _mpis_on(own)}).values()
-
-
-def _mpis_on(path: str | None) -> Iterator[Mpi]:
-    for name in reversed(MPI_COMPILERS):  # the plain name last, so that it is preferred
-        mpicc = shutil.which(name, path=path)
-        if mpicc is None:
-            continue
-        ending = name.removeprefix("mpicc")
-        flavour = _flavour(mpicc)
-        mpirun = _beside(mpicc, f"mpirun{ending}") or _beside(mpicc, f"mpiexec{ending}")
-        if flavour and mpirun:
-            mpicxx, mpifc = _beside(mpicc, f"mpicxx{ending}"), _beside(mpicc, f"mpif90{ending}")
-            yield Mpi(flavour, mpicc, mpicxx, mpifc, mpirun)
-
-
-def _beside(program: str, name: str) -> str:
-    path = Path(program).with_name(name)
-    return str(path) if path.exists() else ""
-
-
-def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
-    """Open MPI's wrapper knows ``--showme``; MPICH's names itself in ``-show`` or its version."""
-    if "Open MPI" in _first_line(mpicc, "--showme:version"):
-        return "openmpi"
-    said = f"{_first_line(mpicc, '-show')} {_first_line(mpicc, '--version')} ".lower()
-    return "mpich" if "mpich" in said or "-lmpi " in said else None
-
-
-def _first_line(*command: str) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=20, text=True, errors="replace")
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.partition("\n")[0].strip() if done.returncode == 0 else ""

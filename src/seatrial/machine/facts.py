@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from seatrial.machine.model import Machine, Nodes
 from seatrial.units import bytes_of
+
+MOST_NODES = 100_000
+
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FOLDED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
+_GROUP = re.compile(r"\[([^\]]*)\]")
+_SPAN = re.compile(r"([0-9]+)-([0-9]+)")
 
 
 class NodeFacts(NamedTuple):
@@ -22,9 +30,21 @@ class NodeFacts(NamedTuple):
 
 
 def facts_of(machine: Machine, features: Sequence[str] = ()) -> NodeFacts:
-    """Facts of the nodes that have all the features. ``node.*`` describe the first such kind; a
-    test for mixed nodes names a feature."""
-    usable = [kind for kind in machine.nodes if set(features) <= set(kind.features)]
+    """Facts of the nodes that have all the features, taken together. ``node.*`` describe the first
+    such kind; a test for mixed nodes names a feature."""
+    return _facts(machine, _usable(machine, features))
+
+
+def facts_of_each_kind(machine: Machine, features: Sequence[str] = ()) -> list[NodeFacts]:
+    """Facts of the nodes that have all the features, kind by kind."""
+    return [_facts(machine, [kind]) for kind in _usable(machine, features)]
+
+
+def _usable(machine: Machine, features: Sequence[str]) -> list[Nodes]:
+    return [kind for kind in machine.nodes if set(features) <= set(kind.features)]
+
+
+def _facts(machine: Machine, usable: list[Nodes]) -> NodeFacts:
     kind = usable[0] if usable else Nodes(names="", cores=1)
     names: dict[str, Any] = {
         "node.cores": kind.cores,
@@ -44,10 +64,30 @@ def facts_of(machine: Machine, features: Sequence[str] = ()) -> NodeFacts:
 def unfold(names: str) -> tuple[str, ...]:
     """The names of a node set such as ``n[001-128],login1``. Raises ValueError."""
     if "[" not in names and "," not in names:
-        return (names,)  # most machines of one node: no need to load the library
-    from ClusterShell.NodeSet import NodeSet, NodeSetException
+        found: tuple[str, ...] = (names,)  # a machine of one node: no need to load the library
+    elif _at_most(names) > MOST_NODES:
+        raise ValueError(f"{names!r} is more than {MOST_NODES} nodes; write e.g. n[001-128]")
+    else:
+        from ClusterShell.NodeSet import NodeSet, NodeSetException
 
-    try:
-        return tuple(NodeSet(names, resolver=None))
-    except NodeSetException as error:
-        raise ValueError(f"{names!r} is not a node set: {error}; write e.g. n[001-128]") from error
+        try:
+            found = tuple(NodeSet(names, resolver=None))
+        except NodeSetException as error:
+            message = f"{names!r} is not a node set: {error}; write e.g. n[001-128]"
+            raise ValueError(message) from error
+    for name in found or ("",):
+        if not _NODE.fullmatch(name):
+            raise ValueError(f"{names!r} is not a node set: a name {name!r}; write e.g. n[001-128]")
+    return found
+
+
+def _at_most(names: str) -> int:
+    """No fewer names than a node set holds: the library writes them all out."""
+    total = 0
+    for folded in _FOLDED.findall(names):
+        count = 1
+        for group in _GROUP.findall(folded):
+            spans = [int(last) - int(first) + 1 for first, last in _SPAN.findall(group)]
+            count *= max(1, sum(spans) + group.count(","))
+        total += count
+    return total

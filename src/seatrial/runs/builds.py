@@ -1,45 +1,62 @@
 """Builds: made once per key, on this host, outside any allocation, with their log kept.
 
-A build's directory holds its sources, what the script made, ``build.sh``, ``build.log`` and, when
-it has ended, ``build.result`` with the exit code and what the binaries are linked with. The result
-is written by the build's own shell, so a build that outlives a killed driver is found finished; the
-lock on ``build.lock`` is held by the build's processes, so nobody builds beside one that still
-runs.
+A build's directory holds its sources, what the script made, ``build.log``, the scripts and, when it
+has ended, ``seatrial.result`` with the exit code and what the binaries are linked with. The result
+is written by the build's own shell, so a build that outlives a killed driver is found finished. Its
+shell holds the lock on ``seatrial.lock``, so that nobody builds beside one that still runs, and
+``timeout(1)`` keeps its time, so that it ends without a driver too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import shlex
 import shutil
 import signal
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.machine.model import Machine
-from seatrial.runs.environment import exports, preamble, toolchain_variables
+from seatrial.runs.environment import exports, preamble, toolchain_variables, write_script
 from seatrial.suite.build_key import build_parameters
 from seatrial.suite.model import Case, Test
 from seatrial.units import seconds, show_seconds
 
 LOG_TAIL = 2000
 
-_SCRIPT = """\
+LOG = "build.log"
+LOCK = "seatrial.lock"
+SCRIPT = "seatrial.script"
+JOB = "seatrial.sh"
+RESULT = "seatrial.result"
+OWN_FILES = frozenset({LOG, LOCK, SCRIPT, JOB, RESULT, f"{RESULT}.new"})
+
+GRACE_SECONDS = 5
+TIMED_OUT = 23
+
+# The script's processes do not hold the lock: what it leaves behind must not stop a later build.
+_SHELL = """\
 #!/bin/bash
+_lock=$1
+shift
 cd {directory} || exit 91
 {environment}
+set +aeu
 (
-. {directory}/build.script
+{{ exec {{_lock}}>&-; }} 2> /dev/null
+. ./{script}
 )
-code=$?
-{{ echo "$code"; for file in *; do
-  if [ -f "$file" ] && [ -x "$file" ]; then echo "$file:"; ldd "$file" 2> /dev/null; fi
-done; }} > build.result.new
-mv build.result.new build.result
-exit "$code"
+_code=$?
+{{ echo "$_code"; for _file in *; do
+  if [ -f "$_file" ] && [ -x "$_file" ]; then echo "$_file:"; ldd "$_file" 2> /dev/null; fi
+done; }} > {result}.new
+mv {result}.new {result}
+exit "$_code"
 """
 
 
@@ -55,9 +72,11 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
     assert test.build is not None
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        lock = await _lock(directory / "build.lock")
+        if (done := _result(directory)) is not None:
+            return done
+        lock = await _lock(directory / LOCK)
     except OSError as error:
-        return BuildResult(1, f"{directory}: {error.strerror}")
+        return BuildResult(1, _why(error, directory))
     try:
         done = _result(directory)
         if done is None:
@@ -65,9 +84,13 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
             done = await _run(directory, lock, seconds(test.build.timeout))
         return done
     except OSError as error:
-        return BuildResult(1, f"{error.filename or directory}: {error.strerror}")
+        return BuildResult(1, _why(error, directory))
     finally:
         os.close(lock)
+
+
+def _why(error: OSError, directory: Path) -> str:
+    return f"{error.filename or directory}: {error.strerror or error}"
 
 
 def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
@@ -77,7 +100,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     for left in directory.iterdir():
         if left.is_dir() and not left.is_symlink():
             shutil.rmtree(left)
-        elif left.name != "build.lock":
+        elif left.name != LOCK:
             left.unlink()
     parameters = build_parameters(test.build, case.parameters)
     environment = exports({**parameters, "BUILD": str(directory)})
@@ -85,22 +108,32 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     environment += preamble(machine, test, case.toolchain)
     for source in map(Path, test.build.sources):
         target = directory / source.name
+        if source.name in OWN_FILES:
+            raise FileExistsError(errno.EEXIST, "a name of Seatrial's own; rename it", str(source))
         if source.is_dir():
             shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
         else:
             shutil.copy2(source, target)
-    quoted = shlex.quote(str(directory))
-    (directory / "build.script").write_text(test.build.script + "\n")
-    (directory / "build.sh").write_text(
-        _SCRIPT.format(directory=quoted, environment=environment.rstrip())
+    write_script(directory / SCRIPT, test.build.script + "\n")
+    shell = _SHELL.format(
+        directory=shlex.quote(str(directory)),
+        environment=environment.rstrip(),
+        script=SCRIPT,
+        result=RESULT,
     )
+    write_script(directory / JOB, shell)
 
 
 async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
-    with (directory / "build.log").open("wb") as log:
+    began = time.monotonic()
+    with (directory / LOG).open("wb") as log:
         process = await asyncio.create_subprocess_exec(
+            "timeout",
+            f"--kill-after={GRACE_SECONDS}",
+            str(timeout),
             "bash",
-            str(directory / "build.sh"),
+            str(directory / JOB),
+            str(lock),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -108,15 +141,15 @@ async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
             pass_fds=(lock,),
         )
     try:
-        await asyncio.wait_for(process.wait(), timeout)
-    except TimeoutError:
-        _kill(process.pid)
         await process.wait()
-        return BuildResult(23, f"not done after {show_seconds(timeout)}\n{log_tail(directory)}")
-    except asyncio.CancelledError:
-        _kill(process.pid)
-        raise
-    return _result(directory) or BuildResult(1, f"it was killed\n{log_tail(directory)}")
+    finally:
+        _kill(process.pid)  # and what it left in the background
+    if (done := _result(directory)) is not None:
+        return done
+    if time.monotonic() - began >= timeout:
+        why = f"not done after {show_seconds(timeout)}"
+        return BuildResult(TIMED_OUT, f"{why}\n{log_tail(directory)}")
+    return BuildResult(1, f"it was killed\n{log_tail(directory)}")
 
 
 def _kill(process_group: int) -> None:
@@ -126,7 +159,7 @@ def _kill(process_group: int) -> None:
 
 def _result(directory: Path) -> BuildResult | None:
     try:
-        first = (directory / "build.result").read_text(errors="replace").partition("\n")[0]
+        first = (directory / RESULT).read_text(errors="replace").partition("\n")[0]
         code = int(first)
     except (OSError, ValueError):
         return None
@@ -138,7 +171,7 @@ def _result(directory: Path) -> BuildResult | None:
 def log_tail(directory: Path) -> str:
     """The last lines of a build's log."""
     try:
-        with (directory / "build.log").open("rb") as log:
+        with (directory / LOG).open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
             return log.read().decode(errors="replace").strip()
     except OSError:

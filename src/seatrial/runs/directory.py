@@ -10,32 +10,50 @@ from typing import NamedTuple
 import msgspec
 
 from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import Event, decode
+from seatrial.runs.captured import ENVIRONMENT
+from seatrial.runs.environment import write_script
 from seatrial.suite.model import Input, Test
 
 EVENTS_LIMIT = 1 << 20
+TEXT_LIMIT = 4000
 
 
 def prepare(path: Path, job_script: str, test: Test) -> None:
     """Make the directory with its job script and inputs. Raises OSError. A directory that exists,
     from a run that was made but never submitted, is completed."""
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "job.sh").write_text(job_script)
+    _make(path)
+    write_script(path / "job.sh", job_script)
+    os.close(os.open(path / ENVIRONMENT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     for item in test.inputs:
         assert isinstance(item, Input)  # the loader has replaced plain names
         _place(Path(item.source), path / (item.name or Path(item.source).name), item.how)
 
 
+def _make(path: Path) -> None:
+    try:
+        os.mkdir(path)  # noqa: PTH102  (one system call for nearly all runs)
+    except FileNotFoundError:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        pass
+
+
 def _place(source: Path, target: Path, how: str) -> None:
+    """Link or copy. A copy appears whole or not at all, as what is there is not made again."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_symlink() or target.exists():
         return
     if how == "link":
         target.symlink_to(source)
-    elif source.is_dir():
-        shutil.copytree(source, target, symlinks=True)
+        return
+    part = target.with_name(f".{target.name}.part")
+    if source.is_dir():
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(source, part, symlinks=True)
     else:
-        shutil.copy2(source, target)
+        shutil.copy2(source, part)
+    part.rename(target)
 
 
 class JobEvents(NamedTuple):
@@ -59,7 +77,10 @@ def job_events(path: Path) -> JobEvents:
     except OSError:
         return JobEvents(False, None, None)
     try:
-        data = os.read(descriptor, EVENTS_LIMIT)
+        data = os.pread(descriptor, EVENTS_LIMIT, 0)
+        size = os.fstat(descriptor).st_size
+        if size > EVENTS_LIMIT:  # a job wrote there what it liked; its end is at the end
+            data += b"\n" + os.pread(descriptor, EVENTS_LIMIT, size - EVENTS_LIMIT)
     except OSError:
         data = b""
     finally:
@@ -72,15 +93,25 @@ def job_events(path: Path) -> JobEvents:
         if event.event == Name.BINARY_EXECUTE_START:
             start, end = event, None
         elif event.event == Name.BINARY_EXECUTE_END and isinstance(event.value, int):
-            end = event
+            end = event if 0 <= event.value < 256 else end
     return JobEvents(True, start, end)
 
 
-_decoder = msgspec.json.Decoder(Event)
-
-
 def _decode(line: bytes) -> Event | None:
+    """An event as a job's script writes it. A job can write anything, so only these members are
+    taken, and no more of them than is reasonable."""
     try:
-        return _decoder.decode(line)
+        event = decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    if not 0 < event.time < 2**63:
+        return None
+    return Event(
+        time=event.time,
+        event=event.event,
+        value=event.value,
+        alias=event.alias[:64],
+        text=event.text[:TEXT_LIMIT],
+        job_id=event.job_id[:64],
+        nodes=event.nodes[:TEXT_LIMIT],
+    )

@@ -1,10 +1,11 @@
-"""The part that job scripts and build scripts share: exports, the machine's set-up, modules."""
+"""What job scripts and build scripts share: exports, the machine's set-up, modules, writing."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from seatrial.machine.model import Machine, Toolchain
 from seatrial.suite.model import Scalar, Test, show
@@ -16,6 +17,11 @@ def exports(variables: Mapping[str, Scalar]) -> str:
     """One ``export`` line; values are literal."""
     words = [f"{name}={quote(show(value))}" for name, value in variables.items()]
     return f"export {' '.join(words)}\n" if words else ""
+
+
+def write_script(path: Path, text: str) -> None:
+    """The same bytes in every locale; a path in it that is no UTF-8 comes out as it is on disk."""
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def quote(text: str) -> str:

@@ -14,40 +14,62 @@ from seatrial.runs.environment import exports, preamble, quote, toolchain_variab
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.model import Case, Scalar, Test
 
-# A job that Slurm requeued (its restart count is above 0) runs in the directory it has claimed.
+# Names of our own begin with an underscore, which parameters may not.
+#
+# A job that Slurm requeued (its restart count is above 0) runs in the directory it has claimed, and
+# begins its output anew. Where no claim can be written nothing runs: no verdict could be given.
 _CLAIM = """\
 set -C
-{ : > events.jsonl; } 2> /dev/null || [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || exit 0
+if ! { : > events.jsonl; } 2> /dev/null; then
+  if [ ! -e events.jsonl ]; then
+    echo "seatrial: cannot write in $_run; see its space, quota and permissions" >&2
+    exit 92
+  fi
+  if [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ]; then
+    echo 'seatrial: another job has claimed this run; nothing was started' >&2
+    exit 93
+  fi
+  : >| stdout
+  : >| stderr
+fi
 set +C
 """
 
 # Forks are what a short job pays for, so texts are returned in a variable, not by $(...).
+# EPOCHREALTIME is not known to bash before 5.0.
 _EVENTS = r"""
 seatrial_event() {  # name, further members of the JSON object
-  local time=${EPOCHREALTIME//[!0-9]/}000  # microseconds to nanoseconds
-  printf '{"time":%s,"event":"%s"%s}\n' "$time" "$1" "$2" >> "$run/events.jsonl"
+  local time=${EPOCHREALTIME-}
+  if [ -n "$time" ]; then
+    time=${time//[!0-9]/}000  # microseconds to nanoseconds, whatever the decimal sign
+  else
+    time=$(date +%s%N)
+  fi
+  printf '{"time":%s,"event":"%s"%s}\n' "$time" "$1" "$2" >> "$_run/events.jsonl"
 }
-seatrial_json() {  # REPLY = the text, fit for a JSON string
-  REPLY=${1//\\/\\\\}
-  REPLY=${REPLY//\"/\\\"}
-  REPLY=${REPLY//[[:cntrl:]]/ }
+seatrial_json() {  # _text = its argument, fit for a JSON string
+  _text=${1//\\/\\\\}
+  _text=${_text//\"/\\\"}
+  _text=${_text//[[:cntrl:]]/ }
 }
 """
 
+# The environment goes to a file that the driver made, readable by its owner alone, and is folded
+# into a hash there (runs/captured.py): a checksum taken here would cost three processes.
 _START = r"""
-environment=$(sha256sum < <(unset SEATRIAL_RUN PWD OLDPWD SHLVL _ BUILD ${!SLURM_*}; declare -x))
-job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
-facts=",\"alias\":\"${environment:0:16}\",\"job_id\":\"${job:-${SLURM_JOB_ID:-$$}}\""
+declare -x > environment
+_job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
+_facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\""
 seatrial_json "${SLURM_JOB_NODELIST:-$HOSTNAME}"
-facts+=",\"nodes\":\"$REPLY\""
+_facts+=",\"nodes\":\"$_text\""
 seatrial_json "${LOADEDMODULES:-}"
-seatrial_event binary_execute_start "$facts,\"text\":\"$REPLY\""
+seatrial_event binary_execute_start "$_facts,\"text\":\"$_text\""
 """
 
 _END = r"""
-code=$?
-seatrial_event binary_execute_end ",\"value\":$code"
-exit "$code"
+_code=$?
+seatrial_event binary_execute_end ",\"value\":$_code"
+exit "$_code"
 """
 
 
@@ -65,8 +87,8 @@ class ScriptWriter:
             (
                 "#!/bin/bash\n",
                 f"# {_comment(case.name)}: run {run.run_id} of trial {self.trial}\n",
-                f"run={quote(run.path)}\n",
-                'cd "$run" || exit 91\n',
+                f"_run={quote(run.path)}\n",
+                'cd "$_run" || exit 91\n',
                 _CLAIM,
                 exports({**case.parameters, **self._run_variables(test, case, run)}),
                 self._shared(test, case.toolchain),

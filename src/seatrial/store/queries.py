@@ -28,6 +28,7 @@ from seatrial.store.rows import (
     Filters,
     MetricRow,
     RunRow,
+    Samples,
     SummaryRow,
     TrialRow,
 )
@@ -306,35 +307,40 @@ def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
     return [CaseRow(*row) for row in rows]
 
 
-def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
-    """Each case's metrics over its runs, in the order of the cases."""
+def samples(store: Store, trial: TrialRow) -> list[Samples]:
+    """Each case's metrics with the figures of its runs, in the order of the cases."""
     sql = (
         "SELECT cases.case_id, cases.name, metric_names.name, unit, better, runs.code, value"
         " FROM cases JOIN runs ON runs.case_row = cases.id JOIN metrics ON run = runs.id"
         " JOIN metric_names ON metric_names.id = metric WHERE cases.trial = ?"
         " ORDER BY cases.id, metric_names.name, metric_names.id"
     )
-    values: dict[tuple[str, ...], list[float]] = {}
-    excluded: dict[tuple[str, ...], int] = {}
-    for *key_parts, code, value in store.rows(sql, (trial.row,)):
-        key = tuple(key_parts)
+    values: dict[tuple[str, str, str, str, str], list[float]] = {}
+    excluded: dict[tuple[str, str, str, str, str], int] = {}
+    for case, name, metric, unit, better, code, value in store.rows(sql, (trial.row,)):
+        key = (case, name, metric, unit, better)
+        values.setdefault(key, [])
         if code in MEASURED:
-            values.setdefault(key, []).append(value)
+            values[key].append(value)
         else:
-            values.setdefault(key, [])
             excluded[key] = excluded.get(key, 0) + 1
-    return [_summarised(key, found, excluded.get(key, 0)) for key, found in values.items()]
+    return [Samples(*key, found, excluded.get(key, 0)) for key, found in values.items()]
 
 
-def _summarised(key: tuple[str, ...], values: list[float], excluded: int) -> SummaryRow:
-    middle = statistics.median(values) if values else None
-    least, largest = min(values, default=None), max(values, default=None)
+def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
+    """Each case's metrics over its runs, in the order of the cases."""
+    return [_summarised(one) for one in samples(store, trial)]
+
+
+def _summarised(one: Samples) -> SummaryRow:
+    middle = statistics.median(one.values) if one.values else None
+    least, largest = min(one.values, default=None), max(one.values, default=None)
     spread = None
-    if least is not None and largest is not None and middle and len(values) > 1:
+    if least is not None and largest is not None and middle and len(one.values) > 1:
         spread = (largest - least) / abs(middle)
-    case, name, metric, unit, better = key
     return SummaryRow(
-        *(case, name, metric, unit, better, len(values), excluded),
+        *(one.case, one.case_name, one.metric, one.unit, one.better),
+        *(len(one.values), one.excluded),
         *(least, middle, largest, spread),
     )
 

@@ -118,6 +118,19 @@ class MetricRow(Struct, frozen=True):
     better: str
 
 
+class Samples(Struct, frozen=True):
+    """The figures of one metric over the runs of a case whose answer was right (verdict pass or
+    performance); ``excluded`` counts the figures of other runs."""
+
+    case: str
+    case_name: str
+    metric: str
+    unit: str
+    better: str
+    values: list[float]
+    excluded: int
+
+
 class SummaryRow(Struct, frozen=True):
     """A metric over the runs of a case whose answer was right (verdict pass or performance);
     ``excluded`` counts the figures of other runs. ``spread`` is (largest - least) / median."""

@@ -220,8 +220,8 @@ def _connect(uri: str, place: str, wait_s: float) -> sqlite3.Connection:
 
     with _told(place):
         connection = sqlite3.connect(uri, timeout=wait_s, isolation_level=None, uri=True)
-    connection.execute("PRAGMA cache_size = -65536")
-    connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
 
@@ -326,7 +326,7 @@ def _is_damaged(path: Path, wait_s: float) -> bool:
         with contextlib.closing(_connect(f"{_uri(path)}?mode=ro", str(path), wait_s)) as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()
             return bool(found[0] != "ok")
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, StoreError) as error:
         return _kind(error) in (_NOTADB, _CORRUPT)
 
 

@@ -1,32 +1,41 @@
 """A build's key: the hash of everything that the result depends on.
 
-Key = SHA-256 of the sources' bytes and modes, the script, the toolchain, the environment, the
-modules, the parameters that the build uses, and the architecture. A build is given those
-parameters alone that its script names or ``build.parameters`` lists, so cases that differ in others
-share it.
+Key = SHA-256 of the sources' names, bytes and modes, the script, the toolchain (but for its
+launcher), the environment, the modules, the parameters that the build uses, the machine's name and
+architecture. A build is given those parameters alone that its script names or ``build.parameters``
+lists, so cases that differ in others share it.
 """
 
 from __future__ import annotations
 
+import errno
+import functools
 import hashlib
 import os
 import platform
 import re
+import stat
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.machine.model import Machine
-from seatrial.suite.model import Build, Case, Scalar, Test
+from seatrial.suite.model import Build, Case, Scalar, Test, show
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def build_parameters(build: Build, parameters: dict[str, Scalar]) -> dict[str, Scalar]:
     """The parameters that a build is given."""
-    words = {*_WORD.findall(build.script), *build.parameters}
-    return {name: value for name, value in parameters.items() if name in words}
+    words = _words(build.script)
+    return {n: value for n, value in parameters.items() if n in words or n in build.parameters}
+
+
+@functools.lru_cache(maxsize=4096)
+def _words(script: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(script))
 
 
 class BuildKeys:
@@ -34,13 +43,13 @@ class BuildKeys:
 
     def __init__(self) -> None:
         self._digests: dict[str, str] = {}
-        self._keys: dict[tuple[str, str, tuple[tuple[str, Scalar], ...]], str] = {}
+        self._keys: dict[tuple[str, ...], str] = {}
 
     def key(self, test: Test, case: Case, machine: Machine) -> str:
         """The key of a case's build: 16 hex digits. Raises UsageError for an unreadable source."""
         assert test.build is not None
         parameters = build_parameters(test.build, case.parameters)
-        memo = (test.name, case.toolchain, tuple(parameters.items()))
+        memo = (test.name, case.toolchain, *(f"{n}={show(v)}" for n, v in parameters.items()))
         if memo not in self._keys:
             self._keys[memo] = self._compute(test, test.build, case.toolchain, parameters, machine)
         return self._keys[memo]
@@ -56,8 +65,9 @@ class BuildKeys:
         content = {
             "sources": {Path(s).name: self._digest(s) for s in build.sources},
             "script": build.script,
-            "parameters": parameters,
-            "toolchain": machine.toolchains[toolchain],
+            "parameters": {name: show(value) for name, value in parameters.items()},
+            "toolchain": [toolchain, replace(machine.toolchains[toolchain], launcher=None)],
+            "machine": machine.machine,
             "environment": [machine.environment, test.environment],
             "modules": [machine.modules, test.modules],
             "setup": machine.setup,
@@ -75,15 +85,34 @@ class BuildKeys:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file, or of a folder's files with their names and modes."""
-    if path.is_dir():
-        total = hashlib.sha256()
-        for folder, subfolders, files in os.walk(path):
-            subfolders.sort()
-            for name in sorted(files):
-                file = Path(folder) / name
-                total.update(f"{file.relative_to(path)}\0{digest_of(file)}\n".encode())
-        return total.hexdigest()
+    """SHA-256 of a file, or of a folder's files and links with their names and modes."""
+    if not path.is_dir():
+        return _digest_of_file(path)
+    total = hashlib.sha256()
+    for name in _files_below(path):
+        file = path / name
+        link = file.is_symlink()
+        text = f"link to {file.readlink()}" if link else _digest_of_file(file)
+        total.update(os.fsencode(f"{name}\0{text}\n"))
+    return total.hexdigest()
+
+
+def _files_below(folder: Path) -> list[str]:
+    """The names of the files and links in a folder and its subfolders, sorted."""
+    names: list[str] = []
+
+    def unreadable(error: OSError) -> None:
+        raise error
+
+    for above, subfolders, files in os.walk(folder, onerror=unreadable):
+        links = [name for name in subfolders if (Path(above) / name).is_symlink()]
+        names += [os.path.relpath(Path(above) / name, folder) for name in [*files, *links]]
+    return sorted(names)
+
+
+def _digest_of_file(path: Path) -> str:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     with path.open("rb") as file_object:
-        executable = b"x" if os.access(path, os.X_OK) else b"-"
-        return hashlib.file_digest(file_object, "sha256").hexdigest() + executable.decode()
+        executable = "x" if os.access(path, os.X_OK) else "-"
+        return hashlib.file_digest(file_object, "sha256").hexdigest() + executable

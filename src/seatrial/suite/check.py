@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import difflib
 import keyword
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from seatrial.machine.load import faults_of_variables
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
-from seatrial.suite.model import Input, Test
+from seatrial.suite.model import Input, Scalar, Test, show
+from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.variables import is_reserved
 from seatrial.units import seconds
 
 RUN_FILES = frozenset({"job.sh", "stdout", "stderr", "events.jsonl"})
 
-_VARIABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-
+_PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 Report = Callable[[Sequence[str | int], str], None]
 
 
-def check(test: Test, report: Report) -> None:
-    """Report every fault of a decoded test by its key and message."""
-    checker = _Checker(test, report)
+def check(test: Test, report: Report, names_known: bool = True) -> None:
+    """Report every fault of a decoded test by its key and message. Undefined names are told only
+    where ``names_known``: not when the parameters themselves could not be read."""
+    checker = _Checker(test, report, names_known)
     checker.words()
     checker.parameters()
     checker.run()
@@ -32,9 +36,10 @@ def check(test: Test, report: Report) -> None:
 
 
 class _Checker:
-    def __init__(self, test: Test, report: Report) -> None:
+    def __init__(self, test: Test, report: Report, names_known: bool) -> None:
         self.test = test
         self.report = report
+        self.names_known = names_known
 
     def fault(self, message: str, *key: str | int) -> None:
         self.report(key, message)
@@ -48,11 +53,11 @@ class _Checker:
             for i, word in enumerate(getattr(self.test, key)):
                 if not word.strip() or any(c.isspace() for c in word):
                     self.fault(f"{word!r} is not one word", key, i)
-        for name, value in self.test.environment.items():
-            if not _VARIABLE.fullmatch(name.lstrip("_")):
-                self.fault("is not a name for a variable", "environment", name)
-            if "\0" in str(value):
-                self.fault("holds a NUL character", "environment", name)
+        for name, message in faults_of_variables(self.test.environment):
+            self.fault(message, "environment", name)
+        for name in self.test.environment:
+            if name in self.test.parameters:
+                self.fault("is a parameter too; rename one of them", "environment", name)
 
     # ---- parameters -----------------------------------------------------------------------
 
@@ -65,21 +70,40 @@ class _Checker:
             elif isinstance(value, str):
                 self._expression(value, known, "parameters", name)
             known.add(name)
+        self._groups()
+        for i, condition in enumerate(self.test.exclude):
+            self._expression(condition, known, "exclude", i)
+
+    def _groups(self) -> None:
         grouped: set[str] = set()
         for i, group in enumerate(self.test.zip):
             if len(group) < 2:
                 self.fault("a group needs two or more parameters", "zip", i)
             for name in group:
                 if name not in self.test.parameters:
-                    self.fault(f"{name!r} is not a parameter", "zip", i)
+                    if self.names_known:
+                        self.fault(f"{name!r} is not a parameter", "zip", i)
                 elif name in grouped:
                     self.fault(f"{name!r} is in a group already", "zip", i)
                 grouped.add(name)
-        for i, condition in enumerate(self.test.exclude):
-            self._expression(condition, known, "exclude", i)
+            self._independent(group, i)
+
+    def _independent(self, group: list[str], i: int) -> None:
+        """The parameters of a group are bound together, where the first of them stands."""
+        order = list(self.test.parameters)
+        first = min((order.index(name) for name in group if name in order), default=0)
+        for name in group:
+            value = self.test.parameters.get(name)
+            try:
+                used = compile_expression(value).names if isinstance(value, str) else ()
+            except ExpressionError:
+                continue  # told where it stands
+            if late := [other for other in used if other in order[first:]]:
+                message = f"{name} depends on {late[0]}, which is bound with it or after it"
+                self.fault(f"{message}; a parameter that depends needs no zip", "zip", i)
 
     def _parameter_name(self, name: str) -> None:
-        if not _VARIABLE.fullmatch(name) or keyword.iskeyword(name):
+        if not _PARAMETER.fullmatch(name) or keyword.iskeyword(name) or name in ("true", "false"):
             message = "a parameter's name must be letters, digits and _, and no word of expressions"
             self.fault(message, "parameters", name)
         elif is_reserved(name):
@@ -87,16 +111,20 @@ class _Checker:
                 "scripts use this name for something else; choose another", "parameters", name
             )
 
-    def _literals(self, name: str, values: list[str | int | float | bool]) -> None:
+    def _literals(self, name: str, values: list[Scalar]) -> None:
         if not values:
             self.fault("has no value, so the test has no case", "parameters", name)
+        zipped = any(name in group for group in self.test.zip)
         seen = set()
         for i, value in enumerate(values):
-            if (type(value), value) in seen:
-                self.fault(f"{value!r} is given twice", "parameters", name, i)
-            if isinstance(value, str) and ("\0" in value or "\n" in value):
-                self.fault("a value must be one line of text", "parameters", name, i)
-            seen.add((type(value), value))
+            if show(value) in seen and not zipped:
+                self.fault(f"{show(value)} is given twice", "parameters", name, i)
+            if fault := fault_of_value(value):
+                self.fault(fault, "parameters", name, i)
+            if value in FACTS:
+                message = f"{value} in a list is only text; for its value put the list in quotes"
+                self.fault(f"{message}: '[1, {value}]'", "parameters", name, i)
+            seen.add(show(value))
 
     def _expression(self, text: str, known: set[str], *key: str | int) -> Expression | None:
         try:
@@ -104,7 +132,7 @@ class _Checker:
         except ExpressionError as error:
             self.fault(str(error), *key)
             return None
-        for name in sorted(expression.names - known):
+        for name in sorted(expression.names - known if self.names_known else ()):
             self.fault(f"{text!r}: {name} is not defined{self._remedy(name)}", *key)
         return expression
 
@@ -142,10 +170,10 @@ class _Checker:
         try:
             seconds(value)
         except ValueError as error:
-            if not isinstance(value, str) or not any(name in value for name in known):
-                self.fault(str(error), "run", "walltime")
-            else:
+            if isinstance(value, str) and _is_expression(value, known):
                 self._expression(value, known, "run", "walltime")
+            else:
+                self.fault(str(error), "run", "walltime")
 
     def build(self) -> None:
         build = self.test.build
@@ -160,7 +188,7 @@ class _Checker:
         names = set()
         for i, source in enumerate(build.sources):
             path = Path(source)
-            if not path.exists():
+            if not os.path.exists(path):  # noqa: PTH110 - Path's raises where it may not look
                 self.fault(f"{path} does not exist", "build", "sources", i)
             if path.name in names:
                 self.fault(
@@ -173,15 +201,22 @@ class _Checker:
             self.fault(str(error), "build", "timeout")
 
     def inputs(self) -> None:
+        taken = set(RUN_FILES)
         for i, item in enumerate(self.test.inputs):
             if not isinstance(item, Input):
                 continue
-            if not Path(item.source).exists():
+            if not os.path.exists(item.source):  # noqa: PTH110
                 self.fault(f"{item.source} does not exist", "inputs", i)
-            name = item.name or Path(item.source).name
-            if name in RUN_FILES or Path(name).is_absolute() or ".." in Path(name).parts:
+            name = os.path.normpath(item.name or Path(item.source).name)
+            if name in taken or name == "." or Path(name).is_absolute() or name.startswith(".."):
                 self.fault(f"{name!r} must be a free name inside the run directory", "inputs", i)
+            taken.add(name)
 
     def _no_nul(self, text: str, *key: str) -> None:
         if "\0" in text:
             self.fault("holds a NUL character", *key)
+
+
+def _is_expression(walltime: str, known: set[str]) -> bool:
+    """Whether a walltime that is no duration was meant as an expression."""
+    return bool(known.intersection(_WORD.findall(walltime)) or set("*/+(") & set(walltime))

@@ -11,20 +11,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
-from seatrial.machine.facts import NodeFacts, facts_of
+from seatrial.machine.facts import NodeFacts, facts_of, facts_of_each_kind
 from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
+from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, Scalar, Test, show
-from seatrial.suite.parameters import ParameterSpace
+from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.select import compile_keyword
 from seatrial.units import seconds
 
@@ -68,7 +68,7 @@ def expand(
             binder = _Binder(test, machine, settings)
             found = list(binder.cases(chains, expansion.skipped))
         except ExpressionError as error:
-            suite.fault(faults, name, ["parameters"], str(error))
+            suite.fault(faults, name, error.key or ["parameters"], str(error))
             continue
         if not found and not binder.skipped:
             message = "no case is left: the parameters are empty or all excluded"
@@ -99,10 +99,19 @@ def _settings(suite: Suite, given: Mapping[str, str]) -> dict[str, list[Scalar]]
         if name not in known and suite.tests:
             listed = ", ".join(sorted(known)) or "none"
             raise UsageError(f"--set {name}: no test has this parameter; there are {listed}")
-    return {
-        name: [v for part in text.split(",") if (v := plain_scalar(part.strip())) is not None]
-        for name, text in given.items()
-    }
+    return {name: _setting(name, text) for name, text in given.items()}
+
+
+def _setting(name: str, text: str) -> list[Scalar]:
+    """The values of ``--set name=text``: literal, and typed as a plain word of a test.yaml is."""
+    values: list[Scalar] = []
+    for part in text.split(","):
+        word = part.strip()
+        value = plain_scalar(word)
+        values.append(word if value is None else value)
+        if fault := fault_of_value(word) or ("" if word else "a value is empty"):
+            raise UsageError(f"--set {name}={text}: {fault}")
+    return values
 
 
 def _selected_toolchains(machine: Machine, patterns: Sequence[str]) -> list[str]:
@@ -129,10 +138,10 @@ class _Binder:
         self.skipped = False
         self.space = ParameterSpace.of(test, settings)
         run = test.run
-        self.nodes = _count(run.nodes)
-        self.tasks = _count(run.tasks) if run.tasks is not None else None
-        self.tasks_per_node = _count(run.tasks_per_node) if run.tasks_per_node is not None else None
-        self.threads = _count(run.threads_per_task)
+        self.nodes = _count(run.nodes, "nodes")
+        self.tasks = _count(run.tasks, "tasks")
+        self.tasks_per_node = _count(run.tasks_per_node, "tasks_per_node")
+        self.threads = _count(run.threads_per_task, "threads_per_task")
         self.walltime = _walltime(run.walltime)
 
     def cases(self, chains: list[str], skipped: list[tuple[str, str]]) -> Iterator[Case]:
@@ -140,28 +149,30 @@ class _Binder:
             self.skipped = True
             skipped.append((what, why))
 
-        facts = self._usable_nodes(skip)
-        if facts is None:
-            return
-        for chain in self._toolchains(chains, skip):
-            names: dict[str, Any] = {**facts.names, "toolchain.name": chain}
-            for binding in self.space.bindings(names):
-                yield from self._bind(binding, names, chain, facts, skip)
+        for facts in self._usable_nodes(skip):
+            for chain in self._toolchains(chains, skip):
+                names: dict[str, Any] = {**facts.names, "toolchain.name": chain}
+                for binding in self.space.bindings(names):
+                    yield from self._bind(binding, names, chain, facts, skip)
 
-    def _usable_nodes(self, skip: Any) -> NodeFacts | None:
+    def _usable_nodes(self, skip: Any) -> list[NodeFacts]:
+        """The nodes that can be used, taken together; for each_node by kind, as each has facts of
+        its own."""
         requires = self.test.requires
         for command in requires.commands:
             if shutil.which(command) is None:
                 skip(self.test.name, f"needs the command {command}, which is not on PATH")
-                return None
+                return []
         facts = facts_of(self.machine, requires.features)
         if facts.available < requires.nodes:
             having = f" with {', '.join(requires.features)}" if requires.features else ""
             skip(
                 self.test.name, f"needs {requires.nodes} nodes{having}; there are {facts.available}"
             )
-            return None
-        return facts
+            return []
+        if self.test.run.scope == "each_node":
+            return facts_of_each_kind(self.machine, requires.features)
+        return [facts]
 
     def _toolchains(self, chains: list[str], skip: Any) -> list[str]:
         """A test without a build and without a wish runs on the default toolchain alone."""
@@ -186,9 +197,10 @@ class _Binder:
         skip: Any,
     ) -> Iterator[Case]:
         names = {**names, **binding}
-        nodes = self.nodes(names, "nodes")
-        threads = self.threads(names, "threads_per_task")
+        nodes = self.nodes(names)
+        threads = self.threads(names)
         tasks, per_node = self._tasks(names, nodes)
+        walltime = self.walltime(names)
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
             case = Case(
@@ -200,7 +212,7 @@ class _Binder:
                 tasks=tasks,
                 tasks_per_node=per_node,
                 threads=threads,
-                walltime=self.walltime(names),
+                walltime=walltime,
                 node=node,
                 exclusive=self.test.run.exclusive,
                 repeat=self.test.repeat,
@@ -212,9 +224,9 @@ class _Binder:
 
     def _tasks(self, names: dict[str, Any], nodes: int) -> tuple[int, int]:
         if self.tasks is not None:
-            tasks = self.tasks(names, "tasks")
+            tasks = self.tasks(names)
             return tasks, -(-tasks // nodes)
-        per_node = self.tasks_per_node(names, "tasks_per_node") if self.tasks_per_node else 1
+        per_node = self.tasks_per_node(names) if self.tasks_per_node else 1
         return per_node * nodes, per_node
 
 
@@ -223,40 +235,55 @@ def case_id(
 ) -> str:
     """The identity of a case: 16 letters and digits of the SHA-256 of what it means. The order in
     which parameters are written does not matter."""
-    bound = ";".join(f"{name}={show(parameters[name])}" for name in sorted(parameters))
-    text = "\n".join((test, bound, machine, toolchain, node))
+    bound = [f"{name}={show(parameters[name])}" for name in sorted(parameters)]
+    text = "\n".join((test, machine, toolchain, node, *bound))  # each is one line of text
     return base64.b32encode(hashlib.sha256(text.encode()).digest()[:10]).decode().lower()
 
 
-def _count(written: int | str) -> Any:
-    """A function from names to a count of at least 1."""
-    if isinstance(written, int):
-        return lambda names, key: written
-    expression = compile_expression(written)
+Quantity = Callable[[Mapping[str, Any]], Any]
 
-    def count(names: dict[str, Any], key: str) -> int:
-        value = expression.evaluate(names)
+
+def _count(written: int | str | None, key: str) -> Any:
+    """A function from names to a count of at least 1; None where nothing is written."""
+    if not isinstance(written, str):
+        return None if written is None else lambda names: written
+
+    def count(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-            raise ExpressionError(f"run.{key}: {written!r} gives {value!r}, not a whole number")
+            raise ValueError("it must be a whole number")
         if value < 1:
-            raise ExpressionError(f"run.{key}: {written!r} gives {value}, which is less than 1")
+            raise ValueError("it must be at least 1")
         return int(value)
 
-    return count
+    return _evaluated(written, key, count)
 
 
-def _walltime(written: int | float | str) -> Any:
+def _walltime(written: int | float | str) -> Quantity:
     try:
         fixed = seconds(written)
         return lambda names: fixed
     except ValueError:
-        expression: Expression = compile_expression(str(written))
+        return _evaluated(str(written), "walltime", seconds)
 
-    def walltime(names: dict[str, Any]) -> float:
-        value = expression.evaluate(names)
+
+def _evaluated(written: str, key: str, convert: Callable[[Any], Any]) -> Quantity:
+    """A function from names to the converted value of an expression. It raises ExpressionError with
+    the key of ``run`` in which the expression stands."""
+    expression = compile_expression(written)
+
+    def quantity(names: Mapping[str, Any]) -> Any:
         try:
-            return seconds(value)
-        except (ValueError, AttributeError) as error:
-            raise ExpressionError(f"run.walltime: {written!r} gives {value!r}: {error}") from None
+            value = expression.evaluate(names)
+        except ExpressionError as error:
+            raise ExpressionError(str(error), "run", key) from None
+        try:
+            return convert(value)
+        except (TypeError, ValueError) as error:
+            message = f"{written!r} gives {_said(value)}: {error}"
+            raise ExpressionError(message, "run", key) from None
 
-    return walltime
+    return quantity
+
+
+def _said(value: Any) -> str:
+    return "a list" if isinstance(value, list) else repr(value)

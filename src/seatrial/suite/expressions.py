@@ -40,7 +40,12 @@ _Function = Callable[[Names], Value]
 
 
 class ExpressionError(ValueError):
-    """The expression is not one, or has no value; the text says why and what to write."""
+    """The expression is not one, or has no value; the text says why and what to write. ``key`` is
+    where in the test it stands, once that is known."""
+
+    def __init__(self, message: str, *key: str | int) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 class Expression(NamedTuple):
@@ -60,7 +65,7 @@ class Expression(NamedTuple):
             raise ExpressionError(f"{self.text!r} divides by zero") from None
         except KeyError as error:
             raise ExpressionError(f"{self.text!r}: {error.args[0]} has no value here") from None
-        except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
+        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise ExpressionError(f"{self.text!r} has no value: {error}") from None
 
 
@@ -241,9 +246,7 @@ def _number(value: Value) -> int | float:
 def _bounded(value: Value) -> Value:
     if isinstance(value, list):
         return value
-    if isinstance(value, int | float) and not (
-        math.isfinite(value) and abs(value) <= LARGEST_NUMBER
-    ):
+    if isinstance(value, int | float) and not abs(value) <= LARGEST_NUMBER:
         raise ExpressionError(f"a number is beyond {LARGEST_NUMBER:.0e}")
     return value
 

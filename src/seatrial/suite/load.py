@@ -5,9 +5,11 @@
     faults.raise_any()                     # everything that is wrong, at once
 
 A test's name is its folder's path below the suite's root: the nearest folder upwards with a
-``suite.yaml``, or the path that was given. Reading runs nothing.
+``suite.yaml``, or the path that was given. Hidden folders, links to folders and trials are passed
+over. Reading runs nothing.
 """
 
+# ruff: noqa: PTH100, PTH110, PTH119, PTH120 - os.path takes .. out, never raises, and is quick
 from __future__ import annotations
 
 import os
@@ -19,94 +21,136 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, Node, Place, decode, read
+from seatrial.documents import Faults, Node, Place, decode_partly, read
 from seatrial.errors import UsageError
 from seatrial.suite.check import check
 from seatrial.suite.model import Input, Test
 
 TEST_FILE = "test.yaml"
 ROOT_FILE = "suite.yaml"
+TRIAL_FILE = "trial.json"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*")
 
 
 class Suite(NamedTuple):
-    """Tests by name; the documents that they were read from, for the places of faults; and the
-    names of those in which a fault was found."""
+    """Tests by name; the documents that they were read from, for the places of faults; and of
+    those in which a fault was found the keys that could not be decoded."""
 
     tests: dict[str, Test]
     nodes: dict[str, Node]
-    faulty: set[str]
+    faulty: dict[str, list[str]]
 
     def fault(self, faults: Faults, test: str, key: Sequence[str | int], message: str) -> None:
-        """Add a fault of a test, at the place of the key or as near as its file goes."""
+        """Add a fault of a test, at the place of the key or as near as its file goes. What only
+        follows from a key that could not be decoded is not told."""
         text = ""
         for step in key:
             text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-        faults.add(self.nodes[test].place_of(*key), text, message)
-        self.faulty.add(test)
+        if not any(_related(text, other) for other in self.faulty.setdefault(test, [])):
+            faults.add(self.nodes[test].place_of(*key), text, message)
 
 
 def load(paths: Sequence[Path], faults: Faults) -> Suite:
     """Load every test below the paths. Raises UsageError where there is none; what is wrong in the
     files is added to ``faults``."""
-    nodes: dict[str, Node] = {}
-    for path in paths:
-        count = len(nodes)
-        for file in _test_files(path):
-            node = read(file, faults)
-            name = _name(file.parent, path)
-            if node is None:
-                nodes.setdefault(name, Node({}, Place(file, 0)))
-            elif not _NAME.fullmatch(name):
-                faults.add(
-                    node.place, "", f"the folder's name {name!r} must be letters, digits, ._+-"
-                )
-            elif name in nodes and nodes[name].place.path != file:
-                other = nodes[name].place.path
-                faults.add(
-                    node.place, "", f"the test {name!r} is also in {other}; rename one folder"
-                )
-            else:
-                nodes[name] = node
-        if len(nodes) == count and not faults.texts:
-            raise UsageError(
-                f"{path}: no {TEST_FILE} here or below; name a folder that holds tests"
-            )
+    nodes = _read_all(paths, faults)
     merged = {name: node for name in nodes if (node := _inherit(name, nodes, faults)) is not None}
-    suite = Suite({}, merged, set())
+    suite = Suite({}, merged, {})
     for name, node in merged.items():
-        folder = str(node.place.path.parent.absolute())
-        test = decode(node, Test, faults, name=name, folder=folder)
+        folder = os.path.abspath(node.place.path.parent)
+        own = Faults()
+        test = decode_partly(node, Test, own, name=name, folder=folder)
+        faults.add_all(own)
+        keys = list(own.found.values())
+        if keys:
+            suite.faulty[name] = keys
         if test is not None:
             suite.tests[name] = _with_paths(test, node)
-            check(suite.tests[name], partial(suite.fault, faults, name))
+            report = partial(suite.fault, faults, name)
+            check(suite.tests[name], report, names_known=_names_known(node, keys))
     return suite
 
 
-def _test_files(path: Path) -> Iterator[Path]:
-    if not path.exists():
+def _names_known(node: Node, keys: list[str]) -> bool:
+    """Whether all parameters could be read: none of the keys at fault is, or might have been meant
+    as, that of the parameters."""
+    for key in keys:
+        own = node.value[key].value if key in node.value else None
+        unknown = key not in Test.__struct_fields__ and isinstance(own, dict)
+        if unknown or key == "parameters" or key.startswith("parameters."):
+            return False
+    return True
+
+
+def _read_all(paths: Sequence[Path], faults: Faults) -> dict[str, Node]:
+    """The documents of all tests, by name."""
+    nodes: dict[str, Node] = {}
+    seen: set[str] = set()
+    for path in paths:
+        files = list(_test_files(path, faults))
+        if not files and not faults.found:
+            raise UsageError(
+                f"{path}: no {TEST_FILE} here or below; name a folder that holds tests"
+            )
+        for file in files:
+            if (place := os.path.abspath(file)) not in seen:
+                seen.add(place)
+                _read_one(file, _name(file.parent, path), nodes, faults)
+    return nodes
+
+
+def _read_one(file: Path, name: str, nodes: dict[str, Node], faults: Faults) -> None:
+    node = read(file, faults)
+    if node is None:
+        nodes.setdefault(name, Node({}, Place(file, 0)))
+    elif not _NAME.fullmatch(name):
+        faults.add(node.place, "", f"the folder's name {name!r} must be letters, digits, ._+-")
+    elif name in nodes:
+        other = nodes[name].place.path
+        faults.add(node.place, "", f"the test {name!r} is also in {other}; rename one folder")
+    else:
+        nodes[name] = node
+
+
+def _related(key: str, other: str) -> bool:
+    """Whether one of two keys is, or is part of, the other."""
+    shorter, longer = sorted((key, other), key=len)
+    return longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
+
+
+def _test_files(path: Path, faults: Faults) -> Iterator[Path]:
+    if not os.path.exists(path):
         raise UsageError(f"{path}: no such file or folder; name the folder of a suite or a test")
     if path.is_file():
         if path.name != TEST_FILE:
             raise UsageError(f"{path}: a test is a file called {TEST_FILE}")
         yield path
         return
-    for folder, subfolders, files in os.walk(path):
+
+    def unreadable(error: OSError) -> None:
+        faults.add(Place(Path(error.filename), 1), "", f"cannot be read: {error.strerror}")
+
+    for folder, subfolders, files in os.walk(path, onerror=unreadable):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith((".", "__")))
-        if TEST_FILE in files:
+        if TRIAL_FILE in files:
+            subfolders.clear()  # a trial's builds hold copies of sources
+        elif TEST_FILE in files:
             yield Path(folder) / TEST_FILE
 
 
 def _name(folder: Path, given: Path) -> str:
     """The folder's path below its suite's root; a root's own test has the root's name."""
-    folder, given = folder.absolute(), given.absolute()
-    root = given.parent if given.is_file() else given
-    for upper in (folder, *folder.parents):
-        if (upper / ROOT_FILE).exists():
-            root = upper
+    place = os.path.abspath(folder)
+    root = place if given.name == TEST_FILE and given.is_file() else os.path.abspath(given)
+    upper = place
+    while not os.path.exists(f"{upper}/{ROOT_FILE}"):
+        if upper == os.path.dirname(upper):
             break
-    return folder.relative_to(root).as_posix() if folder != root else folder.name
+        upper = os.path.dirname(upper)
+    else:
+        root = upper
+    return os.path.basename(place) if place == root else os.path.relpath(place, root)
 
 
 def _inherit(name: str, nodes: dict[str, Node], faults: Faults) -> Node | None:
@@ -124,6 +168,8 @@ def _inherit(name: str, nodes: dict[str, Node], faults: Faults) -> Node | None:
             circle = " -> ".join([*chain, parent.value])
             faults.add(parent.place, "inherits", f"goes round in a circle: {circle}")
             return None
+        if not nodes[parent.value].place.line:  # likewise
+            return None
         chain.append(parent.value)
         own = {key: inner for key, inner in node.value.items() if key != "inherits"}
         node = _lay_over(nodes[parent.value], Node(own, node.place, node.keys))
@@ -131,18 +177,24 @@ def _inherit(name: str, nodes: dict[str, Node], faults: Faults) -> Node | None:
 
 
 def _lay_over(under: Node, over: Node) -> Node:
-    """Mappings are merged key by key; everything else is replaced."""
+    """Mappings are merged key by key, an empty value takes a key away; the rest is replaced."""
     if not (isinstance(under.value, dict) and isinstance(over.value, dict)):
         return over
     values = dict(under.value)
     for key, inner in over.value.items():
-        values[key] = _lay_over(values[key], inner) if key in values else inner
+        if key in values and inner.value is None:
+            del values[key]
+        else:
+            values[key] = _lay_over(values[key], inner) if key in values else inner
     return Node(values, over.place, under.keys | over.keys)
 
 
 def _with_paths(test: Test, node: Node) -> Test:
     def absolute(text: str, *key: str | int) -> str:
-        return os.path.normpath(node.place_of(*key).path.parent.absolute() / text)
+        return os.path.abspath(node.place_of(*key).path.parent / text)
+
+    def from_own_folder(text: str, *key: str | int) -> str:
+        return absolute(text, *key).removeprefix(f"{test.folder}/")
 
     build = test.build
     if build is not None:
@@ -154,5 +206,5 @@ def _with_paths(test: Test, node: Node) -> Test:
         inputs.append(replace(written, source=absolute(written.source, "inputs", i)))
     metrics = dict(test.metrics)
     if isinstance(custom := metrics.get("python"), str):
-        metrics["python"] = absolute(custom, "metrics", "python")
+        metrics["python"] = from_own_folder(custom, "metrics", "python")
     return replace(test, build=build, inputs=inputs, metrics=metrics)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
-from seatrial.suite.model import Scalar, TestFile
+from seatrial.suite.model import Scalar, TestFile, show
 
 MOST_CASES = 1_000_000
 
@@ -29,15 +30,16 @@ class Axis:
     sources: tuple[Source, ...]
 
     def rows(self, names: Mapping[str, Any]) -> list[tuple[Scalar, ...]]:
-        """The values of the axis. Raises ExpressionError for zipped lists of unequal length."""
-        columns = [_values(source, names) for source in self.sources]
-        lengths = {len(column) for column in columns}
-        if len(lengths) > 1:
-            counts = ", ".join(
-                f"{n} has {len(c)}" for n, c in zip(self.names, columns, strict=True)
-            )
-            raise ExpressionError(f"zipped parameters need equally many values: {counts}")
-        return list(zip(*columns, strict=True))
+        """The values of the axis, each once. Raises ExpressionError for zipped lists of unequal
+        length."""
+        named = list(zip(self.names, self.sources, strict=True))
+        columns = [_values(name, source, names) for name, source in named]
+        if len({len(column) for column in columns}) > 1:
+            counts = [f"{n} has {len(c)}" for n, c in zip(self.names, columns, strict=True)]
+            message = f"zipped parameters need equally many values: {', '.join(counts)}"
+            raise ExpressionError(message, "zip")
+        rows = zip(*columns, strict=True)
+        return list({tuple(map(show, row)): row for row in rows}.values())
 
     @property
     def depends_on(self) -> frozenset[str]:
@@ -72,32 +74,41 @@ class ParameterSpace:
     def bindings(self, facts: Mapping[str, Any]) -> Iterator[dict[str, Scalar]]:
         """Every binding that is not excluded. Raises ExpressionError."""
         own = {name for axis in self.axes for name in axis.names}
-        fixed = [None if axis.depends_on & own else axis.rows(facts) for axis in self.axes]
-        names = dict(facts)
-        for number, binding in enumerate(self._bind(0, {}, names, fixed)):
-            if number >= MOST_CASES:
-                raise ExpressionError(f"the parameters give more than {MOST_CASES} cases")
-            if self.excluded:
-                names.update(binding)
-                if any(condition.evaluate(names) for condition in self.excluded):
-                    continue
-            yield binding
+        bound: list[dict[str, Scalar]] = [{}]
+        for axis in self.axes:
+            if axis.depends_on & own:
+                more = _dependent(axis, bound, facts)
+            else:
+                rows = axis.rows(facts)
+                more = (_with(binding, axis, row) for binding in bound for row in rows)
+            bound = list(islice(more, MOST_CASES + 1))
+            if len(bound) > MOST_CASES:
+                message = f"the parameters give more than {MOST_CASES} cases"
+                raise ExpressionError(message, "parameters")
+        return (binding for binding in bound if not self._is_excluded(binding, facts))
 
-    def _bind(
-        self,
-        index: int,
-        binding: dict[str, Scalar],
-        names: dict[str, Any],
-        fixed: list[list[tuple[Scalar, ...]] | None],
-    ) -> Iterator[dict[str, Scalar]]:
-        if index == len(self.axes):
-            yield dict(binding)
-            return
-        axis, rows = self.axes[index], fixed[index]
-        for row in axis.rows(names) if rows is None else rows:
-            for name, value in zip(axis.names, row, strict=True):
-                binding[name] = names[name] = value
-            yield from self._bind(index + 1, binding, names, fixed)
+    def _is_excluded(self, binding: dict[str, Scalar], facts: Mapping[str, Any]) -> bool:
+        names = {**facts, **binding} if self.excluded else {}
+        for i, condition in enumerate(self.excluded):
+            try:
+                if condition.evaluate(names):
+                    return True
+            except ExpressionError as error:
+                raise ExpressionError(str(error), "exclude", i) from None
+        return False
+
+
+def _dependent(
+    axis: Axis, bound: list[dict[str, Scalar]], facts: Mapping[str, Any]
+) -> Iterator[dict[str, Scalar]]:
+    """The bindings with an axis whose values depend on the parameters before it."""
+    for binding in bound:
+        for row in axis.rows({**facts, **binding}):
+            yield _with(binding, axis, row)
+
+
+def _with(binding: dict[str, Scalar], axis: Axis, row: tuple[Scalar, ...]) -> dict[str, Scalar]:
+    return {**binding, **dict(zip(axis.names, row, strict=True))}
 
 
 def source_of(value: Scalar | list[Scalar]) -> Source:
@@ -107,8 +118,23 @@ def source_of(value: Scalar | list[Scalar]) -> Source:
     return compile_expression(value) if isinstance(value, str) else [value]
 
 
-def _values(source: Source, names: Mapping[str, Any]) -> list[Scalar]:
+def _values(name: str, source: Source, names: Mapping[str, Any]) -> list[Scalar]:
     if isinstance(source, list):
         return source
-    value = source.evaluate(names)
-    return value if isinstance(value, list) else [value]
+    try:
+        value = source.evaluate(names)
+        values = value if isinstance(value, list) else [value]
+        if any(fault := fault_of_value(value) for value in values):
+            raise ExpressionError(f"{source.text!r}: {fault}")
+    except ExpressionError as error:
+        raise ExpressionError(str(error), "parameters", name) from None
+    return values
+
+
+def fault_of_value(value: object) -> str:
+    """Why a value cannot be a parameter's; "" when it can."""
+    if not isinstance(value, Scalar):
+        return "a value must be a number or a text; lists in lists are not known"
+    if isinstance(value, str) and ("\0" in value or "\n" in value or "\r" in value):
+        return f"{value!r} must be one line of text"
+    return ""

@@ -2,7 +2,8 @@
 
 A word selects a case when it is part of the display name (which holds the parameters and the
 toolchain) in any case of letters, or is one of the test's tags. ``name=value`` selects by the exact
-value of a parameter. Words are joined by ``and``, ``or``, ``not`` and parentheses.
+value of a parameter. Words are joined by ``and``, ``or``, ``not`` and parentheses; quotes keep
+spaces and parentheses in a word: ``flags="-O3 -g"``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from seatrial.suite.model import Case, show
 
 Predicate = Callable[[Case, frozenset[str]], bool]
 
-_TOKEN = re.compile(r"\s*([()]|[^\s()]+)")
+_TOKEN = re.compile(r"""\s*([()]|(?:"[^"]*"|'[^']*'|[^\s()])+)""")
+_QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
 _DEEPEST = 50
 
 
@@ -79,7 +81,8 @@ class _Parser:
         return _word(word)
 
 
-def _word(word: str) -> Predicate:
+def _word(token: str) -> Predicate:
+    word = _QUOTED.sub(lambda found: found[1] or found[2] or "", token)
     name, equals, value = word.partition("=")
     if equals:
         return lambda case, tags: name in case.parameters and show(case.parameters[name]) == value

@@ -38,7 +38,7 @@ from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.observer import Observer, Silent
-from seatrial.trial.settle import Judge
+from seatrial.trial.settle import Judge, Settled
 
 REFILL_SHARE = 4
 CANCEL_LOOK_SECONDS = 1.0
@@ -52,8 +52,9 @@ class Outcome(NamedTuple):
     why: str
 
     @property
-    def passed(self) -> bool:
-        return self.complete and set(self.verdicts) <= {PASS.name}
+    def failed(self) -> bool:
+        """Whether some verdict is not pass."""
+        return not set(self.verdicts) <= {PASS.name}
 
 
 class Stop(Exception):
@@ -76,7 +77,7 @@ class Driver:
         self.backend = choose_backend(self.record.machine, folder.submissions)
         self.conductor = Conductor(self.record.tag, folder.cases(), self._limits())
         self.ledger = Ledger(self.record, self.conductor, observer or Silent())
-        self._judge = Judge(self.record)
+        self._judge = Judge(self.record, folder.environments, self.backend.durable)
         self._scripts = ScriptWriter(self.record.machine, self.record.tag)
         self._inbox: asyncio.Queue[Fact | _Note | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -132,7 +133,7 @@ class Driver:
     def _finish(self, finish: Finish) -> Outcome:
         outcome = Outcome(self.ledger.verdicts, finish.complete, finish.why)
         if finish.complete:
-            self.ledger.note(Name.TRIAL_END, value=0 if outcome.passed else 1)
+            self.ledger.note(Name.TRIAL_END, value=1 if outcome.failed else 0)
         elif not self._interrupts:
             self.ledger.note(Name.TRIAL_PAUSE, text=finish.why)
         return outcome
@@ -156,7 +157,7 @@ class Driver:
         grouped: dict[str, list[Job]] = {}
         for run in unresolved:
             if run.ended is not None:
-                self._spawn(self._settle(_ended_again(run)))
+                self._settle(_ended_again(run))
             else:
                 grouped.setdefault(run.submission, []).append(self._job(run.run_id))
         self.ledger.journal.flush()
@@ -178,6 +179,7 @@ class Driver:
             elif isinstance(command, Reject):
                 self._begin(command)
                 self.ledger.verdict(command.run_id, code_of(command.code), command.why)
+                self._inbox.put_nowait(_Note())  # nothing else may follow it
             elif isinstance(command, Cancel) and command.run_id not in self._cancelled:
                 cancels.append(command.run_id)
         await self._submit(jobs)
@@ -311,13 +313,24 @@ class Driver:
             "nodes": fact.nodes,
         }
         self.ledger.note(Name.JOB_END, fact.run_id, **about)
-        self._spawn(self._settle(fact))
+        self._settle(fact)
 
-    async def _settle(self, ended: Ended) -> None:
-        """Collect what the job wrote of itself and judge the run."""
-        run_id, case = ended.run_id, self.ledger.case(ended.run_id)
-        path = self.folder.run(case.test, run_id)
-        settled = await self._judge.settle(case, path, ended, patient=self.backend.durable)
+    def _settle(self, ended: Ended) -> None:
+        """Collect what the job wrote of itself and judge the run: at once where that is quick."""
+        case = self.ledger.case(ended.run_id)
+        path = self.folder.run(case.test, ended.run_id)
+        settled = self._judge.settle_at_once(case, path, ended)
+        if settled is not None:
+            self._note_outcome(ended.run_id, settled)
+            return
+
+        async def work() -> None:
+            self._note_outcome(ended.run_id, await self._judge.settle(case, path, ended))
+            self._inbox.put_nowait(_Note())  # the conductor may have something to do
+
+        self._spawn(work())
+
+    def _note_outcome(self, run_id: str, settled: Settled) -> None:
         for event in settled.job_events:
             self.ledger.note_of_job(run_id, event)
         self.ledger.note(Name.CHECK_START, run_id)
@@ -332,7 +345,6 @@ class Driver:
             )
         self.ledger.verdict(run_id, settled.code, settled.why)
         self._cancelled.discard(run_id)
-        self._inbox.put_nowait(_Note())  # the conductor may have something to do
 
     # ---- tasks ----------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Case, Test
+from seatrial.verify.references import References, loads
 
 
 class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,7 +39,9 @@ class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """``trial.json``: written once, when the trial is made. ``created`` in ns since the epoch."""
+    """``trial.json``: written once, when the trial is made. ``created`` in ns since the epoch;
+    ``references`` is the machine's file, ``expected`` what it held then: one trial judges by one
+    set of references, however long it takes."""
 
     tag: str
     created: int
@@ -48,7 +51,13 @@ class Record(Struct, frozen=True, kw_only=True):
     asked: Asked
     machine: Machine
     references: str
+    expected: str
     tests: dict[str, Test]
+
+
+def references_of(record: Record) -> References:
+    """The references that a trial judges by."""
+    return loads(record.expected, Path(record.references)) if record.expected else References()
 
 
 class TrialFolder:
@@ -72,6 +81,11 @@ class TrialFolder:
     @property
     def submissions(self) -> Path:
         return self.path / "submissions"
+
+    @property
+    def environments(self) -> Path:
+        """The distinct environments that runs had, by their hashes."""
+        return self.path / "environments"
 
     @property
     def cancel_request(self) -> Path:

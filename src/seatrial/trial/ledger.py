@@ -30,7 +30,8 @@ class Unresolved(NamedTuple):
 
 
 class Ledger:
-    """``runs`` maps the runs without a verdict to the positions of their cases."""
+    """``runs`` maps the runs without a verdict to the positions of their cases; ``verdicts`` counts
+    those that stand, not those of runs whose cases run again (cancelled by us, lost)."""
 
     def __init__(self, record: Record, conductor: Conductor, observer: Observer) -> None:
         self.record = record
@@ -48,7 +49,7 @@ class Ledger:
         reading = read(self.journal.path)
         unresolved: dict[str, Unresolved] = {}
         for event in reading.events:
-            self.conductor.apply(event)
+            self._fold(event)
             run_id = event.run_id
             if event.event == Name.SUBMIT_START:
                 self.runs[run_id] = self.conductor.index[event.case]
@@ -60,7 +61,6 @@ class Ledger:
             elif event.event == Name.CHECK_END:
                 unresolved.pop(run_id, None)
                 self.runs.pop(run_id, None)
-                self.verdicts[event.alias] += 1
         if reading.damaged:
             self.note(Name.ALERT, text=f"the journal has {reading.damaged} damaged lines")
         self.note(Name.TRIAL_RESUME if reading.events else Name.TRIAL_START)
@@ -74,7 +74,6 @@ class Ledger:
     def verdict(self, run_id: str, code: Code, why: str) -> None:
         """A run has its verdict; it is over."""
         self.note(Name.CHECK_END, run_id, value=code.number, alias=code.name, text=why)
-        self.verdicts[code.name] += 1
         del self.runs[run_id]
 
     def note_of_job(self, run_id: str, event: Event) -> None:
@@ -106,5 +105,11 @@ class Ledger:
             **more,
         )
         self.journal.append(event)
-        self.conductor.apply(event)
+        self._fold(event)
         self.observer.on_event(event, case)
+
+    def _fold(self, event: Event) -> None:
+        finished = self.conductor.finished
+        self.conductor.apply(event)
+        if self.conductor.finished > finished:
+            self.verdicts[event.alias] += 1

@@ -22,7 +22,7 @@ from seatrial.suite.expand import Selection, expand
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Asked, Record
-from seatrial.verify.references import load as load_references
+from seatrial.verify.references import reference_text
 from seatrial.verify.written import check_judging
 
 
@@ -34,6 +34,7 @@ class Plan(NamedTuple):
     tests: dict[str, Test]
     cases: list[Case]
     skipped: list[tuple[str, str]]
+    expected: str
 
     def only(self, case_ids: Container[str]) -> Plan:
         """The plan with these cases alone."""
@@ -51,6 +52,7 @@ class Plan(NamedTuple):
             asked=self.asked,
             machine=self.site.machine,
             references=str(self.site.references.absolute()),
+            expected=self.expected,
             tests={name: test for name, test in self.tests.items() if name in used},
         )
 
@@ -59,7 +61,7 @@ def make_plan(asked: Asked, machine: str | None, with_builds: bool = True) -> Pl
     """Load the machine and the suites, check everything, expand and select. Raises InvalidFiles
     with every fault, and UsageError, also where no case is left."""
     site = find_machine(machine)
-    load_references(site.references)
+    expected = reference_text(site.references)
     faults = Faults()
     suite = load([Path(path) for path in asked.suites], faults)
     check_judging(suite, faults)
@@ -73,7 +75,7 @@ def make_plan(asked: Asked, machine: str | None, with_builds: bool = True) -> Pl
     keys = BuildKeys() if with_builds else None
     cases, skipped = expand(suite, site.machine, selection, faults, keys)
     faults.raise_any()
-    return Plan(asked, site, suite.tests, cases, skipped)
+    return Plan(asked, site, suite.tests, cases, skipped, expected)
 
 
 def require_cases(plan: Plan) -> None:

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.backends.protocol import Ended
 from seatrial.journal.codes import FAILED, LOST, Code, code_of
 from seatrial.journal.events import Event
+from seatrial.runs.captured import capture
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record
+from seatrial.trial.folder import Record, references_of
 from seatrial.verify.figures import Figure
-from seatrial.verify.references import load as load_references
 from seatrial.verify.verdict import judge
 
 INLINE_BYTES = 1 << 20
@@ -32,18 +34,41 @@ class Settled(NamedTuple):
 
 
 class Judge:
-    """Settles the runs of one trial."""
+    """Settles the runs of one trial. ``patient``: jobs run elsewhere, so what they wrote may be
+    seen here a little later."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, environments: Path, patient: bool) -> None:
         self.record = record
-        self.references = load_references(Path(record.references))
+        self.environments = environments
+        self.patient = patient
+        self.references = references_of(record)
 
-    async def settle(self, case: Case, path: Path, ended: Ended, patient: bool) -> Settled:
-        """``patient``: the job ran elsewhere, so what it wrote may be seen here a little later."""
+    def settle_at_once(self, case: Case, path: Path, ended: Ended) -> Settled | None:
+        """The outcome, or None where it takes waiting or long reading: then ``settle`` it."""
         own = job_events(path)
-        if patient and ended.code is None:
+        if self.patient and ended.code is None and own.end is None:
+            return None
+        if self._is_long(case, path):
+            return None
+        return self._settled(case, path, ended, own)
+
+    async def settle(self, case: Case, path: Path, ended: Ended) -> Settled:
+        """The outcome, beside other work."""
+        own = job_events(path)
+        if self.patient and ended.code is None:
             own = await _own_end(path, own)
-        events = [event for event in (own.start, own.end) if event is not None]
+        if self._is_long(case, path):
+            return await asyncio.to_thread(self._settled, case, path, ended, own)
+        return self._settled(case, path, ended, own)
+
+    def _is_long(self, case: Case, path: Path) -> bool:
+        test = self.record.tests[case.test]
+        return "python" in test.metrics or _size(path / "stdout") > INLINE_BYTES
+
+    def _settled(self, case: Case, path: Path, ended: Ended, own: JobEvents) -> Settled:
+        environment = capture(path, self.environments, case.parameters)
+        start = own.start and replace(own.start, alias=environment)
+        events = [event for event in (start, own.end) if event is not None]
         if ended.code is not None:
             return Settled(events, (), code_of(ended.code), _why(ended))
         exit_code = own.exit_code if own.end is not None else ended.exit_code
@@ -53,11 +78,7 @@ class Judge:
             why = f"the job script ended with {exit_code} before the test's own: see stderr"
             return Settled(events, (), FAILED, why)
         test = self.record.tests[case.test]
-        arguments = (test, case, path, exit_code, self.references)
-        if "python" in test.metrics or _size(path / "stdout") > INLINE_BYTES:
-            verdict = await asyncio.to_thread(judge, *arguments)
-        else:
-            verdict = judge(*arguments)
+        verdict = judge(test, case, path, exit_code, self.references)
         return Settled(events, verdict.figures, verdict.code, verdict.why)
 
 

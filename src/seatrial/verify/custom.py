@@ -5,7 +5,7 @@
         return {"gap": 1.5, "rate": (12.0, "GB/s", "higher")}    # alone: no unit, higher is better
 
 The function runs in a process of its own, which this file is, too, so that a hang, a crash, an exit
-or what it prints cannot hurt the trial.
+or what it prints cannot hurt the trial. Its working directory is the run's.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def call(named: str, folder: Path, run_directory: Path) -> list[tuple[str, float
         "run_directory": str(run_directory.absolute()),
         "seconds": FUNCTION_SECONDS,
     }
-    # -P: a json.py that the job left in its directory must not become a module of ours.
-    question = json.dumps(asked).encode()
+    # From / and with -P: neither a json.py that the job left in its directory (an empty part in
+    # PYTHONPATH stands for where we start) nor a module beside this file may stand in for another.
     try:
-        answer = run_apart(__file__, ["-P"], question, FUNCTION_SECONDS, str(run_directory))
+        answer = run_apart(__file__, ["-P"], json.dumps(asked).encode(), FUNCTION_SECONDS, "/")
         figures, fault = json.loads(answer)
     except Apart as error:
         raise CustomFailed(f"{named} {error}") from None
@@ -91,6 +91,7 @@ def _answer() -> None:
 
 def _call(asked: dict[str, str]) -> Any:
     sys.dont_write_bytecode = True  # a suite may be read-only, and is not ours to fill
+    os.chdir(asked["run_directory"])
     path = asked["path"]
     sys.path.insert(0, str(Path(path).parent))
     spec = importlib.util.spec_from_file_location("seatrial_custom", path)

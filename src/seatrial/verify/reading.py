@@ -14,7 +14,7 @@ from pathlib import Path
 from seatrial.errors import SeatrialError
 from seatrial.units import show_bytes
 
-DEFAULT_LIMIT = 64 << 20
+DEFAULT_LIMIT = 16 << 20
 CHUNK = 1 << 20
 
 

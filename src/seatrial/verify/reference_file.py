@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seatrial.documents import Faults, parse, plain_scalar
 from seatrial.errors import InvalidFiles, UsageError
+from seatrial.places import LARGEST_FILE, Faults, parse, plain_scalar
 from seatrial.suite.model import Scalar, show
 from seatrial.verify.references import Reference, References, faults_of, identity, loads
 
@@ -26,15 +26,20 @@ def accept(path: Path, entries: Sequence[Reference]) -> None:
     """Put references into a file, made if missing: each replaces the one for the same test, metric,
     where and toolchain, others stay as they are written. The file is replaced at once, never half
     written. Raises InvalidFiles where it or an entry is not valid, UsageError where it cannot be
-    written."""
+    written or would be too large to be read."""
     path = path.resolve()  # a link to the file stays a link
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         old = path.read_bytes().decode() if path.exists() else ""
-        text = merged(old, entries, path)
+        data = merged(old, entries, path).encode()
+        if len(data) > LARGEST_FILE:
+            raise UsageError(
+                f"{path} would have {len(data)} bytes, and {LARGEST_FILE} are read at most; "
+                "write fewer references, with fewer keys in where:"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
-            file.write(text.encode())
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if old:

@@ -24,7 +24,7 @@ from seatrial.units import show_number
 from seatrial.verify.figures import Figure, Finding
 
 if TYPE_CHECKING:
-    from seatrial.documents import Faults, Node
+    from seatrial.places import Faults, Node
 
 DEFAULT_TOLERANCE = 0.05
 
@@ -57,12 +57,8 @@ class Reference(_Written, frozen=True):
         float | None,
         Meta(description="what is expected; alone: at most 5 % worse, by the metric's direction"),
     ] = None
-    lower: Annotated[
-        float | None, Meta(description="how far below, as a fraction: -0.05", gt=-1, le=0)
-    ] = None
-    upper: Annotated[
-        float | None, Meta(description="how far above, as a fraction: 0.10", ge=0, le=1)
-    ] = None
+    lower: Annotated[float | None, Meta(description="how far below, as a fraction: -0.05")] = None
+    upper: Annotated[float | None, Meta(description="how far above, as a fraction: 0.10")] = None
     min: Annotated[float | None, Meta(description="least figure, instead of value")] = None
     max: Annotated[float | None, Meta(description="largest figure, instead of value")] = None
     learned: Annotated[Learned | None, Meta(description="written by seatrial reference")] = None
@@ -101,16 +97,22 @@ def load(path: Path) -> References:
     with contextlib.suppress(OSError):  # other trouble than its absence is read's to tell
         if not path.is_symlink() and not path.exists():
             return References()
-    from seatrial.documents import Faults, read
+    from seatrial.places import Faults, read
 
     faults = Faults()
     node = read(path, faults)
     return _checked(node, faults)
 
 
+def reference_text(path: Path) -> str:
+    """The text of a file of references, once it is found to be valid; "" where there is no file.
+    Raises InvalidFiles, all faults."""
+    return path.read_text(encoding="utf-8") if load(path).entries else ""
+
+
 def loads(text: str, path: Path) -> References:
     """As ``load``, for text at hand; ``path`` is only named in faults."""
-    from seatrial.documents import Faults, parse
+    from seatrial.places import Faults, parse
 
     faults = Faults()
     node = parse(text.encode(), path, faults)

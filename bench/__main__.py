@@ -1,0 +1,26 @@
+"""``python -m bench [NAME...]``: measure the claims of docs/performance.md and print the table."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from bench.measuring import machine_line
+
+SCRIPTS = ("startup", "local_throughput", "slurm_throughput", "scale")
+
+
+def main() -> None:
+    names = sys.argv[1:] or SCRIPTS
+    unknown = [name for name in names if name not in SCRIPTS]
+    if unknown:
+        sys.exit(f"bench: no script {', '.join(unknown)}; there are {', '.join(SCRIPTS)}")
+    print(machine_line(), flush=True)
+    print("\n| claim | measured | beside | ratio |\n| --- | --- | --- | --- |", flush=True)
+    for name in names:
+        for row in importlib.import_module(f"bench.{name}").measure():
+            print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The cluster of this login node as a machine, as Slurm knows it.
+
+Nodes are those of the default partition, where there is one, as jobs without a partition go there:
+a node outside it could not be asked for. The other partitions are named in ``about``.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from seatrial.errors import UsageError
+from seatrial.machine.model import Launcher, Machine, Nodes, Slurm
+from seatrial.machine.toolchains import detect_toolchains
+
+PATIENCE_SECONDS = 20.0
+
+_FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
+
+
+class Kind(NamedTuple):
+    """What like nodes have in common."""
+
+    cores: int
+    sockets: int
+    threads_per_core: int
+    memory_mib: int
+    gpus: int
+    features: tuple[str, ...]
+
+
+def detect_slurm(name: str | None) -> Machine:
+    """Describe the cluster that sinfo shows, under that name or its own. NUMA domains are not
+    Slurm's to know: one for each socket is assumed. Raises UsageError where Slurm does not answer.
+    """
+    partitions = _ask("sinfo", "--noheader", "--format=%P").split()
+    default = next((p[:-1] for p in partitions if p.endswith("*")), "")
+    kinds: dict[Kind, list[str]] = {}
+    for line in _ask("scontrol", "show", "node", "--oneliner").splitlines():
+        fields = _fields(line)
+        if "NodeName" in fields and (not default or default in _words(fields, "Partitions")):
+            kinds.setdefault(_kind(fields), []).append(fields["NodeName"])
+    if not kinds:
+        raise UsageError("scontrol show node: Slurm has no node here; describe the machine by hand")
+    others = sorted({p.rstrip("*") for p in partitions} - {default})
+    about = "As Slurm describes it" + (f"; other partitions: {', '.join(others)}" if others else "")
+    return Machine(
+        machine=name or _cluster_name(),
+        about=about,
+        nodes=[_nodes(kind, names) for kind, names in kinds.items()],
+        scheduler="slurm",
+        slurm=Slurm(partition=default),
+        launcher=Launcher(kind="srun"),
+        toolchains=detect_toolchains(),
+    )
+
+
+def _ask(*command: str) -> str:
+    """The answer of one of Slurm's commands; UsageError where there is none."""
+    line = " ".join(command)
+    if shutil.which(command[0]) is None:
+        remedy = "load Slurm's module, or go to a login node"
+        raise UsageError(f"{command[0]} is not on PATH, so there is no Slurm here; {remedy}")
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=PATIENCE_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        message = f"{line}: no answer within {PATIENCE_SECONDS:g} s; is slurmctld up? Try again"
+        raise UsageError(message) from None
+    except OSError as error:
+        raise UsageError(f"{line}: cannot be started: {error.strerror}") from error
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()[:400] or "it said nothing"
+        raise UsageError(f"{line}: ended with code {done.returncode}: {said}")
+    return done.stdout.decode(errors="replace")
+
+
+def _fields(line: str) -> dict[str, str]:
+    """KEY=VALUE of a node's line. The first of a key counts: a Reason at the end may hold more."""
+    fields: dict[str, str] = {}
+    for key, value in _FIELD.findall(line):
+        fields.setdefault(key, "" if value == "(null)" else value)
+    return fields
+
+
+def _words(fields: dict[str, str], key: str) -> list[str]:
+    return [word for word in fields.get(key, "").split(",") if word]
+
+
+def _number(fields: dict[str, str], key: str, least: int = 1) -> int:
+    text = fields.get(key, "")
+    return max(least, int(text)) if text.isascii() and text.isdigit() else least
+
+
+def _kind(fields: dict[str, str]) -> Kind:
+    return Kind(
+        cores=_cores(fields),
+        sockets=_number(fields, "Sockets"),
+        threads_per_core=_number(fields, "ThreadsPerCore"),
+        memory_mib=_number(fields, "RealMemory", 0),
+        gpus=_gpus(fields.get("Gres", "")),
+        features=tuple(_words(fields, "AvailableFeatures")),
+    )
+
+
+def _cores(fields: dict[str, str]) -> int:
+    """Cores that jobs can have: without those that are kept for the system (CoreSpecCount)."""
+    cores = _number(fields, "Sockets") * _number(fields, "CoresPerSocket")
+    total = _number(fields, "CPUTot", cores)
+    usable = _number(fields, "CPUEfctv") if "CPUEfctv" in fields else total
+    return max(1, cores * usable // total)
+
+
+def _gpus(gres: str) -> int:
+    """Accelerators of ``gpu:a100:4(S:0-1),gpu:h100:2,nvme:1``: 6."""
+    text = re.sub(r"\([^)]*\)", "", gres)
+    found = [word.split(":") for word in text.split(",") if word.split(":")[0] == "gpu"]
+    return sum(int(parts[-1]) if parts[-1].isdigit() else 1 for parts in found)
+
+
+def _nodes(kind: Kind, names: Iterable[str]) -> Nodes:
+    from ClusterShell.NodeSet import NodeSet
+
+    return Nodes(
+        names=str(NodeSet.fromlist(names, resolver=None)),
+        cores=kind.cores,
+        sockets=kind.sockets,
+        numa_domains=kind.sockets,
+        threads_per_core=kind.threads_per_core,
+        memory=f"{kind.memory_mib}MiB",
+        gpus=kind.gpus,
+        features=list(kind.features),
+    )
+
+
+def _cluster_name() -> str:
+    found = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", _ask("scontrol", "show", "config"))
+    return found[1] if found else "cluster"

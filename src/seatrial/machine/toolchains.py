@@ -1,0 +1,123 @@
+"""The compilers and MPIs of this host, as toolchains."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.machine.model import Launcher, Toolchain
+
+COMPILERS = (
+    ("gcc", "gcc", "g++", "gfortran"),
+    ("clang", "clang", "clang++", "flang"),
+    ("oneapi", "icx", "icpx", "ifx"),
+    ("nvhpc", "nvc", "nvc++", "nvfortran"),
+)
+OPENMP_FLAGS = {"oneapi": "-qopenmp", "nvhpc": "-mp"}
+MPI_COMPILERS = ("mpicc", "mpicc.openmpi", "mpicc.mpich")
+
+
+class Mpi(NamedTuple):
+    """An MPI of this host: whose it is and the paths of its compilers and its launcher."""
+
+    flavour: Literal["openmpi", "mpich"]
+    mpicc: str
+    mpicxx: str
+    mpifc: str
+    mpirun: str
+
+
+def detect_toolchains() -> dict[str, Toolchain]:
+    """Every compiler that is here, with every MPI that is here."""
+    mpis = list(_mpis())
+    toolchains: dict[str, Toolchain] = {}
+    for family, cc, cxx, fc in COMPILERS:
+        if shutil.which(cc) is None:
+            continue
+        plain = Toolchain(
+            cc=cc,
+            cxx=cxx if shutil.which(cxx) else "",
+            fc=fc if shutil.which(fc) else "",
+            openmp=OPENMP_FLAGS.get(family, "-fopenmp") if _has_openmp(family, cc) else "",
+            version=_first_line(cc, "--version"),
+        )
+        for mpi in mpis:
+            toolchains[f"{family}-{mpi.flavour}"] = _with_mpi(plain, mpi)
+        if not mpis:
+            toolchains[family] = plain
+    return toolchains
+
+
+def _has_openmp(family: str, cc: str) -> bool:
+    """Debian's clang comes without the OpenMP runtime: a flag that cannot link is not offered."""
+    if family != "clang":
+        return True
+    program = "int main(void) { return 0; }\n"
+    line = [cc, "-fopenmp", "-x", "c", "-", "-o", "/dev/null"]
+    try:
+        done = subprocess.run(line, input=program.encode(), capture_output=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _with_mpi(plain: Toolchain, mpi: Mpi) -> Toolchain:
+    prefix = {"openmpi": "OMPI", "mpich": "MPICH"}[mpi.flavour]
+    wrapped = {f"{prefix}_CC": plain.cc, f"{prefix}_CXX": plain.cxx, f"{prefix}_FC": plain.fc}
+    return replace(
+        plain,
+        mpicc=mpi.mpicc,
+        mpicxx=mpi.mpicxx,
+        mpifc=mpi.mpifc,
+        launcher=Launcher(kind="mpirun", flavour=mpi.flavour, command=mpi.mpirun),
+        environment={name: value for name, value in wrapped.items() if value},
+    )
+
+
+def _mpis() -> Iterator[Mpi]:
+    """The MPIs on PATH, one of each kind; where there is none, the one beside this Python."""
+    found = {mpi.flavour: mpi for mpi in _mpis_on(None)}
+    own = str(Path(sys.prefix) / "bin")
+    yield from (found or {mpi.flavour: mpi for mpi in _mpis_on(own)}).values()
+
+
+def _mpis_on(path: str | None) -> Iterator[Mpi]:
+    for name in reversed(MPI_COMPILERS):  # the plain name last, so that it is preferred
+        mpicc = shutil.which(name, path=path)
+        if mpicc is None:
+            continue
+        ending = name.removeprefix("mpicc")
+        flavour = _flavour(mpicc)
+        mpirun = _beside(mpicc, f"mpirun{ending}") or _beside(mpicc, f"mpiexec{ending}")
+        if flavour and mpirun:
+            mpicxx, mpifc = _beside(mpicc, f"mpicxx{ending}"), _beside(mpicc, f"mpif90{ending}")
+            yield Mpi(flavour, mpicc, mpicxx, mpifc, mpirun)
+
+
+def _beside(program: str, name: str) -> str:
+    path = Path(program).with_name(name)
+    return str(path) if path.exists() else ""
+
+
+def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
+    """Whose compiler it is: each of the two has a question of its own. MVAPICH and Intel MPI are
+    MPICH's children, and take its arguments."""
+    if "Open MPI" in _first_line(mpicc, "--showme:version"):
+        return "openmpi"
+    said = _first_line(mpicc, "-v") + " " + _first_line(mpicc, "-show")
+    return "mpich" if re.search(r"mpich|mvapich|intel\(r\) mpi", said, re.IGNORECASE) else None
+
+
+def _first_line(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=20, text=True, errors="replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.partition("\n")[0].strip() if done.returncode == 0 else ""

@@ -1,0 +1,513 @@
+"""`seatrial run` on this host, as a process: what it runs, in which order, what it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seatrial.journal.codes import Name
+from tests.programs import Workplace
+
+METRIC = {"find": r"rate (\S+)", "unit": "GB/s", "better": "higher"}
+
+
+# ---- exit codes --------------------------------------------------------------------------------
+
+
+def test_all_pass_ends_with_0(place: Workplace) -> None:
+    place.test("one")
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    assert "1 passed" in done.out
+    assert place.verdicts() == {"one": "pass"}
+    place.audit()
+
+
+def test_one_that_fails_ends_with_1(place: Workplace) -> None:
+    place.test("good")
+    place.test("bad", "exit 7")
+    done = place.run("--name", "t")
+    assert done.code == 1, done.said
+    assert place.verdicts() == {"good": "pass", "bad": "failed"}
+    assert "7" in place.why("bad")
+    assert "seatrial runs --trial t --failed" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["-k", "nothing_is_called_so"], "no case is selected"),
+        (["-k", "one and ("], "-k"),
+        (["--set", "x"], "NAME=VALUE"),
+        (["--jobs", "0"], "--jobs"),
+        (["--no-such-option"], "--no-such-option"),
+        (["--toolchain", "intel"], "intel"),
+        (["--failed-from", "never"], "never"),
+    ],
+)
+def test_bad_usage_ends_with_2_and_makes_no_trial(
+    place: Workplace, words: list[str], says: str
+) -> None:
+    place.test("one", parameters={"x": [1, 2]})
+    done = place.run("--name", "t", *words)
+    assert done.code == 2, done.said
+    assert says in done.err
+    assert "Traceback" not in done.err
+    assert not place.trial().path.exists()
+
+
+def test_a_faulty_suite_ends_with_2_and_runs_nothing(place: Workplace) -> None:
+    place.test("good")
+    folder = place.test("bad")
+    (folder / "test.yaml").write_text("app: x\nrun:\n  script: true\n  nodse: 2\n")
+    done = place.run("--name", "t")
+    assert done.code == 2, done.said
+    assert "test.yaml:4" in done.err
+    assert "nodes" in done.err  # the nearest known key
+    assert place.ran() == []
+
+
+def test_a_tag_that_is_taken_ends_with_3(place: Workplace) -> None:
+    place.test("one")
+    assert place.run("--name", "t").code == 0
+    done = place.run("--name", "t")
+    assert done.code == 3, done.said
+    assert "exists" in done.err
+    assert len(place.ran()) == 1
+
+
+def test_an_unknown_trial_cannot_be_resumed(place: Workplace) -> None:
+    place.test("one")
+    assert place.run("--name", "t").code == 0
+    done = place.resume("other")
+    assert done.code in (2, 3)
+    assert "other" in done.err
+    assert "t" in done.err
+
+
+def test_resuming_a_complete_trial_runs_nothing(place: Workplace) -> None:
+    place.test("one")
+    assert place.run("--name", "t").code == 0
+    assert place.resume().code == 0
+    assert len(place.ran()) == 1
+    place.audit()
+
+
+# ---- builds ------------------------------------------------------------------------------------
+
+
+def test_a_failed_build_fails_its_cases_and_the_rest_goes_on(place: Workplace) -> None:
+    build = {"script": "echo before; echo 'prog.c:3: no such thing' >&2; false"}
+    place.test("broken", build=build, parameters={"n": [1, 2, 3]})
+    place.test("good")
+    done = place.run("--name", "t")
+    assert done.code == 1, done.said
+    verdicts = place.verdicts()
+    assert verdicts.pop("good") == "pass"
+    assert set(verdicts.values()) == {"build failed"}
+    assert len(verdicts) == 3
+    assert "prog.c:3: no such thing" in place.why("broken")
+    assert "prog.c:3: no such thing" in done.out
+    assert len(place.ran()) == 1
+    assert place.count(Name.BUILD_START) == 1
+    log = next(place.trial().builds.glob("*/build.log"))
+    assert log.read_text() == "before\nprog.c:3: no such thing\n"
+
+
+def test_builds_are_made_once_per_key_and_at_the_same_time(place: Workplace) -> None:
+    place.local(cores=2)
+    built = place.folder / "built"
+    # Each build waits until another one has begun: it ends only if they run side by side.
+    script = f'echo "$n" >> {built}\nuntil [ "$(wc -l < {built})" -ge 2 ]; do sleep 0.01; done'
+    build = {"script": script, "parameters": ["n"], "timeout": "60s"}
+    place.test("b", "test -d $BUILD", build=build, parameters={"n": [1, 2], "m": [1, 2, 3]})
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    assert sorted(built.read_text().split()) == ["1", "2"]
+    assert len(place.ran()) == 6
+    place.audit()
+
+
+def test_a_build_that_takes_too_long_is_ended(place: Workplace) -> None:
+    place.test("slow", build={"script": "echo waiting; sleep 1000", "timeout": "0.3s"})
+    done = place.run("--name", "t")
+    assert done.code == 1
+    assert place.verdicts() == {"slow": "build failed"}
+    assert "waiting" in place.why("slow")
+
+
+def test_sources_are_compiled_and_found(place: Workplace) -> None:
+    folder = place.test(
+        "c",
+        "$BUILD/prog",
+        build={"sources": ["prog.c"], "script": "$CC -o prog prog.c"},
+        verify=[{"contains": "built"}],
+    )
+    (folder / "prog.c").write_text('#include <stdio.h>\nint main() { puts("built"); }\n')
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+
+
+# ---- verdicts ----------------------------------------------------------------------------------
+
+
+def test_each_verdict_comes_of_a_real_run(place: Workplace) -> None:
+    place.test("exits", "exit 3")
+    place.test("signalled", "kill -SEGV $BASHPID")
+    place.test("expected", "exit 3", verify=[{"exit_code": 3}])
+    place.test("wrong", "echo 41", verify=[{"contains": "42"}])
+    place.test("no_figure", "echo nothing", metrics={"rate": METRIC})
+    place.test("not_finite", "echo rate nan", metrics={"rate": METRIC})
+    place.test("figure", "echo rate 12.5", metrics={"rate": METRIC})
+    place.test("long", "sleep 1000", run={"walltime": "1s"})
+    check = {"contains": "x", "size_limit": "1KiB"}
+    place.test("large", "head -c 2000 /dev/zero", verify=[check])
+    place.test("no_module", modules=["none/1.0"], logs=False)
+    done = place.run("--name", "t")
+    assert done.code == 1, done.said
+    assert place.verdicts() == {
+        "exits": "failed",
+        "signalled": "failed",
+        "expected": "pass",
+        "wrong": "wrong answer",
+        "no_figure": "no figure",
+        "not_finite": "no figure",
+        "figure": "pass",
+        "long": "timeout",
+        "large": "output too large",
+        "no_module": "failed",
+    }
+    (figure,) = place.events("t", Name.METRIC)
+    assert (figure.alias, figure.value, figure.unit) == ("rate", 12.5, "GB/s")
+    assert "139" in place.why("signalled")
+    assert "none/1.0" in (place.run_folder("no_module") / "stderr").read_text()
+    place.audit()
+
+
+def test_a_timeout_ends_what_the_script_started_also_if_it_will_not_listen(
+    place: Workplace,
+) -> None:
+    place.constants = {"backends.local.GRACE_SECONDS": 0.3}
+    place.test("deaf", "trap '' TERM; (trap '' TERM; sleep 1000) &\nwait", run={"walltime": "0.5s"})
+    done = place.run("--name", "t")
+    assert place.verdicts() == {"deaf": "timeout"}, done.said
+    assert not _sleepers(place)
+
+
+def test_what_a_job_leaves_in_the_background_ends_with_it(place: Workplace) -> None:
+    place.test("daemon", "sleep 1000 & echo $! > pid")
+    assert place.run("--name", "t").code == 0
+    assert not _sleepers(place)
+
+
+def _sleepers(place: Workplace) -> list[str]:
+    """Processes that have their place in the trial's runs."""
+    runs = str(place.trial().path)
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if str((entry / "cwd").readlink()).startswith(runs):
+                found.append((entry / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+# ---- outputs -----------------------------------------------------------------------------------
+
+
+def test_terrible_outputs_cost_bounded_memory_and_get_clear_verdicts(place: Workplace) -> None:
+    contains = [{"contains": "never there"}]
+    rate = {"rate": METRIC}
+    place.test("sparse", "truncate -s 3G stdout", verify=contains)
+    place.test("zeros", "head -c 200M /dev/zero", verify=contains, metrics=rate)
+    place.test("binary", "head -c 20M /dev/urandom", verify=contains, metrics=rate)
+    place.test("nul", r"printf 'a\0b\0rate 1\0\n%.0s' {1..2000}; echo rate 2", metrics={
+        "rate": {**METRIC, "reduce": "max"}
+    })
+    place.test("long_line", "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo rate 3", metrics=rate)
+    place.test("nan", "echo rate nan; echo rate 1", metrics={"rate": {**METRIC, "reduce": "max"}})
+    place.test("escapes", r"printf '\033[2J\033]0;title\007 rate 5\n'; exit 4", metrics=rate)
+    place.test("fifo", "mkfifo out", verify=[{"contains": "x", "in": "out"}])
+    place.test("events", "head -c 3M /dev/zero >> events.jsonl; echo rate 1", metrics=rate)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    done = place.run("--name", "t")
+    peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert done.code == 1, done.said
+    verdicts = place.verdicts()
+    assert verdicts == {
+        "sparse": "output too large",
+        "zeros": "output too large",
+        "binary": "wrong answer",
+        "nul": verdicts["nul"],
+        "long_line": "pass",
+        "nan": "no figure",
+        "escapes": "failed",
+        "fifo": verdicts["fifo"],
+        "events": "pass",
+    }
+    assert verdicts["nul"] in ("pass", "no figure")
+    assert verdicts["fifo"] != "pass"
+    assert "FIFO" in place.why("fifo")
+    assert "3.0 GiB" in place.why("sparse")
+    assert "Traceback" not in done.said
+    assert "\033[2J" not in done.said
+    assert peak_kib < max(before, 300 * 1024), f"{peak_kib} KiB"
+    place.audit()
+
+
+# ---- packing -----------------------------------------------------------------------------------
+
+
+def _spans(place: Workplace) -> list[tuple[int, int]]:
+    """(start, end) of every run's script, by its own clock, oldest first."""
+    starts = {e.run_id: e.time for e in place.events("t", Name.BINARY_EXECUTE_START)}
+    ends = {e.run_id: e.time for e in place.events("t", Name.BINARY_EXECUTE_END)}
+    return sorted((starts[run], ends[run]) for run in starts)
+
+
+def _most_at_a_time(spans: list[tuple[int, int]]) -> int:
+    return max(sum(a <= start < b for a, b in spans) for start, _ in spans)
+
+
+def test_two_one_core_runs_share_two_cores(place: Workplace) -> None:
+    # Each waits for the other: they end well only if they run at the same time.
+    meet = f"touch {place.folder}/$n; until [ -e {place.folder}/$((3 - n)) ]; do sleep 0.01; done"
+    place.test("pair", meet, parameters={"n": [1, 2]}, run={"walltime": "60s"})
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    assert _most_at_a_time(_spans(place)) == 2
+
+
+@pytest.mark.parametrize(
+    ("run", "words", "most"),
+    [
+        ({}, [], 2),
+        ({"exclusive": True}, [], 1),
+        ({"threads_per_task": 2}, [], 1),
+        ({"tasks": 2}, [], 1),
+        ({"tasks": 8}, [], 1),
+        ({}, ["--jobs", "1"], 1),
+    ],
+)
+def test_runs_share_the_cores_they_ask_for(
+    place: Workplace, run: dict[str, object], words: list[str], most: int
+) -> None:
+    place.test("many", "sleep 0.15", parameters={"n": "range(0, 6)"}, run=run)
+    done = place.run("--name", "t", *words)
+    assert done.code == 0, done.said
+    assert _most_at_a_time(_spans(place)) == most
+    place.audit()
+
+
+# ---- choosing what runs ------------------------------------------------------------------------
+
+
+def test_filters_settings_and_repeats_choose_the_runs(place: Workplace) -> None:
+    place.test("first", parameters={"n": [1, 2, 3]}, tags=["quick"])
+    place.test("second", tags=["slow"], repeat=2)
+
+    def cases(*words: str) -> list[str]:
+        tag = f"t{len(list(place.trials.glob('t*')))}"
+        done = place.run("--name", tag, "-q", *words)
+        assert done.code == 0, done.said
+        place.audit(tag)
+        names = {case.id: case.name for case in place.trial(tag).cases()}
+        ends = place.events(tag, Name.CHECK_END)
+        return sorted(names[event.case].removesuffix("@plain") for event in ends)
+
+    assert cases("-k", "first and not n=2") == ["first{n=1}", "first{n=3}"]
+    assert cases("--tag", "slow") == ["second", "second"]
+    assert cases("--tag", "slow", "--repeat", "3") == ["second"] * 3
+    assert cases("--set", "n=7,8", "-k", "first") == ["first{n=7}", "first{n=8}"]
+    assert len(cases()) == 5
+
+
+def test_a_toolchain_is_chosen_by_name_or_pattern(place: Workplace) -> None:
+    chains = {"gnu-12": {"cc": "gcc-12"}, "gnu-13": {"cc": "gcc-13"}, "llvm": {"cc": "clang"}}
+    place.local(toolchains=chains)
+    place.test("a", 'echo "$TOOLCHAIN uses $CC"', build={"script": "true"})
+
+    def chosen(*words: str) -> set[str]:
+        tag = f"t{len(list(place.trials.glob('t*')))}"
+        assert place.run("--name", tag, *words).code == 0
+        runs = place.trial(tag).path.glob("runs/a/*/stdout")
+        return {run.read_text().strip() for run in runs}
+
+    gnu = {"gnu-12 uses gcc-12", "gnu-13 uses gcc-13"}
+    assert chosen() == {*gnu, "llvm uses clang"}
+    assert chosen("--toolchain", "gnu-*") == gnu
+    assert chosen("--toolchain", "default") == {"gnu-12 uses gcc-12"}
+    assert chosen("--toolchain", "llvm") == {"llvm uses clang"}
+
+
+def test_failed_from_runs_what_did_not_pass(place: Workplace) -> None:
+    bad = place.folder / "bad"
+    bad.touch()
+    place.test("a", f"if [ -e {bad} ]; then test $n != 2; fi", parameters={"n": [1, 2, 3]})
+    assert place.run("--name", "first").code == 1
+    bad.unlink()
+    assert place.run("--name", "second", "--failed-from", "first").code == 0
+    assert place.verdicts("second") == {"a{n=2}": "pass"}
+    none = place.run("--name", "third", "--failed-from", "second")
+    assert none.code == 2, none.said  # zero cases are an error, never a pass
+
+
+def test_max_failures_stops_and_resume_goes_on(place: Workplace) -> None:
+    place.test("bad", "exit 1", parameters={"n": "range(0, 20)"})
+    done = place.run("--name", "t", "--max-failures", "3", "--jobs", "1")
+    assert done.code == 1, done.said
+    assert "3 runs did not pass" in done.out
+    assert "seatrial resume t" in done.out
+    assert 3 <= len(place.ran()) <= 4
+    before = len(place.ran())
+    assert place.resume().code == 1
+    assert before < len(place.ran()) <= before + 4
+
+
+def test_a_dry_run_writes_scripts_and_resume_runs_these(place: Workplace) -> None:
+    place.test("a", parameters={"n": [1, 2]}, repeat=2)
+    done = place.run("--name", "t", "--dry-run")
+    assert done.code == 0, done.said
+    assert "4 scripts" in done.out
+    scripts = sorted(place.trial().path.glob("runs/a/*/job.sh"))
+    assert len(scripts) == 4
+    assert place.ran() == []
+    assert place.resume().code == 0
+    assert sorted(place.trial().path.glob("runs/a/*/job.sh")) == scripts
+    assert sorted(place.ran()) == sorted(script.parent.name for script in scripts)
+    place.audit()
+
+
+def test_a_job_script_can_be_run_by_hand(place: Workplace) -> None:
+    place.test("a", "echo by hand", parameters={"n": [1]})
+    assert place.run("--name", "t", "--dry-run").code == 0
+    (script,) = place.trial().path.glob("runs/a/*/job.sh")
+    assert os.waitstatus_to_exitcode(os.system(f"bash {script} > {place.folder}/said")) == 0
+    assert (place.folder / "said").read_text() == "by hand\n"
+
+
+# ---- what a run is given -----------------------------------------------------------------------
+
+
+def test_inputs_are_linked_or_copied(place: Workplace) -> None:
+    script = "cat linked copied folder/inner; echo more >> copied; test -L linked"
+    inputs = [
+        "linked",
+        {"source": "copied", "how": "copy"},
+        {"source": "data", "name": "folder", "how": "copy"},
+    ]
+    folder = place.test("a", script, inputs=inputs)
+    (folder / "linked").write_text("1\n")
+    (folder / "copied").write_text("2\n")
+    (folder / "data").mkdir()
+    (folder / "data" / "inner").write_text("3\n")
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    assert (place.run_folder("a") / "stdout").read_text() == "1\n2\n3\n"
+    assert (folder / "copied").read_text() == "2\n"
+
+
+def test_parameters_facts_and_environments_reach_the_script(place: Workplace) -> None:
+    hostile = "a b'c\"d$e`f\\g*h;i$(j)"
+    place.local(
+        environment={"SITE": "here", "BOTH": "machine"},
+        setup="export FROM_SETUP=yes",
+        toolchains={"plain": {"cc": "gcc", "environment": {"CHAIN": "gnu"}}},
+    )
+    names = "text yes SITE BOTH FROM_SETUP CHAIN OWN NODES TASKS THREADS OMP_NUM_THREADS WALLTIME"
+    names += " TASKS_PER_NODE CC TOOLCHAIN MACHINE LAUNCH SEATRIAL_TEST PWD"
+    script = f'for name in {names}; do printf "%s=%s\\0" $name "${{!name-unset}}"; done'
+    run = {"tasks": 2, "threads_per_task": 1, "walltime": "90s"}
+    parameters = {"text": [hostile], "yes": [True]}
+    environment = {"OWN": "x y", "BOTH": "test"}
+    place.test("a", script, parameters=parameters, environment=environment, run=run)
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    said = (place.run_folder("a") / "stdout").read_text().split("\0")[:-1]
+    got = dict(line.split("=", 1) for line in said)
+    assert got == {
+        "text": hostile,
+        "yes": "true",
+        "SITE": "here",
+        "BOTH": "test",
+        "FROM_SETUP": "yes",
+        "CHAIN": "gnu",
+        "OWN": "x y",
+        "NODES": "1",
+        "TASKS": "2",
+        "TASKS_PER_NODE": "2",
+        "THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "WALLTIME": "90",
+        "CC": "gcc",
+        "TOOLCHAIN": "plain",
+        "MACHINE": "here",
+        "LAUNCH": "",
+        "SEATRIAL_TEST": str(place.suite / "a"),
+        "PWD": str(place.run_folder("a")),
+    }
+
+
+def test_the_job_tells_what_ran(place: Workplace) -> None:
+    place.test("a", "sleep 0.1; exit 5", environment={"X": "1"})
+    place.test("b", environment={"X": "2"})
+    place.run("--name", "t")
+    starts = {e.test: e for e in place.events("t", Name.BINARY_EXECUTE_START)}
+    ends = {e.test: e for e in place.events("t", Name.BINARY_EXECUTE_END)}
+    assert ends["a"].value == 5
+    assert ends["a"].time - starts["a"].time >= 100_000_000
+    assert starts["a"].nodes == os.uname().nodename
+    assert len(starts["a"].alias) == 16  # the hash of its environment
+    assert starts["a"].alias != starts["b"].alias
+
+
+LINES = {
+    "srun": "srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --cpus-per-task=3 --mpi=pmi2",
+    "openmpi": "mpirun -n 4 --map-by ppr:2:node:PE=3 --bind-to core -x A=b",
+    "mpich": "/opt/mpich/bin/mpiexec -n 4 -ppn 2 -bind-to core:3",
+    "other": "mpiexec -n 4 --verbose",
+    "none": "(the script starts itself)",
+}
+LAUNCHERS = {
+    "srun": {"kind": "srun", "options": ["--mpi=pmi2"]},
+    "openmpi": {"kind": "mpirun", "flavour": "openmpi", "options": ["-x", "A=b"]},
+    "mpich": {"kind": "mpiexec", "flavour": "mpich", "command": "/opt/mpich/bin/mpiexec"},
+    "other": {"kind": "mpiexec", "options": ["--verbose"]},
+    "none": {"kind": "none"},
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_launcher_lines(place: Workplace, name: str) -> None:
+    kind = {"names": "n[1-4]", "cores": 6}
+    about = {"machine": "m", "nodes": [kind], "launcher": LAUNCHERS[name]}
+    place.machine.write_text(yaml.safe_dump(about))
+    place.test("a", "$LAUNCH x", run={"nodes": 2, "tasks_per_node": 2, "threads_per_task": 3})
+    done = place.seatrial("list", "suite", "-m", str(place.machine), "--commands")
+    assert done.code == 0, done.said
+    line = done.out.splitlines()[1].strip().replace(" --allow-run-as-root", "")
+    assert line == LINES[name]
+
+
+def test_a_run_is_told_live_and_quiet_is_quiet(place: Workplace) -> None:
+    place.test("a", "echo rate 5", metrics={"rate": METRIC})
+    said = place.run("--name", "t").out
+    assert "pass a@plain" in said
+    assert "rate 5" in said
+    assert "pass a@plain" not in place.run("--name", "u", "-q").out
+
+
+def test_the_trial_is_in_the_store(place: Workplace) -> None:
+    place.test("a", parameters={"n": [1, 2]})
+    place.run("--name", "t")
+    done = place.seatrial("runs", "--trial", "t", "--format", "json")
+    assert done.code == 0, done.said
+    assert len(json.loads(done.out)) == 2
+    assert sys.version_info >= (3, 11)

@@ -1,0 +1,191 @@
+"""A trial without a machine: it carries out what a conductor decides and checks every step."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
+from seatrial.conduct.conductor import MOST_LOSSES, Conductor, Limits
+from seatrial.journal.codes import CANCELLED, LOST, PASS, Name
+from seatrial.journal.events import Event
+from seatrial.suite.model import Case
+
+
+def a_case(
+    number: int,
+    cores: int = 1,
+    *,
+    repeat: int = 1,
+    build: str = "",
+    exclusive: bool = False,
+) -> Case:
+    return Case(
+        id=f"case{number}",
+        test="t",
+        parameters={"n": number},
+        toolchain="gcc",
+        nodes=1,
+        tasks=cores,
+        tasks_per_node=cores,
+        threads=1,
+        walltime=60.0,
+        repeat=repeat,
+        build=build,
+        exclusive=exclusive,
+    )
+
+
+class Model:
+    """The events of a trial, a conductor that lived through them, and what must hold of both."""
+
+    def __init__(self, cases: Sequence[Case], limits: Limits) -> None:
+        self.cases = cases
+        self.limits = limits
+        self.conductor = Conductor("tag", cases, limits)
+        self.events: list[Event] = []
+        self.running: dict[str, int] = {}  # run id -> case, of runs without a job_end
+        self.unjudged: dict[str, int] = {}  # and of those that have one, but no verdict
+        self.building: set[str] = set()
+        self.doomed: set[str] = set()  # in flight when the trial was cancelled
+        self.launched: set[str] = set()
+        self.built: Counter[str] = Counter()
+        self.losses: Counter[int] = Counter()
+        self.done: Counter[int] = Counter()
+        self.failures = 0  # since the trial was last taken up
+        self.held = False
+        self._clock = itertools.count(1)
+
+    # ---- what the driver does -------------------------------------------------------------
+
+    def step(self) -> list[Command]:
+        """Ask, check, and carry out."""
+        commands = self.conductor.decide()
+        assert self.conductor.decide() == commands
+        self._check_finish(commands)
+        for command in commands:
+            self._carry_out(command)
+        self.check()
+        return commands
+
+    def _carry_out(self, command: Command) -> None:
+        if isinstance(command, Launch):
+            assert not self.held
+            assert command.run_id not in self.launched, "launched twice"
+            self.launched.add(command.run_id)
+            self.running[command.run_id] = command.case
+            self.note(Name.SUBMIT_START, command.run_id, command.case)
+        elif isinstance(command, StartBuild):
+            assert not self.held
+            assert command.key not in self.building, "built twice"
+            self.building.add(command.key)
+            self.built[command.key] += 1
+            self.note(Name.BUILD_START, alias=command.key)
+        elif isinstance(command, Reject):
+            assert not self.held
+            self._verdict(command.run_id, command.case, command.code)
+        elif isinstance(command, Cancel):
+            assert command.run_id in self.running or command.run_id in self.unjudged
+
+    def note(self, name: str, run_id: str = "", case: int | None = None, **more: object) -> None:
+        event = Event(
+            time=next(self._clock),
+            event=name,
+            case="" if case is None else self.cases[case].id,
+            run_id=run_id,
+            **more,  # type: ignore[arg-type]
+        )
+        self.events.append(event)
+        self.conductor.apply(event)
+
+    # ---- what happens to it ---------------------------------------------------------------
+
+    def end_job(self, run_id: str) -> None:
+        number = self.running.pop(run_id)
+        self.unjudged[run_id] = number
+        self.note(Name.JOB_END, run_id, number)
+
+    def judge(self, run_id: str, code: int) -> None:
+        """A verdict, for a run whose job may not have been seen to end."""
+        number = self.unjudged.pop(run_id, None)
+        if number is None:
+            number = self.running.pop(run_id)
+        self._verdict(run_id, number, code)
+
+    def _verdict(self, run_id: str, number: int, code: int) -> None:
+        again = code == CANCELLED.number and run_id in self.doomed
+        if code == LOST.number and self.losses[number] < MOST_LOSSES:
+            self.losses[number] += 1
+            again = True
+        if not again:
+            self.done[number] += 1
+            self.failures += code != PASS.number
+            if 0 < self.limits.max_failures <= self.failures:
+                self.held = True
+        self.note(Name.CHECK_END, run_id, number, value=code)
+
+    def end_build(self, key: str, code: int) -> None:
+        self.building.remove(key)
+        self.note(Name.BUILD_END, alias=key, value=code, text="log")
+
+    def pause(self) -> None:
+        self.held = True
+        self.note(Name.TRIAL_PAUSE)
+
+    def cancel(self) -> None:
+        self.held = True
+        self.doomed |= self.running.keys() | self.unjudged.keys()
+        self.building.clear()  # the driver ends them, and records nothing of it
+        self.note(Name.TRIAL_CANCEL)
+
+    def resume(self) -> None:
+        """The driver died, or ended; another one takes the trial up from its journal."""
+        self.held = False
+        self.failures = 0
+        self.building.clear()
+        self.conductor = replayed(self)
+        self.note(Name.TRIAL_RESUME)
+
+    # ---- what must hold -------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        return not (self.running or self.unjudged or self.building)
+
+    @property
+    def wanted(self) -> int:
+        return sum(case.repeat for case in self.cases)
+
+    def check(self) -> None:
+        if self.limits.room:
+            used = sum(self.conductor.size(number) for number in self.running.values())
+            assert used <= self.limits.room
+        if self.limits.jobs:
+            assert len(self.running) <= self.limits.jobs
+        assert len(self.building) <= self.limits.builds
+        for number, case in enumerate(self.cases):
+            assert self.done[number] <= case.repeat
+
+    def _check_finish(self, commands: Sequence[Command]) -> None:
+        complete = self.done.total() == self.wanted
+        due = self.idle and (self.held or complete)
+        finishes = [command for command in commands if isinstance(command, Finish)]
+        if due:
+            assert commands == finishes
+            assert [finish.complete for finish in finishes] == [complete]
+            assert complete or finishes[0].why
+        else:
+            assert not finishes
+            assert commands or not self.idle, "nothing to do, and nothing to wait for"
+
+    def check_complete(self) -> None:
+        assert {n: case.repeat for n, case in enumerate(self.cases)} == dict(self.done)
+
+
+def replayed(model: Model) -> Conductor:
+    """A conductor that has read the journal, from bytes as they are on the disk."""
+    conductor = Conductor("tag", model.cases, model.limits)
+    for event in model.events:
+        conductor.apply(event)
+    return conductor

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
+from seatrial.conduct.conductor import MOST_LOSSES, Conductor, Limits
+from seatrial.journal.codes import (
+    BUILD_FAILED,
+    CANCELLED,
+    FAILED,
+    LOST,
+    NODE_FAILURE,
+    PASS,
+    TIMEOUT,
+    Name,
+)
+from seatrial.journal.events import Event
+from seatrial.suite.model import Case
+
+from .model import Model, a_case, replayed
+
+CODES = [code.number for code in (PASS, FAILED, TIMEOUT, NODE_FAILURE, LOST, CANCELLED)]
+
+cases_strategy = st.lists(
+    st.builds(
+        lambda cores, repeat, build, exclusive: (cores, repeat, build, exclusive),
+        st.integers(1, 6),
+        st.integers(1, 3),
+        st.sampled_from(["", "", "b1", "b2", "b3"]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=8,
+)
+limits_strategy = st.builds(
+    Limits,
+    room=st.sampled_from([0, 1, 4]),
+    jobs=st.integers(0, 5),
+    builds=st.integers(1, 2),
+    refill=st.integers(1, 4),
+    max_failures=st.integers(0, 4),
+)
+
+
+class AnyTrial(RuleBasedStateMachine):
+    """Every order of facts that a driver, builds, jobs and people can give."""
+
+    @initialize(cases=cases_strategy, limits=limits_strategy)
+    def begin(self, cases: list[tuple[int, int, str, bool]], limits: Limits) -> None:
+        written = [
+            a_case(n, cores, repeat=repeat, build=build, exclusive=exclusive)
+            for n, (cores, repeat, build, exclusive) in enumerate(cases)
+        ]
+        self.model = Model(written, limits)
+
+    @rule()
+    def step(self) -> None:
+        self.model.step()
+
+    @precondition(lambda self: self.model.running)
+    @rule(data=st.data())
+    def a_job_ends(self, data: st.DataObject) -> None:
+        self.model.end_job(data.draw(st.sampled_from(sorted(self.model.running))))
+
+    @precondition(lambda self: self.model.unjudged)
+    @rule(data=st.data(), code=st.sampled_from(CODES))
+    def a_run_is_judged(self, data: st.DataObject, code: int) -> None:
+        self.model.judge(data.draw(st.sampled_from(sorted(self.model.unjudged))), code)
+
+    @precondition(lambda self: self.model.running)
+    @rule(data=st.data(), code=st.sampled_from(CODES))
+    def a_run_is_refused_or_lost(self, data: st.DataObject, code: int) -> None:
+        self.model.judge(data.draw(st.sampled_from(sorted(self.model.running))), code)
+
+    @precondition(lambda self: self.model.building)
+    @rule(data=st.data(), code=st.sampled_from([0, 0, 1, 23]))
+    def a_build_ends(self, data: st.DataObject, code: int) -> None:
+        self.model.end_build(data.draw(st.sampled_from(sorted(self.model.building))), code)
+
+    @rule()
+    def pause(self) -> None:
+        self.model.pause()
+
+    @rule()
+    def cancel(self) -> None:
+        self.model.cancel()
+
+    @rule()
+    def resume(self) -> None:
+        self.model.resume()
+
+    @invariant()
+    def replay_gives_the_same_conductor(self) -> None:
+        if hasattr(self, "model"):
+            assert replayed(self.model).decide() == self.model.conductor.decide()
+
+    def teardown(self) -> None:
+        """From wherever it is, a trial whose runs now pass comes to its end."""
+        if not hasattr(self, "model"):
+            return
+        model = self.model
+        for _ in range(500):
+            if model.held:
+                model.resume()
+            if any(isinstance(command, Finish) for command in model.step()):
+                break
+            for key in sorted(model.building):
+                model.end_build(key, 0)
+            for run_id in [*model.running, *model.unjudged]:
+                model.judge(run_id, PASS.number)
+        else:
+            raise AssertionError("the trial never comes to an end")
+        model.check_complete()
+
+
+TestAnyTrial = AnyTrial.TestCase
+TestAnyTrial.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def drive(model: Model, code: int = PASS.number) -> Finish:
+    """See a trial through: every build is good, every run comes to that verdict."""
+    for _ in range(1000):
+        for command in model.step():
+            if isinstance(command, Finish):
+                return command
+        for key in sorted(model.building):
+            model.end_build(key, 0)
+        for run_id in list(model.running):
+            model.judge(run_id, code)
+    raise AssertionError("the trial never comes to an end")
+
+
+def launches(commands: list[Command]) -> list[int]:
+    return [command.case for command in commands if isinstance(command, Launch)]
+
+
+def test_every_case_gets_its_repeats_and_their_ids_are_distinct() -> None:
+    model = Model([a_case(n, 1 + n % 4, repeat=1 + n % 3) for n in range(30)], Limits(room=4))
+    assert drive(model) == Finish(True, "")
+    model.check_complete()
+    assert len(model.launched) == model.wanted
+
+
+def test_ids_differ_between_trials_and_are_short_plain_words() -> None:
+    case = a_case(1)
+    ids = {Conductor(tag, [case], Limits()).run_id(0) for tag in ("a", "b")}
+    assert len(ids) == 2
+    assert all(len(run_id) == 12 and run_id.isalnum() and run_id.islower() for run_id in ids)
+
+
+def test_a_lost_case_is_run_again_but_not_for_ever() -> None:
+    model = Model([a_case(0)], Limits(room=1))
+    assert drive(model, LOST.number) == Finish(True, "")
+    assert len(model.launched) == 1 + MOST_LOSSES
+
+
+def test_a_failed_build_fails_its_cases_once_and_the_rest_goes_on() -> None:
+    cases = [a_case(0, build="bad", repeat=2), a_case(1, build="good"), a_case(2)]
+    model = Model(cases, Limits(room=4))
+    assert model.step() == [
+        StartBuild("bad"),
+        StartBuild("good"),
+        Launch(2, model.conductor.run_id(2, -1)),
+    ]
+    model.end_build("bad", 1)
+    rejected = [command for command in model.step() if isinstance(command, Reject)]
+    assert [(r.case, r.code, r.why) for r in rejected] == [(0, BUILD_FAILED.number, "log")] * 2
+    assert len({r.run_id for r in rejected}) == 2
+    assert drive(model) == Finish(True, "")
+    assert model.done == {0: 2, 1: 1, 2: 1}
+    assert model.built == {"bad": 1, "good": 1}
+
+
+def test_builds_are_made_once_and_a_few_at_a_time() -> None:
+    cases = [a_case(n, build=f"b{n % 7}") for n in range(70)]
+    model = Model(cases, Limits(room=8, builds=3))
+    assert model.step() == [StartBuild("b0"), StartBuild("b1"), StartBuild("b2")]
+    assert drive(model) == Finish(True, "")
+    assert set(model.built.values()) == {1}
+
+
+def test_a_build_that_a_driver_left_is_started_again_by_the_next() -> None:
+    model = Model([a_case(0, build="b")], Limits(room=1))
+    model.step()
+    model.resume()
+    assert model.step() == [StartBuild("b")]
+
+
+def test_a_queue_is_topped_up_in_portions() -> None:
+    limits = Limits(jobs=100, refill=25)
+    model = Model([a_case(n) for n in range(300)], limits)
+    assert len(launches(model.step())) == 100
+    sizes = []
+    while model.running:
+        model.judge(next(iter(model.running)), PASS.number)
+        if portion := len(launches(model.step())):
+            sizes.append(portion)
+    assert sizes == [25] * 8  # 200 in all, a full portion each
+    model.check_complete()
+
+
+def test_the_last_portion_is_not_waited_for() -> None:
+    model = Model([a_case(n) for n in range(103)], Limits(jobs=100, refill=25))
+    model.step()
+    for run_id in list(model.running)[:3]:
+        model.judge(run_id, PASS.number)
+    assert len(launches(model.step())) == 3
+
+
+def test_max_failures_stops_at_that_many_also_where_a_build_fails_them_all() -> None:
+    cases = [a_case(n, build="b") for n in range(100)]
+    model = Model(cases, Limits(room=4, max_failures=5))
+    model.step()
+    model.end_build("b", 1)
+    assert len(model.step()) == 5
+    (finish,) = model.step()
+    assert finish == Finish(False, "5 runs did not pass, the most that was allowed")
+    model.resume()  # a person has seen them, and goes on
+    assert len(model.step()) == 5
+
+
+def test_runs_that_a_cancel_ended_run_again_though_their_end_is_seen_after_a_restart() -> None:
+    model = Model([a_case(0), a_case(1)], Limits(room=2))
+    model.step()
+    first, second = model.running
+    model.cancel()
+    assert model.step() == [Cancel(first), Cancel(second)]
+    model.judge(first, CANCELLED.number)
+    model.resume()  # the driver was killed before it saw the second one end
+    assert launches(model.step()) == [0]
+    model.judge(second, CANCELLED.number)
+    assert launches(model.step()) == [1]
+    assert drive(model) == Finish(True, "")
+    model.check_complete()
+
+
+def test_a_run_that_the_scheduler_cancelled_has_that_verdict() -> None:
+    model = Model([a_case(0)], Limits(room=1))
+    model.step()
+    model.judge(next(iter(model.running)), CANCELLED.number)
+    assert model.step() == [Finish(True, "")]
+
+
+def test_an_exclusive_case_and_one_larger_than_the_node_take_all_of_it() -> None:
+    model = Model([a_case(0, 1, exclusive=True), a_case(1, 64), a_case(2)], Limits(room=4))
+    for number in range(3):
+        assert launches(model.step()) == [number]
+        model.judge(next(iter(model.running)), PASS.number)
+
+
+@pytest.mark.parametrize("name", list(Name))
+def test_events_about_unknown_runs_and_cases_change_nothing(name: Name) -> None:
+    conductor = Conductor("tag", [a_case(0)], Limits(room=1))
+    before = conductor.decide()
+    conductor.apply(Event(time=1, event=name, case="other", run_id="other"))
+    held = {Name.TRIAL_PAUSE, Name.TRIAL_CANCEL}
+    assert (conductor.decide() == before) is (name not in held)
+
+
+def test_a_trial_of_no_cases_is_complete_at_once() -> None:
+    cases: list[Case] = []
+    assert Conductor("tag", cases, Limits()).decide() == [Finish(True, "")]

@@ -1,0 +1,94 @@
+"""What deciding costs: figures are printed (`pytest -s`), and must not grow with the trial."""
+
+from __future__ import annotations
+
+import gc
+import time
+import tracemalloc
+from collections import deque
+
+import pytest
+
+from seatrial.conduct.commands import Finish, Launch, Reject, StartBuild
+from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.journal.codes import PASS, Name
+from seatrial.journal.events import Event
+
+from .model import a_case
+
+FEW, MANY = 4_000, 100_000
+
+
+def cost(count: int, limits: Limits, *, sizes: int, builds: int, jumbled: bool) -> float:
+    """Seconds of processor time a case, simulated through the conductor. ``jumbled``: runs are
+    announced in another order than they were chosen in, as for arrays by shape."""
+    cases = [
+        a_case(n, 1 + n % sizes, build=f"b{n % builds}" if builds else "") for n in range(count)
+    ]
+    began = time.process_time()
+    conductor = Conductor("tag", cases, limits)
+    running: deque[tuple[str, int]] = deque()
+    while True:
+        commands = conductor.decide()
+        launches = [command for command in commands if isinstance(command, Launch)]
+        if jumbled:
+            launches.sort(key=lambda launch: launch.case % 7)
+        for command in [c for c in commands if not isinstance(c, Launch)] + launches:
+            if isinstance(command, Finish):
+                assert command.complete
+                assert conductor.finished == count
+                return (time.process_time() - began) / count
+            if isinstance(command, StartBuild):
+                conductor.apply(Event(time=1, event=Name.BUILD_START, alias=command.key))
+                conductor.apply(Event(time=1, event=Name.BUILD_END, alias=command.key, value=0))
+            else:
+                assert isinstance(command, Launch | Reject)
+                case = cases[command.case].id
+                begin = Event(time=1, event=Name.SUBMIT_START, case=case, run_id=command.run_id)
+                conductor.apply(begin)
+                running.append((case, command.run_id))
+        for _ in range(min(len(running), 1 + len(running) // 8)):
+            case, run_id = running.popleft()
+            conductor.apply(Event(time=1, event=Name.JOB_END, case=case, run_id=run_id))
+            end = Event(time=1, event=Name.CHECK_END, case=case, run_id=run_id, value=PASS.number)
+            conductor.apply(end)
+
+
+def memory(count: int, limits: Limits) -> float:
+    cases = [a_case(n, 1 + n % 4) for n in range(count)]
+    gc.collect()
+    tracemalloc.start()
+    conductor = Conductor("tag", cases, limits)
+    size = tracemalloc.get_traced_memory()[0] / len(conductor.cases)
+    tracemalloc.stop()
+    return size
+
+
+NODE = Limits(room=16)
+QUEUE = Limits(jobs=1000, refill=250)
+
+
+@pytest.mark.parametrize(
+    ("what", "limits", "sizes", "half_built", "jumbled"),
+    [
+        ("a node, one size", NODE, 1, False, False),
+        ("a large node, 64 sizes", Limits(room=64), 64, False, False),
+        ("a queue, by shape", QUEUE, 4, False, True),
+        ("a build for every second case", NODE, 1, True, False),
+    ],
+)
+def test_cost_of_a_case_is_flat(
+    what: str, limits: Limits, sizes: int, half_built: bool, jumbled: bool
+) -> None:
+    few, many = (
+        cost(n, limits, sizes=sizes, builds=n // 2 if half_built else 0, jumbled=jumbled)
+        for n in (FEW, MANY)
+    )
+    print(f"\n{what}: {few * 1e6:.1f} us a case of {FEW}, {many * 1e6:.1f} us of {MANY}")
+    assert many < 5 * few  # it was 25 times for what is linear in the number of cases
+
+
+def test_memory_of_a_case_is_small() -> None:
+    size = memory(MANY, NODE)
+    print(f"\n{size:.0f} bytes a case, {size * MANY / 2**20:.0f} MiB for {MANY}")
+    assert size < 1000

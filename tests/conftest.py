@@ -1,0 +1,74 @@
+"""What tests share: a place to work in, emulated clusters, and what to do where there is no Slurm.
+
+Tests that need Slurm bear the mark ``slurm`` (``slurm(accounting=True)`` where slurmdbd is needed,
+too). Without it they are skipped and the summary names them; under ``CI=true`` they fail.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.programs import Workplace
+from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
+
+_NOT_RUN: dict[str, list[str]] = {}  # why -> tests
+
+
+def missing_slurm(item: pytest.Item) -> str:
+    """Why a test that needs Slurm cannot run here; "" where it can, or needs none."""
+    mark = item.get_closest_marker("slurm")
+    if mark is None:
+        return ""
+    return available(accounting=bool(mark.kwargs.get("accounting"))) or ""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    why = missing_slurm(item)
+    if not why:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{why}; under CI=true every test must run", pytrace=False)
+    _NOT_RUN.setdefault(why, []).append(item.nodeid)
+    pytest.skip(why)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for why, tests in _NOT_RUN.items():
+        terminalreporter.section("tests that could not be run")
+        terminalreporter.write_line(why)
+        for test in tests:
+            terminalreporter.write_line(f"  {test}")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    """An empty folder to work in; this host is the machine, with two cores."""
+    workplace = Workplace(tmp_path)
+    workplace.local(cores=2)
+    return workplace
+
+
+@pytest.fixture(scope="session")
+def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    with SlurmCluster(tmp_path_factory.mktemp("cluster"), ClusterOptions()) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(_cluster: SlurmCluster) -> Iterator[SlurmCluster]:
+    """A cluster without accounting, shared by the tests of a session; its queue is emptied after
+    each of them, and every daemon is left at work."""
+    yield _cluster
+    _cluster.run("scancel", f"--user={getpass.getuser()}")
+
+
+@pytest.fixture
+def slurm_place(place: Workplace, cluster: SlurmCluster) -> Workplace:
+    """A place to work in whose machine is the shared cluster."""
+    place.slurm(cluster)
+    return place

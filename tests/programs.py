@@ -1,0 +1,290 @@
+"""Seatrial as people use it: a folder with a suite and a machine file, the command as a process.
+
+    place = Workplace(tmp_path)
+    place.local(cores=2)
+    place.test("hello", "echo hello")
+    done = place.run("--name", "t")             # seatrial run ..., to its end
+    place.audit("t")                            # the facts that must hold of every complete trial
+
+What the tests assert comes from the trial's own journal, and from a log to which every run's script
+appends one line: its run id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import yaml
+
+from seatrial.conduct.conductor import Conductor
+from seatrial.journal import codes
+from seatrial.journal.codes import Name
+from seatrial.journal.events import Event
+from seatrial.journal.journal import read
+from seatrial.trial.folder import TrialFolder, tags
+from tests.slurm.cluster import SlurmCluster
+
+COMMAND = Path(sys.executable).with_name("seatrial")
+LONG_S = 60.0  # no test waits so long where all is well
+LOOK_S = 0.01
+
+# Runs the command with some module's constants replaced: time limits that a test cannot wait for.
+_CHANGED = """
+import importlib, json, sys
+for name, value in json.loads(sys.argv.pop(1)).items():
+    module, _, constant = name.rpartition(".")
+    module = importlib.import_module("seatrial." + module)
+    assert hasattr(module, constant), name
+    setattr(module, constant, value)
+from seatrial.cli import main
+sys.argv[0] = "seatrial"
+main()
+"""
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        return self.out + self.err
+
+
+def until(condition: Callable[[], bool], what: str, timeout: float = LONG_S) -> None:
+    """Wait for a condition; a failure after that time names it."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {timeout:g} s in vain for {what}"
+        time.sleep(LOOK_S)
+
+
+class Driving:
+    """A `seatrial` that runs. Ended with its block at the latest."""
+
+    def __init__(self, process: subprocess.Popen[bytes], out: Path, err: Path) -> None:
+        self.process = process
+        self._out = out
+        self._err = err
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def said(self) -> str:
+        return "".join(file.read_text(errors="replace") for file in (self._out, self._err))
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def end(self, timeout: float = LONG_S) -> Done:
+        """Wait for its end."""
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"no end in {timeout:g} s; it said:\n{self.said}") from None
+        return Done(code, self._out.read_text(), self._err.read_text())
+
+    def until(self, condition: Callable[[], bool], what: str, timeout: float = LONG_S) -> None:
+        """Wait for a condition while the command runs; it must not end before."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert self.alive, f"it ended before {what}; it said:\n{self.said}"
+            assert time.monotonic() < deadline, f"in vain for {what}; it said:\n{self.said}"
+            time.sleep(LOOK_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.alive:
+            self.kill()
+
+
+class Workplace:
+    """A folder to work in: ``suite/``, ``machine.yaml``, ``trials/`` and the log of the runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.suite = folder / "suite"
+        self.machine = folder / "machine.yaml"
+        self.trials = folder / "trials"
+        self.log = folder / "ran"
+        self.env: dict[str, str] = {}
+        self.constants: dict[str, float] = {}
+        self._count = 0
+
+    # ---- what people write ----------------------------------------------------------------
+
+    def local(self, cores: int = 2, **more: Any) -> None:
+        """The machine is this host."""
+        nodes = [{"names": "here", "cores": cores}]
+        self._write_machine({"machine": "here", "nodes": nodes, **more})
+
+    def slurm(self, cluster: SlurmCluster, slurm: Mapping[str, Any] = {}, **more: Any) -> None:
+        """The machine is an emulated cluster."""
+        self.env |= cluster.env
+        nodes = [{"names": ",".join(cluster.node_names), "cores": cluster.options.cores}]
+        about = {"machine": cluster.options.name, "scheduler": "slurm", "nodes": nodes}
+        self._write_machine({**about, "slurm": {"poll": "1s", **slurm}, **more})
+
+    def _write_machine(self, about: Mapping[str, Any]) -> None:
+        self.machine.write_text(yaml.safe_dump({"toolchains": {"plain": {}}, **about}))
+
+    def test(self, name: str, script: str = "true", *, logs: bool = True, **keys: Any) -> Path:
+        """A test whose script appends its run id to the log and then does as it is told. ``run``
+        and others are the keys of a test.yaml."""
+        folder = self.suite / name
+        folder.mkdir(parents=True, exist_ok=True)
+        tell = f'echo "$SEATRIAL_RUN" >> {self.log}\n' if logs else ""
+        run = {"walltime": "2m", **keys.pop("run", {}), "script": tell + script}
+        (folder / "test.yaml").write_text(yaml.safe_dump({"app": "test", "run": run, **keys}))
+        return folder
+
+    # ---- the command ----------------------------------------------------------------------
+
+    def start(self, *words: str, under: Iterable[str] = ()) -> Driving:
+        """Start `seatrial` with these words."""
+        line = [str(COMMAND), *words]
+        if self.constants:
+            line = [sys.executable, "-c", _CHANGED, json.dumps(self.constants), *words]
+        self._count += 1
+        out, err = (self.folder / f"{name}.{self._count}" for name in ("out", "err"))
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            process = subprocess.Popen(
+                [*under, *line],
+                cwd=self.folder,
+                env={**os.environ, **self.env, "COLUMNS": "200"},
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+            )
+        return Driving(process, out, err)
+
+    def seatrial(self, *words: str, timeout: float = LONG_S) -> Done:
+        with self.start(*words) as driving:
+            return driving.end(timeout)
+
+    def start_run(self, *words: str) -> Driving:
+        return self.start("run", "suite", "-m", str(self.machine), *words)
+
+    def run(self, *words: str, timeout: float = LONG_S) -> Done:
+        with self.start_run(*words) as driving:
+            return driving.end(timeout)
+
+    def resume(self, tag: str = "t", timeout: float = LONG_S) -> Done:
+        return self.seatrial("resume", tag, timeout=timeout)
+
+    # ---- what happened --------------------------------------------------------------------
+
+    def trial(self, tag: str = "t") -> TrialFolder:
+        return TrialFolder(self.trials / tag)
+
+    def events(self, tag: str = "t", *names: Name) -> list[Event]:
+        """The whole events in the journal, those of these names."""
+        events = read(self.trial(tag).journal).events
+        return [event for event in events if not names or event.event in names]
+
+    def count(self, *names: Name, tag: str = "t") -> int:
+        return len(self.events(tag, *names))
+
+    def ran(self) -> list[str]:
+        """The run ids in the order in which the scripts started."""
+        try:
+            return self.log.read_text().split()
+        except FileNotFoundError:
+            return []
+
+    def verdicts(self, tag: str = "t") -> dict[str, str]:
+        """The latest verdict of every test, or of every case where a test has several."""
+        names = {case.id: case.name for case in self.trial(tag).cases()}
+        return {
+            names[event.case].removesuffix("@plain"): event.alias
+            for event in self.events(tag, Name.CHECK_END)
+        }
+
+    def why(self, test: str, tag: str = "t") -> str:
+        """Why the latest verdict of a test is what it is."""
+        return [e for e in self.events(tag, Name.CHECK_END) if e.test == test][-1].text
+
+    def run_folder(self, test: str, tag: str = "t") -> Path:
+        """The directory of the latest run of a test."""
+        run = [e for e in self.events(tag, Name.CHECK_END) if e.test == test][-1]
+        return self.trial(tag).run(test, run.run_id)
+
+    def alerts(self, tag: str = "t") -> str:
+        return "\n".join(event.text for event in self.events(tag, Name.ALERT))
+
+    def audit(self, tag: str = "t") -> None:
+        """The facts that hold of every complete trial, whatever it went through."""
+        reading = read(self.trial(tag).journal)
+        assert reading.damaged == 0
+        assert reading.end == self.trial(tag).journal.stat().st_size
+        cases = self.trial(tag).cases()
+        conductor = Conductor(tag, cases, _no_limits())
+        for event in reading.events:
+            conductor.apply(event)
+        assert conductor.finished == conductor.wanted
+        assert not conductor.in_flight
+        ends = [event for event in reading.events if event.event == Name.CHECK_END]
+        assert len({event.run_id for event in ends}) == len(ends), "a run has two verdicts"
+        over = {codes.LOST.name, codes.CANCELLED.name}
+        finished = Counter(event.case for event in ends if event.alias not in over)
+        assert finished == Counter({case.id: case.repeat for case in cases})
+        self._audit_log(ends)
+
+    def _audit_log(self, ends: Iterable[Event]) -> None:
+        """No script ran twice; every run that passed ran; nothing ran that the journal knows not."""
+        ran = Counter(self.ran())
+        assert not [run for run, times in ran.items() if times > 1], "a job script ran twice"
+        passed = {event.run_id for event in ends if event.value == codes.PASS.number}
+        assert passed <= ran.keys(), "passed and never ran"
+        known = {e.run_id for tag in tags(self.trials) for e in self.events(tag, Name.CHECK_END)}
+        assert ran.keys() <= known, "ran and is in no journal"
+
+
+def _no_limits() -> Any:
+    from seatrial.conduct.conductor import Limits
+
+    return Limits()
+
+
+def job_shells(trial: TrialFolder) -> list[int]:
+    """The processes of a trial's local jobs, each the leader of a session of its own."""
+    found = []
+    mark = os.fsencode(f"{trial.path}/runs/")
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and mark in (entry / "cmdline").read_bytes():
+                pid = int(entry.name)
+                found += [pid] if os.getsid(pid) == pid else []
+    return found

@@ -1,0 +1,493 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seatrial.errors import StoreError
+from seatrial.journal import codes
+from seatrial.journal.codes import EVENT_NUMBERS, Name
+from seatrial.journal.events import Event, encode
+from seatrial.store import ingest, queries
+from seatrial.store.ingest import Synced, sync, synced
+from seatrial.store.rows import Filters
+from seatrial.store.schema import VERSION, Store, open_memory, open_store, reopen_empty
+
+from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
+
+EVENTS = 27  # of a_trial
+TABLES = ("tests", "cases", "runs", "events", "metrics", "metric_names", "builds")
+OF_JOURNAL = "tag, state, state_time, started, last, damaged, offset, cases, planned"
+
+
+def content(store: Store) -> dict[str, list[Any]]:
+    """All that a store knows, less what depends on the journal's file."""
+    found = {name: store.rows(f"SELECT * FROM {name} ORDER BY 1, 2, 3") for name in TABLES}
+    return found | {"trials": store.rows(f"SELECT {OF_JOURNAL} FROM trials ORDER BY tag")}
+
+
+def of_memory(trials: Path) -> dict[str, list[Any]]:
+    with open_memory() as store:
+        sync(store, trials)
+        return content(store)
+
+
+@contextlib.contextmanager
+def powerless(folder: Path) -> Iterator[None]:
+    """The folder and its files may not be written: not even by root, who becomes nobody."""
+    for path in [folder, *folder.iterdir()]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for path in [folder, *folder.iterdir()]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may enter, unlike pytest's own."""
+    path = Path(tempfile.mkdtemp(prefix="seatrial-store-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+# ---- what is kept -------------------------------------------------------------------------
+
+
+def test_a_run_is_kept_with_all_its_facts(tmp_path: Path) -> None:
+    a_trial(tmp_path)
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        run = queries.run(store, "aaaa2222")
+        assert (run.trial, run.machine, run.test, run.app) == (
+            *("nightly", "frontier", "stream", "stream-app"),
+        )
+        assert run.case_name == "stream{touch=all,threads=2}@gcc"
+        assert (run.verdict, run.exit_code, run.job_id) == ("wrong answer", 3, "4711")
+        assert (run.nodes, run.seq, run.elapsed) == ("n001", 2, 1.0)
+        assert run.why == "verify[0]: \x1b[31mSolution\x07 was not found"
+        assert run.path.endswith("runs/stream/aaaa2222nightly")
+        case = queries.case_of(store, run)
+        assert case.parameters == {"touch": "all", "threads": 2}
+        assert (case.nodes, case.tasks, case.threads, case.walltime) == (1, 2, 2, 300.0)
+        builds = store.rows("SELECT key, path, ended - started, value, text FROM builds")
+        assert builds == [("b1", "/builds/b1", SECOND, 1, "no compiler")]
+
+
+def test_events_come_back_as_they_were_written(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path, "one", [a_case(1)])
+    trial.run(trial.cases[0], "r1", figures={"triad": 1.5})
+    written = list(trial.events)
+    trial.write()
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        found = queries.events_of(store, queries.run(store, "r1"))
+    assert [(e.time, e.event, e.value) for e in found] == [
+        (e.time, e.event, e.value) for e in written
+    ]
+    by_name = {event.event: event for event in found}
+    assert by_name["job_queued"].detail == "4711"
+    assert by_name["binary_execute_start"].detail == "n001"
+    assert by_name["metric"].detail == "triad"
+
+
+def test_every_event_name_of_the_registry_is_kept_by_its_name(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path, "all", [a_case(1)])
+    for name in EVENT_NUMBERS:
+        trial.event(name, run_id="r1", case=trial.cases[0].id)
+    trial.event("of_the_future", run_id="r1", case=trial.cases[0].id)
+    trial.write()
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        found = queries.events_of(store, queries.run(store, "r1"))
+    assert [event.event for event in found] == [*EVENT_NUMBERS, "of_the_future"]
+
+
+def test_late_and_double_events_do_not_change_what_a_run_is(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path / "a", "same", [a_case(1)])
+    trial.run(trial.cases[0], "r1", codes.FAILED, figures={"triad": 1.5})
+    events = list(trial.events)
+    trial.write()
+    other = TrialMaker(tmp_path / "b", "same", [a_case(1)])
+    moved = str(trial.folder.run("stream", "r1"))
+    other.events = [*reversed(events), *events[3:6], events[8]]
+    other.write()
+
+    def facts(folder: Path) -> list[Any]:
+        with synced(folder / "store.sqlite", folder) as store:
+            run = queries.run(store, "r1")
+            assert run.path == moved
+            times = [(e.time, e.event) for e in queries.events_of(store, run)]
+            return [run, queries.metrics_of(store, run), times]
+
+    assert facts(tmp_path / "b") == facts(tmp_path / "a")
+
+
+def test_an_older_word_does_not_undo_a_newer_one(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path, "late", [a_case(1)])
+    trial.run(trial.cases[0], "r1")
+    of = {"run_id": "r1", "case": trial.cases[0].id, "time": NOON}
+    trial.event(Name.CHECK_END, value=codes.FAILED.number, text="old", **of)
+    trial.event(Name.BINARY_EXECUTE_END, value=77, **of)
+    trial.write()
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        run = queries.run(store, "r1")
+    assert (run.verdict, run.why, run.exit_code, run.elapsed) == ("pass", "", 0, 1.0)
+    assert run.began == NOON
+
+
+def test_a_case_that_the_trial_does_not_list_is_made(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path, "odd", [a_case(1)])
+    trial.run(a_case(9, test="unlisted"), "r9")
+    trial.write()
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        run = queries.run(store, "r9")
+        assert (run.test, run.case) == ("unlisted", a_case(9).id)
+        assert queries.case_of(store, run).nodes is None
+
+
+@pytest.mark.parametrize(
+    "value", [10**30, -(10**400), 1.5, "nan", "word", None], ids=lambda value: str(value)[:9]
+)
+def test_odd_values_of_a_job_break_nothing(tmp_path: Path, value: Any) -> None:
+    trial = TrialMaker(tmp_path, "odd", [a_case(1)])
+    of = {"run_id": "r1", "case": trial.cases[0].id}
+    for name in (Name.METRIC, Name.BINARY_EXECUTE_END, Name.CHECK_END):
+        trial.event(name, value=value, alias="\ufdd0\x00", **of)
+    trial.write()
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        run = queries.run(store, "r1")
+        metrics = [metric.value for metric in queries.metrics_of(store, run)]
+        assert run.verdict == "check error"
+        assert metrics == ([float(value)] if value in (10**30, 1.5) else [])
+        assert len(queries.events_of(store, run)) == 3
+
+
+def test_damaged_lines_are_counted(tmp_path: Path) -> None:
+    trial = a_trial(tmp_path)
+    good = trial.folder.journal.read_bytes()
+    bad = [b"{", b"[]", b'{"time":-1,"event":"x"}', b'{"time":1e30,"event":"x"}', b"\xff\xfe"]
+    bad += [b'{"time":99999999999999999999,"event":"x"}', b'{"time":1,"event":"\\ud800"}']
+    trial.folder.journal.write_bytes(b"\n".join([*bad, b"", good]))
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        assert queries.trials(store)[0].damaged == len(bad)
+        assert queries.count_runs(store, Filters()) == 3
+
+
+# ---- incremental --------------------------------------------------------------------------
+
+
+def test_only_what_is_new_is_read(tmp_path: Path) -> None:
+    trial = a_trial(tmp_path)
+    with open_store(tmp_path / "store.sqlite") as store:
+        assert sync(store, tmp_path) == Synced(1, EVENTS)
+        before = content(store)
+        assert sync(store, tmp_path) == Synced(0, 0)
+        assert content(store) == before
+        trial.event(Name.ALERT, text="hot")
+        trial.write()
+        assert sync(store, tmp_path) == Synced(1, 1)
+        assert content(store) == of_memory(tmp_path)
+
+
+def _stream() -> bytes:
+    """A journal of two runs interleaved, with damage, a repetition, and a torn end."""
+    with tempfile.TemporaryDirectory() as folder:
+        trial = a_trial(Path(folder))
+        lines = trial.folder.journal.read_bytes().split(b"\n")
+    lines[5:9] = [lines[7], lines[5], b"garbage \xff", lines[8], lines[6], b"", lines[5]]
+    return b"\n".join(lines) + b'{"time": 12, "eve'
+
+
+STREAM = _stream()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    cuts=st.lists(st.integers(0, len(STREAM)), max_size=8).map(sorted),
+    at_once=st.integers(1, 2000),
+)
+def test_any_split_of_the_bytes_gives_the_same_store(cuts: list[int], at_once: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        trial = TrialMaker(folder, "split", [a_case(1), a_case(2), a_case(3, test="hpl")])
+        trial.folder.journal.write_bytes(STREAM)
+        whole = of_memory(folder)
+        trial.folder.journal.write_bytes(b"")
+        done = 0
+        with pytest.MonkeyPatch.context() as patch, open_store(folder / "store.sqlite") as store:
+            patch.setattr(ingest, "READ_AT_ONCE", at_once)
+            for cut in [*cuts, len(STREAM)]:
+                with trial.folder.journal.open("ab") as file:
+                    file.write(STREAM[done:cut])
+                done = cut
+                sync(store, folder)
+            assert content(store) == whole
+    assert len(whole["runs"]) == 3
+    assert whole["trials"][0][5] == 1  # the damaged line
+
+
+def test_a_crash_in_the_middle_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_trial(tmp_path)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    calls = iter(range(1000))
+    keep = ingest._keep
+
+    def failing(*given: Any) -> None:
+        keep(*given)
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ingest, "_keep", failing)
+    with open_store(tmp_path / "store.sqlite") as store:
+        with pytest.raises(KeyboardInterrupt):
+            sync(store, tmp_path)
+        some = store.rows("SELECT count(*) FROM events")[0][0]
+        assert 0 < some < EVENTS
+        sync(store, tmp_path)
+        assert content(store) == of_memory(tmp_path)
+
+
+def test_two_at_once_double_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(8):
+        a_trial(tmp_path, f"t{number}")
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 700)
+    path = tmp_path / "store.sqlite"
+    open_store(path).close()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            synced(path, tmp_path).close()
+        except BaseException as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not errors
+    with open_store(path) as store:
+        assert store.rows("SELECT count(*), count(DISTINCT trial) FROM runs") == [(24, 8)]
+        assert store.rows("SELECT count(*) FROM events") == [(8 * EVENTS,)]
+
+
+@pytest.mark.parametrize("how", ["shrunk", "replaced", "rewritten"])
+def test_a_journal_that_is_another_is_read_from_its_beginning(tmp_path: Path, how: str) -> None:
+    trial = a_trial(tmp_path)
+    journal = trial.folder.journal
+    data = journal.read_bytes()
+    with open_store(tmp_path / "store.sqlite") as store:
+        sync(store, tmp_path)
+        if how == "shrunk":
+            with journal.open("r+b") as file:
+                file.truncate(data.index(b"\n", len(data) // 2) + 1)
+        elif how == "replaced":
+            other = journal.with_name("other")
+            other.write_bytes(data[: data.index(b"\n") + 1] + data)
+            other.replace(journal)
+        else:
+            journal.write_bytes(data.replace(b"aaaa1111", b"cccc1111") + data[-200:])
+        sync(store, tmp_path)
+        assert content(store) == of_memory(tmp_path)
+
+
+def test_a_copy_with_another_middle_is_read_from_its_beginning(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path, "long", [a_case(1)])
+    for number in range(200):
+        trial.event(Name.ALERT, text=f"number {number:03}")
+    trial.write()
+    journal = trial.folder.journal
+    with open_store(tmp_path / "store.sqlite") as store:
+        sync(store, tmp_path)
+        other = journal.with_name("other")
+        other.write_bytes(journal.read_bytes().replace(b"number 100", b"NUMBER 100"))
+        other.replace(journal)
+        assert sync(store, tmp_path) == Synced(1, 200)
+        assert store.rows("SELECT count(*) FROM events WHERE text = 'NUMBER 100'") == [(1,)]
+
+
+def test_a_trial_made_anew_under_its_tag_replaces_the_old_one(tmp_path: Path) -> None:
+    old = TrialMaker(tmp_path, "again", [a_case(1)])
+    with open_store(tmp_path / "store.sqlite") as store:
+        sync(store, tmp_path)
+        assert queries.trials(store)[0].cases == 1  # known before its journal is there
+        shutil.rmtree(old.folder.path)
+        new = TrialMaker(tmp_path, "again", [a_case(1), a_case(2)], created=NOON + SECOND)
+        new.start()
+        new.write()
+        sync(store, tmp_path)
+        (found,) = queries.trials(store)
+        assert (found.cases, found.created) == (2, NOON + SECOND)
+
+
+def test_a_trial_whose_folder_is_gone_stays_until_a_rebuild(tmp_path: Path) -> None:
+    gone, stays = a_trial(tmp_path, "gone"), a_trial(tmp_path, "stays")
+    path = tmp_path / "store.sqlite"
+    synced(path, tmp_path).close()
+    shutil.rmtree(gone.folder.path)
+    with synced(path, tmp_path) as store:
+        assert {row.tag for row in queries.trials(store)} == {"gone", "stays"}
+    with reopen_empty(path) as store:
+        sync(store, tmp_path)
+        assert [row.tag for row in queries.trials(store)] == [stays.tag]
+
+
+def test_trials_that_were_moved_are_the_same_trials(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    a_trial(tmp_path / "here")
+    synced(tmp_path / "here" / "store.sqlite", tmp_path / "here").close()
+    (tmp_path / "here").rename(tmp_path / "there")
+    with synced(tmp_path / "there" / "store.sqlite", tmp_path / "there") as store:
+        (row,) = queries.trials(store)
+        assert row.path == str(tmp_path / "there" / "nightly")
+        assert queries.count_runs(store, Filters()) == 3
+
+
+def test_one_bad_trial_does_not_hide_the_others(tmp_path: Path) -> None:
+    bad = a_trial(tmp_path, "bad")
+    a_trial(tmp_path, "good")
+    (bad.folder.path / "trial.json").write_text("{")
+    (tmp_path / ".making-x").mkdir()
+    (tmp_path / "no-trial").mkdir()
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        assert [row.tag for row in queries.trials(store)] == ["good"]
+        (notice,) = store.notices
+    assert "bad/trial.json" in notice
+
+
+# ---- the file -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [0, VERSION + 1])
+def test_a_store_of_another_version_is_rebuilt_with_a_notice(tmp_path: Path, version: int) -> None:
+    a_trial(tmp_path)
+    path = tmp_path / "store.sqlite"
+    synced(path, tmp_path).close()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute(f"PRAGMA user_version = {version}")
+        database.execute("DROP TABLE runs")
+        database.commit()
+    with synced(path, tmp_path) as store:
+        (notice,) = store.notices
+        assert f"version {version}" in notice
+        assert content(store) == of_memory(tmp_path)
+    with synced(path, tmp_path) as store:
+        assert store.notices == []
+
+
+def test_a_local_store_has_a_write_ahead_log_and_a_network_one_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mode(kind: str) -> str:
+        monkeypatch.setattr("seatrial.store.schema.file_system", lambda path: kind)
+        with open_store(tmp_path / "store.sqlite") as store:
+            return str(store.rows("PRAGMA journal_mode")[0][0])
+
+    assert [mode("ext4"), mode("nfs4"), mode("lustre"), mode("xfs")] == [
+        *("wal", "truncate", "truncate", "wal"),
+    ]
+
+
+def test_what_cannot_be_written_can_still_be_read(open_folder: Path) -> None:
+    trial = a_trial(open_folder)
+    path = open_folder / "store.sqlite"
+    synced(path, open_folder).close()
+    with powerless(open_folder), synced(path, open_folder) as store:
+        assert not store.writable
+        assert store.notices == []
+        assert queries.count_runs(store, Filters()) == 3
+    trial.event(Name.ALERT, text="hot")
+    trial.write()
+    with powerless(open_folder), synced(path, open_folder) as store:
+        (notice,) = store.notices
+        assert "1 trial is newer" in notice
+        assert queries.count_runs(store, Filters()) == 3
+
+
+def test_where_no_store_can_be_made_one_in_memory_serves(open_folder: Path) -> None:
+    a_trial(open_folder)
+    path = open_folder / "store.sqlite"
+    with powerless(open_folder), synced(path, open_folder) as store:
+        (notice,) = store.notices
+        assert str(path) in notice and "--store" in notice
+        assert queries.count_runs(store, Filters()) == 3
+    assert not path.exists()
+
+
+def test_a_locked_store_is_named_with_the_remedy(tmp_path: Path) -> None:
+    a_trial(tmp_path)
+    path = tmp_path / "store.sqlite"
+    open_store(path).close()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with open_store(path, wait_s=0.05) as store, pytest.raises(StoreError) as raised:
+            sync(store, tmp_path)
+    assert str(path) in str(raised.value)
+    assert "locked" in str(raised.value) and "--store" in str(raised.value)
+
+
+def test_a_file_that_is_no_database_is_told_and_rebuilt_aside(tmp_path: Path) -> None:
+    a_trial(tmp_path)
+    path = tmp_path / "store.sqlite"
+    path.write_text("no database, but many words " * 100)
+    with pytest.raises(StoreError, match="seatrial store rebuild"):
+        open_store(path)
+    with reopen_empty(path) as store:
+        sync(store, tmp_path)
+        assert queries.count_runs(store, Filters()) == 3
+        assert "store.sqlite.damaged" in store.notices[0]
+    assert path.with_name("store.sqlite.damaged").read_text().startswith("no database")
+
+
+def test_a_damaged_store_is_told_and_can_be_rebuilt(tmp_path: Path) -> None:
+    a_trial(tmp_path)
+    path = tmp_path / "store.sqlite"
+    synced(path, tmp_path).close()
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    path.write_bytes(bytes(data))
+    with pytest.raises(StoreError, match="seatrial store rebuild"), open_store(path) as store:
+        queries.trials(store)
+    with reopen_empty(path) as store:
+        sync(store, tmp_path)
+        assert queries.count_runs(store, Filters()) == 3
+
+
+def test_another_programs_database_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE mine (x)")
+    before = path.read_bytes()
+    for opening in (open_store, reopen_empty):
+        with pytest.raises(StoreError, match="another program"):
+            opening(path)
+    assert path.read_bytes() == before
+
+
+def test_a_journal_line_longer_than_a_block_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 64)
+    trial = TrialMaker(tmp_path, "long", [a_case(1)])
+    line = encode(Event(time=NOON, event="alert", text="x" * 5000))
+    trial.folder.journal.write_bytes(line + b"\n" + line + b"\n")
+    with open_store(tmp_path / "store.sqlite") as store:
+        assert sync(store, tmp_path) == Synced(1, 2)

@@ -1,0 +1,155 @@
+"""Small trials for tests, made as the driver makes them: ``trial.folder.create`` and a Journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from seatrial.journal.codes import BUILD_FAILED, PASS, WRONG_ANSWER, Code, Name
+from seatrial.journal.events import Event
+from seatrial.journal.journal import Journal
+from seatrial.machine.model import Machine, Nodes
+from seatrial.suite.model import Build, Case, Run, Test
+from seatrial.trial.folder import Asked, Record, create
+
+NOON = 1_795_262_400_000_000_000  # 2026-11-21 12:00:00 UTC, in ns
+SECOND = 1_000_000_000
+
+
+def a_case(number: int, test: str = "stream", **changes: Any) -> Case:
+    given: dict[str, Any] = {
+        "id": f"c{number:015x}",
+        "test": test,
+        "parameters": {"touch": "all", "threads": number},
+        "toolchain": "gcc",
+        "nodes": 1,
+        "tasks": 2,
+        "tasks_per_node": 2,
+        "threads": number,
+        "walltime": 300.0,
+    }
+    return Case(**(given | changes))
+
+
+class TrialMaker:
+    """One trial: its folder, and a journal that grows by events at a clock of its own."""
+
+    def __init__(
+        self,
+        trials: Path,
+        tag: str,
+        cases: list[Case],
+        created: int = NOON,
+        machine: str = "frontier",
+        tags: tuple[str, ...] = ("node",),
+    ) -> None:
+        names = dict.fromkeys(case.test for case in cases)
+        tests = {
+            name: Test(
+                app=f"{name}-app",
+                tags=list(tags),
+                run=Run(script=f"echo {name}"),
+                build=Build(script=f"make {name}"),
+                name=name,
+                folder=f"/suite/{name}",
+            )
+            for name in names
+        }
+        record = Record(
+            tag=tag,
+            created=created,
+            version="0.1.0",
+            user="tester",
+            host="login1",
+            asked=Asked(suites=["/suite"]),
+            machine=Machine(machine=machine, nodes=[Nodes(names="n[001-004]", cores=8)]),
+            references="",
+            tests=tests,
+        )
+        self.tag = tag
+        self.machine = machine
+        self.folder = create(trials, record, cases)
+        self.now = created
+        self.cases = cases
+        self.events: list[Event] = []
+
+    def event(self, name: str, **fields: Any) -> Event:
+        """Keep an event a second after the one before; ``write`` puts it into the journal."""
+        self.now += SECOND
+        given: dict[str, Any] = {"time": self.now, "trial": self.tag, "machine": self.machine}
+        event = Event(event=name, **(given | fields))
+        self.events.append(event)
+        return event
+
+    def write(self) -> None:
+        with Journal.own(self.folder.journal) as journal:
+            for event in self.events:
+                journal.append(event)
+        self.events.clear()
+
+    def start(self) -> None:
+        self.event(Name.TRIAL_START)
+
+    def run(
+        self,
+        case: Case,
+        run_id: str,
+        verdict: Code | None = PASS,
+        why: str = "",
+        figures: Mapping[str, float] | None = None,
+        files: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """The events of a run: to its verdict, or with None until its script has started."""
+        path = self.folder.run(case.test, run_id)
+        if files is not None:
+            path.mkdir(parents=True)
+            for name, data in files.items():
+                (path / name).write_bytes(data)
+        of = {"app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
+        self.event(Name.LOGGING_START, path=str(path), **of)
+        self.event(Name.SUBMIT_START, alias="s1", **of)
+        self.event(Name.SUBMIT_END, value=0, **of)
+        self.event(Name.JOB_QUEUED, job_id="4711", **of)
+        self.event(Name.BINARY_EXECUTE_START, nodes="n001", **of)
+        if verdict is None:
+            return
+        self.event(Name.BINARY_EXECUTE_END, value=0 if verdict == PASS else 3, **of)
+        self.event(Name.JOB_END, value=0, alias="COMPLETED", **of)
+        self.event(Name.CHECK_START, **of)
+        for name, value in (figures or {}).items():
+            self.event(Name.METRIC, alias=name, value=value, unit="MB/s", better="higher", **of)
+        self.event(Name.CHECK_END, value=verdict.number, alias=verdict.name, text=why, **of)
+
+    def end(self, passed: bool = True) -> None:
+        self.event(Name.TRIAL_END, value=0 if passed else 1)
+        self.write()
+
+
+def a_trial(trials: Path, tag: str = "nightly", **changes: Any) -> TrialMaker:
+    """Three cases: one passed, one with a wrong answer, one with a build that failed; ended."""
+    cases = [a_case(1), a_case(2), a_case(3, test="hpl")]
+    trial = TrialMaker(trials, tag, cases, **changes)
+    trial.start()
+    build: dict[str, Any] = {"alias": "b1", "path": "/builds/b1", "test": "hpl"}
+    trial.event(Name.BUILD_START, **build)
+    trial.event(Name.BUILD_END, value=1, text="no compiler", **build)
+    trial.run(
+        cases[0],
+        f"aaaa1111{tag}",
+        figures={"triad": 5694.0, "copy": 5000.5},
+        files={"job.sh": b"#!/bin/bash\n./stream\n", "stdout": b"Triad: 5694\n", "stderr": b""},
+    )
+    trial.run(
+        cases[1],
+        f"aaaa2222{tag}",
+        WRONG_ANSWER,
+        why="verify[0]: \x1b[31mSolution\x07 was not found",
+        figures={"triad": 17.0},
+        files={"stdout": b"bad\x1b[2J\xff <&> ]]>\x00end\n", "stderr": b"x\r\ny\n"},
+    )
+    of = {"app": "hpl-app", "test": "hpl", "case": cases[2].id, "run_id": f"bbbb3333{tag}"}
+    trial.event(Name.LOGGING_START, path="/nowhere", **of)
+    trial.event(Name.CHECK_END, value=31, alias=BUILD_FAILED.name, text="no compiler", **of)
+    trial.end(passed=False)
+    return trial

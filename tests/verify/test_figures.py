@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from seatrial.verify.figures import number, shown
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.5D+03", 1500),
+        ("-.5e-1", -0.05),
+        ("+12.", 12),
+        ("0.6133d0", 0.6133),
+        ("007", 7),
+    ],
+)
+def test_numbers_of_c_and_fortran(text: str, value: float) -> None:
+    assert number(text) == value
+
+
+@pytest.mark.parametrize("text", ["1,234.5", "1_000", "", "12s", "****", "٣", "0x10", "1e", " 1"])
+def test_what_is_no_number(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a number"):
+        number(text)
+
+
+@pytest.mark.parametrize("text", ["nan", "-NaN", "inf", "+Infinity", "nan(0x8)", "1e999"])
+def test_what_is_not_finite(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a finite number"):
+        number(text)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_what_python_prints_is_read_back(value: float) -> None:
+    assert number(repr(value)) == value
+    assert number(repr(value).replace("e", "D")) == value
+
+
+@given(st.text())
+@example("9" * 1_000_000)
+def test_any_text_is_a_finite_number_or_a_value_error(text: str) -> None:
+    try:
+        assert math.isfinite(number(text))
+    except ValueError as error:
+        assert len(str(error)) < 300
+
+
+@given(st.text(max_size=200))
+def test_shown_text_is_bounded_and_printable(text: str) -> None:
+    assert shown(text).isprintable()
+    assert len(shown("x" * len(text), 60)) <= 62

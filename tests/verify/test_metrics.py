@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
+from seatrial.suite.model import Metric, Reduce
+from seatrial.verify import search
+from seatrial.verify.figures import Figure
+from seatrial.verify.metrics import faults_of_metrics, formats, measure, reduced
+
+from .helpers import DATA, TRIAD, a_test, sparse
+
+STREAM = (DATA / "stream.out").read_bytes()
+
+
+def a_metric(find: str = r"rate (\S+)", **keys: Any) -> Metric:
+    return Metric(find=find, unit="GB/s", better="higher", **keys)
+
+
+def test_a_figure_by_pattern(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_bytes(STREAM.replace(b"\n", b"\r\n"))
+    figures, findings = measure(a_test(metrics={"triad": TRIAD}), tmp_path)
+    assert figures == [Figure("triad", 5693.6, "MB/s", "higher")]
+    assert findings == []
+
+
+@pytest.mark.parametrize(
+    ("how", "value"),
+    [
+        ("first", 3),
+        ("last", 2),
+        ("min", -1),
+        ("max", 4),
+        ("median", 2.5),
+        ("mean", 2),
+        ("sum", 8),
+    ],
+)
+def test_reducing(tmp_path: Path, how: Any, value: float) -> None:
+    (tmp_path / "log").write_text("rate 3\nrate .4D+1\nrate -1\nrate 2.0")
+    metrics = {"r": a_metric(reduce=how, in_file="log")}
+    figure = Figure("r", value, "GB/s", "higher")
+    assert measure(a_test(metrics=metrics), tmp_path) == ([figure], [])
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_reduced_values_lie_within(values: list[float]) -> None:
+    picks: list[Reduce] = ["first", "last", "min", "max"]
+    averages: list[Reduce] = ["median", "mean"]
+    assert all(reduced(values, how) in values for how in picks)
+    slack = 1e-9 * max(map(abs, values))
+    for how in averages:
+        value = reduced(values, how)
+        assert min(values) - slack <= value <= max(values) + slack
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", r"metric r: nothing in stdout matches 'rate (\\S+)'"),
+        ("rate 1\nrate 2\n", r"metric r: stdout has 2 values for 'rate (\\S+)'; add `reduce:`"),
+        ("rate nan", "metric r: 'nan' is not a finite number"),
+        ("rate -inf", "metric r: '-inf' is not a finite number"),
+        ("rate 1,234.5", "metric r: '1,234.5' is not a number"),
+        ("rate \x1b[2J", r"metric r: '\x1b[2J' is not a number"),
+    ],
+)
+def test_no_figure(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "stdout").write_text(text)
+    figures, (finding,) = measure(a_test(metrics={"r": a_metric()}), tmp_path)
+    assert figures == []
+    assert finding.code is NO_FIGURE
+    assert finding.text.startswith(said)
+
+
+def test_a_sum_that_overflows_is_no_figure(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_text("rate 1e308\nrate 1e308\n")
+    figures, (finding,) = measure(a_test(metrics={"r": a_metric(reduce="sum")}), tmp_path)
+    assert (figures, finding.code) == ([], NO_FIGURE)
+    assert finding.text == "metric r: inf is not a finite number"
+
+
+def test_one_metric_that_is_not_there_costs_no_other(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_text("rate 1\n")
+    sparse(tmp_path / "big", 1 << 30)
+    metrics = {
+        "gone": a_metric(in_file="gone"),
+        "big": a_metric(in_file="big"),
+        "dir": a_metric(in_file="."),
+        "bad": a_metric("("),
+        "r": a_metric(),
+    }
+    figures, findings = measure(a_test(metrics=metrics), tmp_path)
+    assert [figure.name for figure in figures] == ["r"]
+    assert [f.code for f in findings] == [CHECK_ERROR, NO_FIGURE, TOO_LARGE, CHECK_ERROR]
+
+
+def test_a_search_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SEARCH_SECONDS", 0.3)
+    (tmp_path / "stdout").write_text("1" * 1_000_000)
+    figures, (finding,) = measure(a_test(metrics={"r": a_metric(r"(\d+) MB")}), tmp_path)
+    assert (figures, finding.code) == ([], CHECK_ERROR)
+    assert finding.text.startswith("stdout: the pattern of r took longer than 0.3 s")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.binary() | st.text().map(lambda text: f"rate {text}\n".encode()))
+def test_no_bytes_of_a_job_raise(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "stdout").write_bytes(data)
+    metrics: dict[str, str | Metric] = {"from": "stream", "r": a_metric()}
+    figures, findings = measure(a_test(metrics=metrics), tmp_path)
+    assert len(figures) + len(findings) == 2
+    assert all(math.isfinite(figure.value) for figure in figures)
+    assert all(finding.code is NO_FIGURE for finding in findings)
+    assert all(finding.text.isprintable() for finding in findings)
+
+
+# ---- formats ------------------------------------------------------------------------------
+
+
+def test_a_known_output_beside_a_pattern(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_bytes(STREAM)
+    threads = Metric(find=r"Threads counted = (\d+)", unit="1", better="higher")
+    metrics: dict[str, str | Metric] = {"threads": threads, "from": "stream"}
+    figures, findings = measure(a_test(metrics=metrics), tmp_path)
+    assert [f.name for f in figures] == ["copy", "scale", "add", "triad", "threads"]
+    assert findings == []
+    clash: dict[str, str | Metric] = {"triad": TRIAD, "from": "stream"}
+    figures, (finding,) = measure(a_test(metrics=clash), tmp_path)
+    assert finding.code is CHECK_ERROR
+    assert finding.text.startswith("metric triad is given twice")
+
+
+def test_an_output_that_is_not_the_formats(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_text("hello\n")
+    figures, (finding,) = measure(a_test(metrics={"from": "stream"}), tmp_path)
+    assert (figures, finding.code) == ([], NO_FIGURE)
+    assert finding.text.startswith("stdout is not a whole stream output: its line for Copy:")
+    (tmp_path / "stdout").unlink()
+    assert measure(a_test(metrics={"from": "stream"}), tmp_path)[1][0].code is NO_FIGURE
+    assert measure(a_test(metrics={"from": "os"}), tmp_path)[1][0].code is CHECK_ERROR
+
+
+def test_every_format_is_a_parser() -> None:
+    import importlib
+
+    assert "stream" in formats()
+    for name in formats():
+        parse = importlib.import_module(f"seatrial.verify.outputs.{name}").parse
+        for text in ("", "\0", "hello\n" * 100):
+            with pytest.raises(ValueError, match=r".{10}"):
+                parse(text)
+
+
+# ---- faults -------------------------------------------------------------------------------
+
+
+def test_faults_of_written_metrics(tmp_path: Path) -> None:
+    metrics: dict[str, str | Metric] = {
+        "from": "strem",
+        "python": "no.py:f",
+        "word": "triad",
+        "none": a_metric("a"),
+        "two": a_metric("(a)(b)"),
+        "bad": a_metric("("),
+        "unit": Metric(find="(a)", unit=" ", better="higher"),
+        "size": a_metric(size_limit="x"),
+        "good": TRIAD,
+    }
+    faults = dict(faults_of_metrics(a_test(tmp_path, metrics=metrics)))
+    assert list(faults) == [
+        "metrics.from",
+        "metrics.python",
+        "metrics.word",
+        "metrics.none.find",
+        "metrics.two.find",
+        "metrics.bad.find",
+        "metrics.unit.unit",
+        "metrics.size.size_limit",
+    ]
+    assert faults["metrics.from"].endswith("did you mean 'stream'?")
+    assert faults["metrics.python"] == f"{tmp_path / 'no.py'} is missing"
+
+
+@pytest.mark.parametrize("named", ["f.py", "f:g", "/f.py:g", "../f.py:g", "f.py:g()", "f.py:a.b"])
+def test_a_function_has_one_form(tmp_path: Path, named: str) -> None:
+    (tmp_path / "f.py").write_text("raise SystemExit  # never imported\n")
+    assert len(faults_of_metrics(a_test(tmp_path, metrics={"python": named}))) == 1
+    assert faults_of_metrics(a_test(tmp_path, metrics={"python": "f.py:g"})) == []
+
+
+def test_kept_names(tmp_path: Path) -> None:
+    (fault,) = faults_of_metrics(a_test(metrics={"from": TRIAD}))
+    assert fault[0] == "metrics.from"

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from seatrial.verify import search
+from seatrial.verify.search import PAGE, SearchFailed, find_all
+
+
+@pytest.mark.parametrize("padding", [0, PAGE])
+def test_short_and_long_text_are_searched_alike(padding: int) -> None:
+    text = "x 1\n" + "é" * padding + "\nx 2\n\ufffd\n"
+    found = find_all([r"^x (\d)$", r"(nothing)?", r"\d", r"\ufffd"], text)
+    assert found[0] == ["1", "2"]
+    assert set(found[1]) == {""}
+    assert found[2:] == [["1", "2"], ["\ufffd"]]
+
+
+@pytest.mark.parametrize("padding", [0, PAGE])
+def test_matches_are_bounded_in_number_and_length(padding: int) -> None:
+    found = find_all([r"(\S+)"], "a" * 500 + " b c" + " " * padding, most=2)
+    assert found == [["a" * search.LONGEST_MATCH, "b"]]
+
+
+def test_a_search_that_would_never_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SEARCH_SECONDS", 0.3)
+    with pytest.raises(SearchFailed, match=r"took longer than 0\.3 s .* more specific"):
+        find_all([r"(\d+) MB/s"], "1" * 1_000_000)
+
+
+def test_a_pattern_that_is_none() -> None:
+    with pytest.raises(re.error):
+        find_all(["("], "")
