@@ -260,9 +260,9 @@ class Workplace:
         over = {codes.LOST.name, codes.CANCELLED.name}
         finished = Counter(event.case for event in ends if event.alias not in over)
         assert finished == Counter({case.id: case.repeat for case in cases})
-        self._audit_log(ends)
+        self.audit_log(ends)
 
-    def _audit_log(self, ends: Iterable[Event]) -> None:
+    def audit_log(self, ends: Iterable[Event]) -> None:
         """No script ran twice; every run that passed ran; nothing ran that the journal knows not."""
         ran = Counter(self.ran())
         assert not [run for run, times in ran.items() if times > 1], "a job script ran twice"

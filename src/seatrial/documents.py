@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec import Meta
 
-from seatrial.places import Faults, Node, Place, parse, plain_scalar, read
+from seatrial.places import Faults, Node, Place, Scalar, parse, plain_scalar, read
 
 __all__ = ["Faults", "Node", "Place", "decode", "decode_partly", "json_schema"]
 __all__ += ["parse", "plain_scalar", "read"]
@@ -70,11 +70,16 @@ def _decode(node: Node, shape: Any, faults: Faults, key: str) -> Any:
         if option.shape is int and isinstance(value, float) and value.is_integer():
             return _decode_option(Node(int(value), node.place), option, faults, key)
     expected = " or ".join(dict.fromkeys(_say(option) for option in options))
-    hint = ""
-    if isinstance(value, int | float) and any(option.shape is str for option in options):
-        hint = "; put it in quotes if it is meant as text"
-    faults.add(node.place, key, f"{_show(value)} is not {expected}{hint}")
+    faults.add(node.place, key, f"{_show(value)} is not {expected}{_remedy(value, options)}")
     return INVALID
+
+
+def _remedy(value: Any, options: tuple[_Option, ...]) -> str:
+    if isinstance(value, int | float) and any(option.shape is str for option in options):
+        return "; put it in quotes if it is meant as text"
+    if isinstance(value, Scalar) and any(option.accepts == (list,) for option in options):
+        return f"; write [{value}]" if len(str(value)) < 30 else "; put it in [ ]"
+    return ""
 
 
 def _decode_option(node: Node, option: _Option, faults: Faults, key: str) -> Any:

@@ -39,28 +39,29 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Faults:
-    """What is wrong in the files read so far: each text, and the key that it is about."""
+    """What is wrong in the files read so far: each text, its place and the key it is about."""
 
-    found: dict[str, str] = field(default_factory=dict)
+    found: dict[str, tuple[Place, str]] = field(default_factory=dict)
 
     @property
     def texts(self) -> list[str]:
-        return list(self.found)
+        """Each fault once, by file and line."""
+        return sorted(self.found, key=lambda text: self.found[text][0])
 
     def add(self, place: Place, key: str, message: str) -> None:
         """Add a fault, once. Raises InvalidFiles when there are more than anyone reads."""
-        self._record(f"{place}: {key}: {message}" if key else f"{place}: {message}", key)
+        self._record(f"{place}: {key}: {message}" if key else f"{place}: {message}", place, key)
 
     def add_all(self, others: Faults) -> None:
-        for text, key in others.found.items():
-            self._record(text, key)
+        for text, (place, key) in others.found.items():
+            self._record(text, place, key)
 
     def raise_any(self) -> None:
         if self.found:
             raise InvalidFiles(self.texts)
 
-    def _record(self, text: str, key: str) -> None:
-        self.found[text] = key
+    def _record(self, text: str, place: Place, key: str) -> None:
+        self.found[text] = (place, key)
         if len(self.found) == MOST_FAULTS:
             raise InvalidFiles(self.texts)
 

@@ -227,7 +227,7 @@ def test_show_tells_everything(trials: Path) -> None:
         "+0.000 s logging_start",
         "+3.000 s job_queued 4711",
         "+5.000 s binary_execute_end exit code 0",
-        "+6.000 s job_end pass COMPLETED",
+        "+6.000 s job_end COMPLETED",
         "+8.000 s metric triad = 5694 MB/s",
         "+10.000 s check_end pass",
         "triad 5694 MB/s higher",

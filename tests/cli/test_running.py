@@ -227,7 +227,7 @@ def test_terrible_outputs_cost_bounded_memory_and_get_clear_verdicts(place: Work
     rate = {"rate": METRIC}
     place.test("sparse", "truncate -s 3G stdout", verify=contains)
     place.test("zeros", "head -c 200M /dev/zero", verify=contains, metrics=rate)
-    place.test("binary", "head -c 20M /dev/urandom", verify=contains, metrics=rate)
+    place.test("binary", "head -c 2M /dev/urandom", verify=contains, metrics=rate)
     place.test("nul", r"printf 'a\0b\0rate 1\0\n%.0s' {1..2000}; echo rate 2", metrics={
         "rate": {**METRIC, "reduce": "max"}
     })

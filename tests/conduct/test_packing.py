@@ -32,7 +32,8 @@ class Plain:
         self.line[place:place] = [(number, size)] * runs
 
     def choose(self, room: int, most: int) -> list[int]:
-        line, overtaken, chosen = list(self.line), self.overtaken, []
+        line, overtaken = list(self.line), self.overtaken
+        chosen: list[int] = []
         while line and len(chosen) < most:
             places = [place for place, (_, size) in enumerate(line) if size <= room]
             if not places or (places[0] > 0 and overtaken >= PATIENCE):

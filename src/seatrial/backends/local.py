@@ -59,6 +59,7 @@ class LocalBackend:
         self._facts: deque[Fact] = deque()
         self._news = asyncio.Event()
         self._null = -1
+        self._environment = dict(os.environb)  # as bytes, which need not be encoded for each run
 
     async def open(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -84,12 +85,12 @@ class LocalBackend:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         return os.posix_spawn(
             "/bin/bash",
-            ["bash", str(job.path / "job.sh")],
-            os.environ,
+            ["bash", f"{job.path}/job.sh"],
+            self._environment,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, self._null, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(job.path / "stdout"), flags, 0o644),
-                (os.POSIX_SPAWN_OPEN, 2, str(job.path / "stderr"), flags, 0o644),
+                (os.POSIX_SPAWN_OPEN, 1, f"{job.path}/stdout", flags, 0o644),
+                (os.POSIX_SPAWN_OPEN, 2, f"{job.path}/stderr", flags, 0o644),
             ],
             setsid=True,
             setsigdef=[signal.SIGINT, signal.SIGPIPE],

@@ -64,7 +64,7 @@ class SlurmClient:
         accounting = settings.get("AccountingStorageType", "").endswith("slurmdbd")
         return Config(max(1, int(size)), accounting)
 
-    async def queue(self) -> list[TaskState]:
+    async def queue(self, *only: str) -> list[TaskState]:
         """Every array task of this user that the controller remembers, ended ones included."""
         text = await self._ask(
             "squeue",
@@ -74,6 +74,7 @@ class SlurmClient:
             "--states=all",
             f"--user={self._user}",
             f"--Format={slurm_text.SQUEUE_FORMAT}",
+            *only,
         )
         try:
             return slurm_text.parse_squeue(text)
@@ -86,35 +87,24 @@ class SlurmClient:
         ids = sorted(arrays)
         for start in range(0, len(ids), IDS_AT_ONCE):
             listed = ",".join(map(str, ids[start : start + IDS_AT_ONCE]))
-            text = await self._ask(
-                *("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_text.SACCT_FORMAT),
-                f"--jobs={listed}",
-            )
-            try:
-                tasks += slurm_text.parse_sacct(text)
-            except Nonsense as error:
-                raise Unanswered(str(error)) from error
+            tasks += await self._accounted(f"--jobs={listed}")
         return tasks
+
+    async def _accounted(self, *which: str) -> list[TaskState]:
+        line = ("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_text.SACCT_FORMAT)
+        text = await self._ask(*line, *which)
+        try:
+            return slurm_text.parse_sacct(text)
+        except Nonsense as error:
+            raise Unanswered(str(error)) from error
 
     async def find(self, name: str, since: float, accounting: bool) -> int | None:
         """The array of that name, if the scheduler ever got it."""
-        text = await self._ask(
-            "squeue",
-            *self._cluster,
-            "--noheader",
-            "--states=all",
-            f"--user={self._user}",
-            f"--name={name}",
-            "--Format=ArrayJobID:|",
-        )
-        if found := slurm_text.parse_job_id(text.replace("|", "\n")):
-            return found
-        if not accounting:
-            return None
-        start = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
-        line = ("sacct", *self._cluster, "-X", "-n", "-P", f"--name={name}", f"--starttime={start}")
-        text = await self._ask(*line, "-o", "JobID")
-        return slurm_text.parse_job_id(text.replace("_", "\n"))
+        tasks = await self.queue(f"--name={name}")
+        if not tasks and accounting:
+            start = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
+            tasks = await self._accounted(f"--name={name}", f"--starttime={start}")
+        return next((task.array for task in tasks if task.name == name), None)
 
     async def cancel(self, tasks: Sequence[str]) -> None:
         for start in range(0, len(tasks), IDS_AT_ONCE):

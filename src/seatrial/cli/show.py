@@ -160,8 +160,10 @@ def _what(event: EventRow) -> str:
             return f"{event.detail} = {show_figure(value, event.text)}"
         return f"{event.detail} = {value}"
     words = [] if event.event == Name.CHECK_END else [event.detail]
-    if event.event in (Name.CHECK_END, Name.JOB_END) and isinstance(value, int):
+    if event.event == Name.CHECK_END and isinstance(value, int):
         words.insert(0, code_of(value).name)
+    elif event.event == Name.JOB_END and isinstance(value, int):
+        words.insert(0, code_of(value).name if value else "")
     elif event.event == Name.BINARY_EXECUTE_END:
         words.insert(0, f"exit code {value}")
     elif value is not None:

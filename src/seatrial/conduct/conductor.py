@@ -87,8 +87,9 @@ class Conductor:
             handler(self, event)
 
     def _on_build_start(self, event: Event) -> None:
-        self._builds_to_start.pop(event.alias, None)
-        self._builds_running.add(event.alias)
+        if event.alias in self._builds_to_start:
+            del self._builds_to_start[event.alias]
+            self._builds_running.add(event.alias)
 
     def _on_build_end(self, event: Event) -> None:
         key = event.alias
@@ -187,9 +188,15 @@ class Conductor:
     def _launches(self) -> Iterator[Launch]:
         places = self._free_places()
         ahead: Counter[int] = Counter()
-        for number in self._waiting.choose(self._room, places) if places else ():
+        for number in self._waiting.choose(self._free_room(), places) if places else ():
             yield Launch(number, self.run_id(number, ahead[number]))
             ahead[number] += 1
+
+    def _free_room(self) -> int:
+        """The cores that runs may take. Builds share the node with them and are counted as one, so
+        that nothing that wants the node to itself is measured beside a compiler."""
+        building = bool(self._builds_running or self._builds_to_start)
+        return self._room - 1 if self.limits.room and building else self._room
 
     def _free_places(self) -> int:
         """How many runs may be given to the backend. A queue is topped up in large portions."""

@@ -9,73 +9,69 @@ runs had the same environment, and the files tell in what they differ.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection
+from collections.abc import Iterable
 from pathlib import Path
 
 from seatrial.suite.variables import RUN_ONLY
 
-ENVIRONMENT = "environment"
+ENVIRONMENT = "job.environment"
 LARGEST = 1 << 20
 
-_OWN = frozenset({*RUN_ONLY, "BUILD", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "TMPDIR"})
+_NAMES = (*RUN_ONLY, "BUILD", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "TMPDIR")
 _PREFIXES = ("SLURM", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_")
-_DECLARATION = re.compile(r"declare -\w*x\w* ([^=]+)", re.ASCII)
 
 
-def capture(run: Path, environments: Path, parameters: Collection[str]) -> str:
+def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
     """The hash (16 hex digits) of a run's environment, whose file is moved to ``environments``; ""
     where the job left none that can be read."""
-    path = run / ENVIRONMENT
+    path = f"{run}/{ENVIRONMENT}"
     try:
         text = _read(path)
         if not text:
             return ""
-        kept = "\n".join(_kept(text, parameters)) + "\n"
-        digest = hashlib.sha256(kept.encode(errors="surrogateescape")).hexdigest()[:16]
+        kept = _volatile(tuple(parameters)).sub(b"", text)
+        digest = hashlib.sha256(kept).hexdigest()[:16]
         target = environments / digest
         if not target.exists():
             _write(target, kept)
-        path.unlink()
+        os.unlink(path)  # noqa: PTH108
     except OSError:
         return ""
     return digest
 
 
-def _read(path: Path) -> str:
+def _read(path: str) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        return os.read(descriptor, LARGEST).decode(errors="surrogateescape")
+            return b""
+        return os.read(descriptor, LARGEST)
     finally:
         os.close(descriptor)
 
 
-def _kept(text: str, parameters: Collection[str]) -> list[str]:
-    """The lines of the variables that count; a value of several lines goes with its variable."""
-    lines: list[str] = []
-    keep = False
-    for line in text.splitlines():
-        if found := _DECLARATION.match(line):
-            name = found[1]
-            keep = not (name in _OWN or name in parameters or name.startswith(_PREFIXES))
-        if keep:
-            lines.append(line)
-    return lines
+@functools.lru_cache(maxsize=64)
+def _volatile(parameters: tuple[str, ...]) -> re.Pattern[bytes]:
+    """Matches what bash's ``declare -x`` prints of the variables that do not count: a name, and a
+    value in quotes, which may go over several lines."""
+    names = "|".join(re.escape(name) for name in (*_NAMES, *parameters))
+    prefixes = "|".join(re.escape(prefix) for prefix in _PREFIXES)
+    value = r"""=(?:"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*)"""
+    pattern = rf"^declare -\w*x\w* (?:(?:{names})|(?:{prefixes})[^=\n]*)(?:{value})?\n"
+    return re.compile(pattern.encode(), re.MULTILINE | re.DOTALL)
 
 
-def _write(target: Path, text: str) -> None:
+def _write(target: Path, text: bytes) -> None:
     """Whole or not at all: several runs may have the same environment at the same time."""
     target.parent.mkdir(exist_ok=True)
     part = target.with_name(f".{target.name}.{os.getpid()}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, text.encode(errors="surrogateescape"))
-    finally:
-        os.close(descriptor)
+    with open(descriptor, "wb") as file:  # noqa: PTH123
+        file.write(text)
     with contextlib.suppress(FileNotFoundError):
         part.rename(target)

@@ -23,8 +23,8 @@ def prepare(path: Path, job_script: str, test: Test) -> None:
     """Make the directory with its job script and inputs. Raises OSError. A directory that exists,
     from a run that was made but never submitted, is completed."""
     _make(path)
-    write_script(path / "job.sh", job_script)
-    os.close(os.open(path / ENVIRONMENT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    write_script(f"{path}/job.sh", job_script)
+    os.close(os.open(f"{path}/{ENVIRONMENT}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     for item in test.inputs:
         assert isinstance(item, Input)  # the loader has replaced plain names
         _place(Path(item.source), path / (item.name or Path(item.source).name), item.how)
@@ -73,7 +73,7 @@ class JobEvents(NamedTuple):
 def job_events(path: Path) -> JobEvents:
     """Read a job's events; lines that are torn, garbage or no events of a job are passed over."""
     try:
-        descriptor = os.open(path / "events.jsonl", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(f"{path}/events.jsonl", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return JobEvents(False, None, None)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -19,9 +20,11 @@ def exports(variables: Mapping[str, Scalar]) -> str:
     return f"export {' '.join(words)}\n" if words else ""
 
 
-def write_script(path: Path, text: str) -> None:
+def write_script(path: str | Path, text: str) -> None:
     """The same bytes in every locale; a path in it that is no UTF-8 comes out as it is on disk."""
-    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o666), "wb", buffering=0) as file:  # noqa: PTH123
+        file.write(text.encode("utf-8", errors="surrogateescape"))
 
 
 def quote(text: str) -> str:
@@ -59,7 +62,7 @@ def preamble(machine: Machine, test: Test, toolchain: str) -> str:
 def _modules(names: Iterable[str]) -> str:
     """A module that does not load ends the script: nothing runs in a wrong environment."""
     return "".join(
-        f"module load {quote(name)} || {{ echo 'seatrial: module {name} did not load' >&2; "
-        "exit 90; }\n"
+        f"module load {quote(name)} || "
+        f"{{ echo {quote(f'seatrial: module {name} did not load')} >&2; exit 90; }}\n"
         for name in names
     )

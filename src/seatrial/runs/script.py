@@ -14,6 +14,9 @@ from seatrial.runs.environment import exports, preamble, quote, toolchain_variab
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.model import Case, Scalar, Test
 
+CLAIMED = 93
+"""The exit code of a job script that finds its run claimed by another job."""
+
 # Names of our own begin with an underscore, which parameters may not.
 #
 # A job that Slurm requeued (its restart count is above 0) runs in the directory it has claimed, and
@@ -56,8 +59,10 @@ seatrial_json() {  # _text = its argument, fit for a JSON string
 
 # The environment goes to a file that the driver made, readable by its owner alone, and is folded
 # into a hash there (runs/captured.py): a checksum taken here would cost three processes.
+# A site's set-up may have changed how the shell works; the test's script finds it as usual.
 _START = r"""
-declare -x > environment
+set +aeu
+declare -x >| job.environment
 _job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 _facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\""
 seatrial_json "${SLURM_JOB_NODELIST:-$HOSTNAME}"

@@ -133,17 +133,18 @@ class _Checker:
             self.fault(str(error), *key)
             return None
         for name in sorted(expression.names - known if self.names_known else ()):
-            self.fault(f"{text!r}: {name} is not defined{self._remedy(name)}", *key)
+            self.fault(f"{text!r}: {name} is not defined{self._remedy(name, key[0])}", *key)
         return expression
 
-    def _remedy(self, name: str) -> str:
+    def _remedy(self, name: str, key: str | int) -> str:
         known = [*self.test.parameters, *FACTS]
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         if near and near[0] != name:
             return f"; did you mean {near[0]}?"
         if near:
             return "; it is written further down, and must stand above"
-        return f"; for a word write [{name}]; the facts are {', '.join(FACTS)}"
+        words = f"for a word write [{name}]; " if key == "parameters" else ""
+        return f"; {words}the facts are {', '.join(FACTS)}"
 
     # ---- run and build --------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ over. Reading runs nothing.
 # ruff: noqa: PTH100, PTH110, PTH119, PTH120 - os.path takes .. out, never raises, and is quick
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -62,7 +63,7 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
         own = Faults()
         test = decode_partly(node, Test, own, name=name, folder=folder)
         faults.add_all(own)
-        keys = list(own.found.values())
+        keys = [key for _, key in own.found.values()]
         if keys:
             suite.faulty[name] = keys
         if test is not None:
@@ -160,9 +161,13 @@ def _inherit(name: str, nodes: dict[str, Node], faults: Faults) -> Node | None:
         return None
     while isinstance(node.value, dict) and "inherits" in node.value:
         parent = node.value["inherits"]
-        if not isinstance(parent.value, str) or parent.value not in nodes:
-            known = ", ".join(sorted(nodes)[:8])
-            faults.add(parent.place, "inherits", f"no test {parent.value!r}; the suite has {known}")
+        if not isinstance(parent.value, str):
+            faults.add(parent.place, "inherits", "must be the name of a test of this suite")
+            return None
+        if parent.value not in nodes:
+            near = difflib.get_close_matches(parent.value[:80], nodes, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else "name a test that is here"
+            faults.add(parent.place, "inherits", f"no test {parent.value[:80]!r}; {remedy}")
             return None
         if parent.value in chain:
             circle = " -> ".join([*chain, parent.value])

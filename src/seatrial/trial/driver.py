@@ -30,7 +30,7 @@ from seatrial.backends.protocol import (
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.errors import TrialError
-from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, PASS, Name, code_of
+from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, PASS, Code, Name, code_of
 from seatrial.journal.journal import Journal
 from seatrial.runs.builds import build
 from seatrial.runs.directory import prepare
@@ -75,13 +75,16 @@ class Driver:
         self.folder = folder
         self.record = folder.record()
         self.backend = choose_backend(self.record.machine, folder.submissions)
-        self.conductor = Conductor(self.record.tag, folder.cases(), self._limits())
+        # A tag may come again, in another folder or when this one is gone; its jobs' names may not.
+        unique = f"{self.record.tag} {self.record.created}"
+        self.conductor = Conductor(unique, folder.cases(), self._limits())
         self.ledger = Ledger(self.record, self.conductor, observer or Silent())
         self._judge = Judge(self.record, folder.environments, self.backend.durable)
         self._scripts = ScriptWriter(self.record.machine, self.record.tag)
         self._inbox: asyncio.Queue[Fact | _Note | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._build_tasks: dict[str, asyncio.Task[None]] = {}
+        self._jobs: dict[str, Job] = {}  # of the runs that have no verdict
         self._cancelled: set[str] = set()
         self._again: list[Job] = []  # announced by an earlier driver, never submitted
         self._interrupts = 0
@@ -156,10 +159,11 @@ class Driver:
         """Have the backend find the jobs of an earlier driver; settle those that had ended."""
         grouped: dict[str, list[Job]] = {}
         for run in unresolved:
+            job = self._make_job(run.run_id, self.ledger.runs[run.run_id])
             if run.ended is not None:
                 self._settle(_ended_again(run))
             else:
-                grouped.setdefault(run.submission, []).append(self._job(run.run_id))
+                grouped.setdefault(run.submission, []).append(job)
         self.ledger.journal.flush()
         if grouped:
             submissions = [Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
@@ -178,7 +182,7 @@ class Driver:
                 self._start_build(command.key)
             elif isinstance(command, Reject):
                 self._begin(command)
-                self.ledger.verdict(command.run_id, code_of(command.code), command.why)
+                self._verdict(command.run_id, code_of(command.code), command.why)
                 self._inbox.put_nowait(_Note())  # nothing else may follow it
             elif isinstance(command, Cancel) and command.run_id not in self._cancelled:
                 cancels.append(command.run_id)
@@ -188,9 +192,9 @@ class Driver:
             await self.backend.cancel(cancels)
 
     def _begin(self, command: Launch | Reject) -> Job:
-        path = self.folder.run(self.conductor.cases[command.case].test, command.run_id)
-        self.ledger.begin(command.run_id, command.case, str(path))
-        return self._job(command.run_id)
+        job = self._make_job(command.run_id, command.case)
+        self.ledger.begin(command.run_id, command.case, str(job.path))
+        return job
 
     async def _submit(self, jobs: Sequence[Job]) -> None:
         """Announce, prepare, submit: the intents are in the journal before the first act."""
@@ -220,9 +224,9 @@ class Driver:
                 f"free space or restore access, then `seatrial resume {self.folder.tag}`"
             ) from error
 
-    def _job(self, run_id: str) -> Job:
-        case = self.ledger.case(run_id)
-        return Job(
+    def _make_job(self, run_id: str, number: int) -> Job:
+        case = self.conductor.cases[number]
+        job = self._jobs[run_id] = Job(
             run_id=run_id,
             path=self.folder.run(case.test, run_id),
             nodes=case.nodes,
@@ -233,6 +237,7 @@ class Driver:
             node=case.node,
             exclusive=case.exclusive,
         )
+        return job
 
     def _start_build(self, key: str) -> None:
         case = next(case for case in self.conductor.cases if case.build == key)
@@ -295,13 +300,13 @@ class Driver:
             self.ledger.note(Name.JOB_QUEUED, run_id, job_id=fact.job_id)
         elif isinstance(fact, Refused):
             self.ledger.note(Name.SUBMIT_END, run_id, value=1, text=fact.why)
-            self.ledger.verdict(run_id, LAUNCH_FAILED, fact.why)
+            self._verdict(run_id, LAUNCH_FAILED, fact.why)
         elif isinstance(fact, Ended):
             self._on_ended(fact)
         elif self.conductor.cancelling:
             self._on_ended(Ended(run_id, CANCELLED.number, "never started", None))
         else:
-            self._again.append(self._job(run_id))
+            self._again.append(self._jobs[run_id])
 
     def _on_ended(self, fact: Ended) -> None:
         code = 0 if fact.code is None else fact.code
@@ -318,7 +323,7 @@ class Driver:
     def _settle(self, ended: Ended) -> None:
         """Collect what the job wrote of itself and judge the run: at once where that is quick."""
         case = self.ledger.case(ended.run_id)
-        path = self.folder.run(case.test, ended.run_id)
+        path = self._jobs[ended.run_id].path
         settled = self._judge.settle_at_once(case, path, ended)
         if settled is not None:
             self._note_outcome(ended.run_id, settled)
@@ -343,7 +348,11 @@ class Driver:
                 unit=figure.unit,
                 better=figure.better,
             )
-        self.ledger.verdict(run_id, settled.code, settled.why)
+        self._verdict(run_id, settled.code, settled.why)
+
+    def _verdict(self, run_id: str, code: Code, why: str) -> None:
+        self.ledger.verdict(run_id, code, why)
+        del self._jobs[run_id]
         self._cancelled.discard(run_id)
 
     # ---- tasks ----------------------------------------------------------------------------

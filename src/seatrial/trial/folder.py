@@ -51,8 +51,8 @@ class Record(Struct, frozen=True, kw_only=True):
     asked: Asked
     machine: Machine
     references: str
-    expected: str
     tests: dict[str, Test]
+    expected: str = ""
 
 
 def references_of(record: Record) -> References:
@@ -97,7 +97,7 @@ class TrialFolder:
         return self.path / "scripts" / f"{test.replace('/', '+')}.sh"
 
     def run(self, test: str, run_id: str) -> Path:
-        return self.path / "runs" / test / run_id
+        return Path(f"{self.path}/runs/{test}/{run_id}")
 
     def record(self) -> Record:
         path = self.path / "trial.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from seatrial.journal.codes import FAILED, LOST, Code, code_of
 from seatrial.journal.events import Event
 from seatrial.runs.captured import capture
 from seatrial.runs.directory import JobEvents, job_events
+from seatrial.runs.script import CLAIMED
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
 from seatrial.verify.figures import Figure
@@ -63,7 +65,7 @@ class Judge:
 
     def _is_long(self, case: Case, path: Path) -> bool:
         test = self.record.tests[case.test]
-        return "python" in test.metrics or _size(path / "stdout") > INLINE_BYTES
+        return "python" in test.metrics or _size(f"{path}/stdout") > INLINE_BYTES
 
     def _settled(self, case: Case, path: Path, ended: Ended, own: JobEvents) -> Settled:
         environment = capture(path, self.environments, case.parameters)
@@ -71,6 +73,8 @@ class Judge:
         events = [event for event in (start, own.end) if event is not None]
         if ended.code is not None:
             return Settled(events, (), code_of(ended.code), _why(ended))
+        if own.end is None and ended.exit_code == CLAIMED:
+            return Settled(events, (), LOST, "it was started twice, and the first left no end")
         exit_code = own.exit_code if own.end is not None else ended.exit_code
         if exit_code is None:
             return Settled(events, (), LOST, "the job ended without a word and left no exit code")
@@ -97,8 +101,8 @@ def _why(ended: Ended) -> str:
     return f"{code_of(ended.code or 0).meaning}: the scheduler says {ended.state}{where}"
 
 
-def _size(path: Path) -> int:
+def _size(path: str) -> int:
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size  # noqa: PTH116
     except OSError:
         return 0

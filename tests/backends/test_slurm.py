@@ -1,0 +1,440 @@
+"""The Slurm backend, through the command, on a real Slurm: arrays, end states, lies and outages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seatrial.journal.codes import Name
+from tests.programs import Driving, Workplace, until
+from tests.slurm.cluster import ClusterOptions, ClusterPair, SlurmCluster
+
+pytestmark = pytest.mark.slurm
+
+QUICK = {
+    "backends.slurm.SHORTEST_POLL": 0.2,
+    "backends.slurm.POLL_SHARE": 4.0,
+    "backends.slurm.LONGEST_BACK_OFF": 0.5,
+    "backends.slurm_client.QUERY_SECONDS": 3.0,
+}
+ECHO = {"script": "echo ok", "verify": [{"contains": "ok"}]}
+
+# In front of a command of Slurm's: each call takes one line of the file of lies, if there is one.
+# A line that begins with "always" stays. Honest calls are passed on.
+LIAR = """\
+#!/bin/bash
+lies={lies}; real={real}
+read -r lie < $lies 2> /dev/null || lie=none
+[ "${{lie#always }}" = "$lie" ] && [ -s $lies ] && sed -i 1d $lies
+lie=${{lie#always }}
+echo "$lie" >> $lies.told
+case $lie in
+  fail) echo 'error: Unable to contact slurm controller (connect failure)' >&2; exit 1 ;;
+  hang) exec sleep 1000 ;;
+  empty) exit 0 ;;
+  garbage) head -c 400 /dev/urandom; exit 0 ;;
+  html) echo '<html><body>502 Bad Gateway</body></html>'; exit 0 ;;
+  half) said=$("$real" "$@"); echo "${{said:0:$((${{#said}} - 12))}}" | head -c -1; exit 0 ;;
+  mute) "$real" "$@" > /dev/null; exit 0 ;;
+  late) "$real" "$@" > /dev/null; echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1 ;;
+  *) exec "$real" "$@" ;;
+esac
+"""
+
+
+class Liar:
+    """Stands in front of a command of Slurm's and lies when told to."""
+
+    def __init__(self, place: Workplace, program: str) -> None:
+        folder = place.folder / "liars"
+        folder.mkdir(exist_ok=True)
+        self.lies = folder / f"{program}.lies"
+        script = folder / program
+        script.write_text(LIAR.format(lies=self.lies, real=shutil.which(program)))
+        script.chmod(0o755)
+        place.env["PATH"] = f"{folder}:{os.environ['PATH']}"
+
+    def tell(self, *lies: str) -> None:
+        self.lies.write_text("".join(f"{lie}\n" for lie in lies))
+
+    def always(self, lie: str) -> None:
+        self.tell(f"always {lie}")
+
+    def told(self) -> Counter[str]:
+        try:
+            return Counter(Path(f"{self.lies}.told").read_text().split())
+        except FileNotFoundError:
+            return Counter()
+
+
+def gated(place: Workplace, cases: int = 4) -> Path:
+    """A test whose runs wait until the gate is there."""
+    gate = place.folder / "gate"
+    script = f"until [ -e {gate} ]; do sleep 0.05; done; echo ok"
+    place.test("wait", script, parameters={"n": f"range(0, {cases})"}, verify=[{"contains": "ok"}])
+    return gate
+
+
+def started(place: Workplace, cases: int = 4) -> Driving:
+    driving = place.start_run("--name", "t")
+    driving.until(lambda: len(place.ran()) == cases, "the runs")
+    return driving
+
+
+def all_passed(place: Workplace, driving: Driving, cases: int = 4) -> None:
+    done = driving.end()
+    assert done.code == 0, done.said
+    tally = Counter(event.alias for event in place.events("t", Name.CHECK_END))
+    assert tally == {"pass": cases}
+    place.audit()
+
+
+def arrays(place: Workplace, cluster: SlurmCluster) -> dict[str, set[str]]:
+    """By Slurm's own list: the ids of the arrays of every submission of the trial."""
+    shown = cluster.run("squeue", "-h", "--array", "-t", "all", "--Format=ArrayJobID:|,Name:|")
+    names = {event.alias for event in place.events("t", Name.SUBMIT_START)}
+    found: dict[str, set[str]] = defaultdict(set)
+    for line in shown.splitlines():
+        array, name = (field.strip() for field in line.split("|")[:2])
+        if name in names:
+            found[name].add(array)
+    return found
+
+
+@pytest.fixture
+def quick(slurm_place: Workplace) -> Workplace:
+    """On the shared cluster, asking often."""
+    slurm_place.constants = dict(QUICK)
+    return slurm_place
+
+
+# ---- arrays ------------------------------------------------------------------------------------
+
+
+def test_fifty_cases_of_one_shape_are_one_array(quick: Workplace, cluster: SlurmCluster) -> None:
+    quick.test("many", parameters={"n": "range(0, 50)"})
+    done = quick.run("--name", "t")
+    assert done.code == 0, done.said
+    (ids,) = arrays(quick, cluster).values()
+    assert len(ids) == 1
+    quick.audit()
+
+
+def test_shapes_have_arrays_of_their_own(quick: Workplace, cluster: SlurmCluster) -> None:
+    quick.test("many", "echo $SLURM_JOB_NUM_NODES $SLURM_NTASKS $SLURM_CPUS_PER_TASK",
+               parameters={"n": [1, 2], "m": [1, 2, 3]},
+               run={"nodes": "n", "tasks_per_node": 2, "threads_per_task": 2})  # fmt: skip
+    done = quick.run("--name", "t")
+    assert done.code == 0, done.said
+    assert len(arrays(quick, cluster)) == 2
+    said = Counter(p.read_text() for p in quick.trial().path.glob("runs/many/*/stdout"))
+    assert said == {"1 2 2\n": 3, "2 4 2\n": 3}
+
+
+def test_arrays_keep_within_the_largest_that_slurm_takes(place: Workplace) -> None:
+    options = ClusterOptions(nodes=2, cores=8, max_array_size=11)
+    with SlurmCluster(place.folder / "cluster", options) as cluster:
+        place.slurm(cluster)
+        place.constants = dict(QUICK)
+        place.test("many", parameters={"n": "range(0, 25)"})
+        done = place.run("--name", "t")
+        assert done.code == 0, done.said
+        assert len(arrays(place, cluster)) == 3
+    place.audit()
+
+
+def test_an_array_is_found_again_after_a_kill(quick: Workplace, cluster: SlurmCluster) -> None:
+    gate = gated(quick, 6)
+    with started(quick, 6) as driving:
+        driving.kill()
+    with quick.start("resume", "t") as driving:
+        driving.until(lambda: quick.count(Name.TRIAL_RESUME) == 1, "the resume")
+        gate.touch()
+        all_passed(quick, driving, 6)
+    assert all(len(ids) == 1 for ids in arrays(quick, cluster).values())
+
+
+def test_jobs_that_ended_meanwhile_are_settled_at_resume(quick: Workplace) -> None:
+    gate = gated(quick)
+    with started(quick) as driving:
+        driving.kill()
+    gate.touch()
+    ends = list(quick.trial().path.glob("runs/wait/*/events.jsonl"))
+    until(lambda: all("execute_end" in file.read_text() for file in ends), "the ends")
+    with quick.start("resume", "t") as driving:
+        all_passed(quick, driving)
+
+
+def test_what_slurm_refuses_is_told_in_its_words(quick: Workplace, cluster: SlurmCluster) -> None:
+    quick.slurm(cluster, {"partition": "nowhere"})
+    quick.test("a", parameters={"n": [1, 2]})
+    done = quick.run("--name", "t")
+    assert done.code == 1, done.said
+    assert set(quick.verdicts().values()) == {"launch failed"}
+    assert "invalid partition" in quick.why("a")
+    assert quick.ran() == []
+
+
+# ---- end states --------------------------------------------------------------------------------
+
+
+def test_every_end_state_becomes_its_code(place: Workplace) -> None:
+    """One run for each node, pinned to it; each comes to another end."""
+    with SlurmCluster(place.folder / "cluster", ClusterOptions(nodes=8)) as cluster:
+        place.slurm(cluster, {"options": ["--requeue"]})
+        place.constants = {**QUICK, "trial.settle.PATIENCE_SECONDS": 1.0}
+        gates = place.folder / "gates"
+        gates.mkdir()
+        script = (
+            'echo "$SLURM_JOB_NODELIST"\n'
+            f'until [ -e {gates}/$SLURM_JOB_NODELIST ]; do sleep 0.1; done\n'
+            f'exit "$(cat {gates}/$SLURM_JOB_NODELIST)"'
+        )
+        place.test("end", script, logs=False, run={"scope": "each_node", "exclusive": True})
+        with place.start_run("--name", "t") as driving:
+            stdout = place.trial().path / "runs" / "end"
+            driving.until(lambda: len(list(stdout.glob("*/stdout"))) == 8, "eight jobs")
+            driving.until(lambda: all(p.read_text() for p in stdout.glob("*/stdout")), "nodes")
+            jobs = {
+                (stdout / event.run_id / "stdout").read_text().strip(): event.job_id
+                for event in place.events("t", Name.JOB_QUEUED)
+            }
+            assert sorted(jobs) == cluster.node_names
+            array = {node: job.partition("_")[0] for node, job in jobs.items()}
+            cluster.time_out(jobs["n001"])
+            cluster.out_of_memory(array["n002"])
+            urgent = ("-p", "urgent", "-w", "n003", "--exclusive", "-o", "/dev/null")
+            cluster.run("sbatch", *urgent, "--wrap", "true")
+            cluster.run("scancel", jobs["n004"])
+            cluster.run("scontrol", "update", f"jobid={jobs['n005']}", "requeue=0")
+            cluster.kill_node("n005", declare_down=True)
+            cluster.run("scontrol", "requeue", jobs["n006"])
+            (gates / "n007").write_text("5")
+            (gates / "n008").write_text("0")
+            (gates / "n006").write_text("0")
+            until(lambda: "PENDING" in cluster.job_state(jobs["n006"]), "it to be queued again")
+            cluster.run("scontrol", "update", f"jobid={jobs['n006']}", "starttime=now")
+            done = driving.end(90)  # TIMEOUT takes 30 s
+    assert done.code == 1, done.said
+    assert {name.partition("%")[2]: verdict for name, verdict in place.verdicts().items()} == {
+        "n001": "timeout",
+        "n002": "out of memory",
+        "n003": "preempted",
+        "n004": "cancelled",
+        "n005": "node failure",
+        "n006": "pass",
+        "n007": "failed",
+        "n008": "pass",
+    }
+    whys = {event.alias: event.text for event in place.events("t", Name.CHECK_END)}
+    assert "TIMEOUT on n001" in whys["timeout"]
+    assert "NODE_FAIL on n005" in whys["node failure"]
+    assert "5" in whys["failed"]
+
+
+# ---- lies --------------------------------------------------------------------------------------
+
+
+def test_a_queue_that_lies_ends_nothing(quick: Workplace) -> None:
+    liar = Liar(quick, "squeue")
+    gate = gated(quick)
+    quick.constants["backends.slurm_client.QUERY_SECONDS"] = 1.5
+    with started(quick) as driving:
+        for lie in ("fail", "hang", "empty", "garbage", "html", "half"):
+            alerts = quick.count(Name.ALERT)
+            liar.always(lie)
+            driving.until(lambda lie=lie: liar.told()[lie] >= 2, f"two answers: {lie}")  # type: ignore[misc]
+            if lie != "empty":  # which might be true
+                driving.until(lambda n=alerts: quick.count(Name.ALERT) > n, f"an alert: {lie}")  # type: ignore[misc]
+            honest = liar.told()["none"]
+            liar.tell()
+            driving.until(lambda n=honest: liar.told()["none"] > n, "an honest answer")  # type: ignore[misc]
+            assert quick.count(Name.JOB_END) == 0
+            assert quick.count(Name.CHECK_END) == 0
+        driving.until(lambda: "answers again" in quick.alerts().splitlines()[-1], "the recovery")
+        gate.touch()
+        all_passed(quick, driving)
+    assert "connect failure" in quick.alerts()
+    assert "did not answer" in quick.alerts()
+
+
+def test_jobs_end_although_the_queue_never_shows_them(quick: Workplace) -> None:
+    """As when the controller has forgotten them: their own events say how they ended."""
+    liar = Liar(quick, "squeue")
+    gate = gated(quick)
+    with started(quick) as driving:
+        liar.always("empty")
+        gate.touch()
+        all_passed(quick, driving)
+
+
+def test_a_job_that_vanished_is_called_lost_and_runs_again(
+    quick: Workplace, cluster: SlurmCluster
+) -> None:
+    quick.slurm(cluster, {"lost_after": "1s"})
+    liar = Liar(quick, "squeue")
+    gate = gated(quick, 1)
+    with started(quick, 1) as driving:
+        driving.kill()
+    job = quick.events("t", Name.JOB_QUEUED)[0].job_id
+    cluster.run("scancel", job)
+    until(lambda: cluster.job_state(job) == "CANCELLED", "the end")
+    liar.tell("empty", "empty", "empty", "empty", "empty", "empty", "empty", "empty")
+    gate.touch()
+    done = quick.resume()
+    assert done.code == 0, done.said
+    assert "lost" in done.out
+    ends = [event.alias for event in quick.events("t", Name.CHECK_END)]
+    assert ends == ["lost", "pass"]
+    quick.audit()
+
+
+def test_an_sbatch_that_lies_doubles_nothing(quick: Workplace, cluster: SlurmCluster) -> None:
+    liar = Liar(quick, "sbatch")
+    quick.constants["backends.slurm_client.SUBMIT_SECONDS"] = 1.0
+    quick.test("a", "echo ok", parameters={"n": [1, 2, 3]})
+    liar.tell("fail", "html", "garbage", "hang", "empty", "mute")
+    with quick.start_run("--name", "t") as driving:
+        all_passed(quick, driving, 3)
+    assert liar.told()["mute"] == 1  # it was submitted, and found by its name
+    (ids,) = arrays(quick, cluster).values()
+    assert len(ids) == 1
+    assert "connect failure" in quick.alerts()
+
+
+def test_an_sbatch_that_timed_out_but_was_heard_doubles_nothing(
+    quick: Workplace, cluster: SlurmCluster
+) -> None:
+    liar = Liar(quick, "sbatch")
+    queue = Liar(quick, "squeue")
+    quick.test("a", "echo ok", parameters={"n": [1, 2, 3]})
+    liar.tell("late")
+    queue.tell("fail", "garbage")
+    with quick.start_run("--name", "t") as driving:
+        all_passed(quick, driving, 3)
+    (ids,) = arrays(quick, cluster).values()
+    assert len(ids) == 1
+    assert "timed out" in quick.alerts()
+
+
+# ---- outages -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def frail(place: Workplace) -> Iterator[SlurmCluster]:
+    """A cluster of the test's own, whose controller may be ended or frozen."""
+    options = ClusterOptions(nodes=2, message_timeout_s=2)
+    with SlurmCluster(place.folder / "cluster", options) as cluster:
+        place.slurm(cluster)
+        place.constants = dict(QUICK)
+        yield cluster
+
+
+def test_a_controller_that_is_frozen_while_jobs_are_submitted(
+    place: Workplace, frail: SlurmCluster
+) -> None:
+    """sbatch gives up, the controller hears it when it thaws: submitted once, run once."""
+    place.test("a", "echo ok", parameters={"n": [1, 2, 3]})
+    frail.freeze_controller()
+    with place.start_run("--name", "t") as driving:
+        given_up = place.trial().submissions
+        driving.until(
+            lambda: any(p.read_text() for p in given_up.glob("*/errors")), "sbatch to give up"
+        )
+        frail.thaw_controller()
+        all_passed(place, driving, 3)
+    (ids,) = arrays(place, frail).values()
+    assert len(ids) == 1
+
+
+def test_a_frozen_controller_and_a_driver_that_is_killed(
+    place: Workplace, frail: SlurmCluster
+) -> None:
+    place.test("a", "echo ok", parameters={"n": [1, 2, 3]})
+    frail.freeze_controller()
+    with place.start_run("--name", "t") as driving:
+        driving.until(lambda: place.count(Name.SUBMIT_START) == 3, "the intents")
+        driving.until(lambda: any(place.trial().submissions.glob("*/errors")), "sbatch")
+        driving.kill()
+    with place.start("resume", "t") as driving:
+        driving.until(lambda: place.count(Name.ALERT) > 0, "an alert")
+        frail.thaw_controller()
+        all_passed(place, driving, 3)
+    (ids,) = arrays(place, frail).values()
+    assert len(ids) == 1
+
+
+def test_a_controller_that_is_down_ends_nothing(place: Workplace, frail: SlurmCluster) -> None:
+    gate = gated(place)
+    with started(place) as driving:
+        frail.kill_controller()
+        driving.until(lambda: "Slurm" in place.alerts(), "an alert")
+        driving.kill()
+    with place.start("resume", "t") as driving:
+        before = place.count(Name.ALERT)
+        driving.until(lambda: place.count(Name.ALERT) > before, "an alert after the resume")
+        gate.touch()
+        assert place.count(Name.CHECK_END) == 0
+        frail.start_controller()
+        all_passed(place, driving)
+    assert "answers again" in place.alerts()
+
+
+def test_ctrl_c_while_the_controller_is_down_can_be_waited_out(
+    place: Workplace, frail: SlurmCluster
+) -> None:
+    import signal
+
+    gated(place, 2)
+    with started(place, 2) as driving:
+        frail.kill_controller()
+        driving.until(lambda: "Slurm" in place.alerts(), "an alert")
+        for count in (1, 2):
+            driving.send(signal.SIGINT)
+            pauses = (Name.TRIAL_PAUSE, Name.TRIAL_CANCEL)
+            driving.until(lambda n=count: place.count(*pauses) == n, "the word of it")  # type: ignore[misc]
+        frail.start_controller()
+        done = driving.end()
+    assert done.code == 3, done.said
+    assert set(place.verdicts().values()) == {"cancelled"}
+
+
+# ---- accounting, several clusters --------------------------------------------------------------
+
+
+@pytest.mark.slurm(accounting=True)
+def test_two_clusters_with_accounting(place: Workplace) -> None:
+    """Jobs go to the cluster that is named, are found again there, and where its controller has
+    forgotten them the accounting says how they ended."""
+    small = ClusterOptions(nodes=2, name="one")
+    with ClusterPair(place.folder / "pair", small, ClusterOptions(nodes=2, name="two")) as pair:
+        place.slurm(pair.first, {"cluster": "two"})
+        place.constants = {**QUICK, "backends.slurm_client.QUERY_SECONDS": 20.0}
+        liar = Liar(place, "squeue")
+        gate = place.folder / "gate"
+        script = f"echo $SLURM_CLUSTER_NAME; until [ -e {gate} ]; do sleep 0.05; done"
+        verify = [{"matches": "^two$"}]
+        place.test("wait", script, parameters={"n": [0, 1, 2]}, verify=verify)
+        with started(place, 3) as driving:
+            driving.kill()
+        assert not arrays(place, pair.first)
+        (ids,) = arrays(place, pair.second).values()
+        (array,) = ids
+        pair.second.run("scancel", f"{array}_1")
+        gate.touch()
+        done_states = ("COMPLETED", "CANCELLED")
+        for task in range(3):
+            pair.second.await_state(f"{array}_{task}", *done_states)
+        liar.always("empty")
+        done = place.resume()
+    assert done.code == 1, done.said
+    assert place.verdicts() == {"wait{n=0}": "pass", "wait{n=1}": "cancelled", "wait{n=2}": "pass"}
+    ended = {event.alias for event in place.events("t", Name.JOB_END)}
+    assert "CANCELLED" in ended
+    assert ended <= {"COMPLETED", "CANCELLED", "gone"}  # gone: the accounting lags behind
+    place.audit_log()

@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from seatrial.errors import JournalError
+from seatrial.journal import journal as module
+from seatrial.journal.codes import Name
+from seatrial.journal.events import Event, decode, encode
+from seatrial.journal.journal import Journal, read
+
+SAME_FOLDER = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+events_strategy = st.lists(
+    st.builds(
+        Event,
+        time=st.integers(0, 2**63 - 1),
+        event=st.sampled_from(list(Name)).map(str),
+        value=st.none() | st.integers(-(2**63), 2**63 - 1) | finite | text,
+        text=text,
+        nodes=text,
+    ),
+    max_size=8,
+)
+garbage = st.binary(max_size=60) | st.sampled_from(
+    [b"\0" * 40, b'{"time":1,"event":"x"', b'{"time":', b"[" * 5000, b"\xff\xfe{}", b"{}", b"null"]
+)
+
+
+def an_event(time: int = 1, **more: str) -> Event:
+    return Event(time=time, event=Name.ALERT, **more)
+
+
+def write(path: Path, *pieces: bytes) -> None:
+    path.write_bytes(b"".join(pieces))
+
+
+def lines(events: list[Event]) -> bytes:
+    return b"".join(encode(event) + b"\n" for event in events)
+
+
+def is_event(line: bytes) -> bool:
+    try:
+        decode(line)
+    except Exception:
+        return False
+    return True
+
+
+# ---- reading ------------------------------------------------------------------------------
+
+
+@SAME_FOLDER
+@given(events=events_strategy)
+def test_what_is_written_is_read(tmp_path: Path, events: list[Event]) -> None:
+    path = tmp_path / "journal"
+    path.unlink(missing_ok=True)
+    with Journal.own(path) as journal:
+        for event in events:
+            journal.append(event)
+    assert read(path) == (events, path.stat().st_size, 0)
+
+
+@SAME_FOLDER
+@given(events=events_strategy, tail=garbage)
+def test_a_torn_end_hides_no_whole_line_and_is_cut_off(
+    tmp_path: Path, events: list[Event], tail: bytes
+) -> None:
+    path = tmp_path / "journal"
+    write(path, lines(events), tail)
+    *whole, torn = tail.split(b"\n")
+    kept = events + [decode(line) for line in whole if is_event(line)]
+    damaged = sum(bool(line.strip()) and not is_event(line) for line in whole)
+    end = path.stat().st_size - len(torn)
+    assert read(path) == (kept, end, damaged)
+    with Journal.own(path) as journal:
+        assert path.stat().st_size == end
+        journal.append(an_event())
+    assert read(path) == ([*kept, an_event()], path.stat().st_size, damaged)
+
+
+@SAME_FOLDER
+@given(
+    pieces=st.lists(
+        events_strategy.map(lines) | garbage.map(lambda line: line + b"\n"), max_size=5
+    ),
+    torn=garbage,
+    cut=st.floats(0, 1),
+    at_once=st.integers(1, 50),
+)
+def test_reading_in_pieces_equals_reading_at_once(
+    tmp_path: Path, pieces: list[bytes], torn: bytes, cut: float, at_once: int
+) -> None:
+    path = tmp_path / "journal"
+    data = b"".join([*pieces, torn])
+    write(path, data)
+    whole = read(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "READ_AT_ONCE", at_once)
+        assert read(path) == whole
+    write(path, data[: int(cut * len(data))])  # as a reader finds it while it grows
+    first = read(path)
+    write(path, data)
+    second = read(path, first.end)
+    assert first.events + second.events == whole.events
+    assert first.damaged + second.damaged == whole.damaged
+    assert second.end == whole.end
+
+
+def test_a_line_without_end_is_not_kept_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(module, "READ_AT_ONCE", 300)
+    path = tmp_path / "journal"
+    long = encode(an_event(text="x" * 5000))  # too long, though an event
+    write(path, lines([an_event(1)]), long, b"\n", lines([an_event(2)]), long)
+    reading = read(path)
+    assert reading.events == [an_event(1), an_event(2)]
+    assert reading.damaged == 1
+    assert reading.end == path.stat().st_size - len(long)
+
+
+def test_a_missing_journal_holds_nothing_and_a_folder_is_none(tmp_path: Path) -> None:
+    assert read(tmp_path / "none") == ([], 0, 0)
+    with pytest.raises(JournalError, match=f"{tmp_path}: cannot be read: Is a directory"):
+        read(tmp_path)
+
+
+# ---- the clock ----------------------------------------------------------------------------
+
+
+def test_a_clock_that_steps_back_reorders_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal"
+    clock = iter([100, 50, 120, 10, 20, 30])
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
+    for _ in range(2):
+        with Journal.own(path) as journal:
+            for _ in range(3):
+                journal.append(an_event(journal.now()))
+    assert [event.time for event in read(path).events] == [100, 100, 120, 120, 120, 120]
+
+
+def test_the_last_time_is_found_behind_the_times_of_jobs_and_long_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal"
+    ahead = Event(time=9000, event=Name.BINARY_EXECUTE_END)  # by a compute node's clock
+    write(path, lines([an_event(500), an_event(400), ahead]), (b"x" * 99 + b"\n") * 3000)
+    monkeypatch.setattr(time, "time_ns", lambda: 1)
+    with Journal.own(path) as journal:
+        assert journal.now() == 500
+
+
+# ---- owners -------------------------------------------------------------------------------
+
+OWNER = """
+import sys
+from pathlib import Path
+from seatrial.journal.journal import Journal
+with Journal.own(Path(sys.argv[1])):
+    print("owned", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def journal_of_another(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+    path = tmp_path / "trial" / "journal.jsonl"
+    path.parent.mkdir()
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == "owned\n"
+    with owner:
+        yield path, owner
+        owner.kill()
+
+
+def test_the_second_owner_is_refused_by_the_name_of_the_first(
+    journal_of_another: tuple[Path, subprocess.Popen[str]],
+) -> None:
+    path, owner = journal_of_another
+    named = f"{path.parent}: .*seatrial, process {owner.pid} on {os.uname().nodename}; wait"
+    with pytest.raises(JournalError, match=named):
+        Journal.own(path)
+    with pytest.raises(JournalError, match=named):  # refusing left the first one's name there
+        Journal.own(path)
+    assert read(path).events == []  # reading needs no lock
+
+
+def test_the_lock_of_a_killed_owner_is_free(
+    journal_of_another: tuple[Path, subprocess.Popen[str]],
+) -> None:
+    path, owner = journal_of_another
+    owner.kill()
+    owner.wait()
+    with Journal.own(path) as journal:
+        journal.append(an_event())
+    assert read(path).events == [an_event()]
+
+
+def test_a_journal_that_is_closed_can_be_owned_again(tmp_path: Path) -> None:
+    for count in range(3):
+        with Journal.own(tmp_path / "journal") as journal:
+            journal.append(an_event())
+        assert len(read(tmp_path / "journal").events) == count + 1
+
+
+def test_an_exception_writes_nothing_that_was_not_flushed(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), Journal.own(tmp_path / "journal") as journal:
+        journal.append(an_event(1))
+        journal.flush(durable=True)
+        journal.append(an_event(2))
+        raise ZeroDivisionError
+    assert read(tmp_path / "journal").events == [an_event(1)]
+
+
+# ---- disks that are full or closed ---------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB; where none can be mounted, the tests of it are skipped, as those
+    with a limit on the size of files show the same."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    line = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(line, check=False, capture_output=True).returncode:
+        pytest.skip("mounting is not permitted here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def check_that_nothing_is_lost(path: Path, remedy: str, free: object) -> None:
+    """Write until it fails, free the space, write on: every event is there once, in order."""
+    assert callable(free)
+    count = 0
+    with Journal.own(path) as journal:
+        with pytest.raises(JournalError) as caught:
+            while count < 2000:
+                for _ in range(7):
+                    count += 1
+                    journal.append(an_event(count, text="x" * 200))
+                journal.flush()
+        assert str(caught.value).startswith(f"{path}: cannot be written: ")
+        assert remedy in str(caught.value)
+        before = read(path)
+        assert path.stat().st_size == before.end, "a line was left half written"
+        assert [event.time for event in before.events] == list(range(1, len(before.events) + 1))
+        with pytest.raises(JournalError):
+            journal.flush()
+        assert read(path).events == before.events
+        free()
+        journal.append(an_event(count + 1))
+        journal.flush()
+        after = read(path)
+        assert [event.time for event in after.events] == list(range(1, count + 2))
+        assert after.damaged == 0
+
+
+def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"\0" * 40_000)
+    remedy = "No space left on device; the disk is full; free some space"
+    check_that_nothing_is_lost(small_disk / "journal", remedy, ballast.unlink)
+
+
+def test_a_journal_on_a_full_disk_can_be_owned(small_disk: Path) -> None:
+    path = small_disk / "journal"
+    with Journal.own(path) as journal:
+        journal.append(an_event())
+    path.with_name("journal.lock").write_bytes(b"")  # so that the owner's name needs a new page
+    with pytest.raises(OSError, match="No space left"):
+        (small_disk / "ballast").write_bytes(b"\0" * 70_000)
+    with Journal.own(path) as journal:
+        assert read(path).events == [an_event()]
+        (small_disk / "ballast").unlink()
+        journal.append(an_event())
+    assert len(read(path).events) == 2
+
+
+def test_a_limit_on_the_size_of_files_loses_nothing(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        check_that_nothing_is_lost(
+            tmp_path / "journal",
+            "raise the limit on the size of files",
+            lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard)),
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_fails_to_sync_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with Journal.own(tmp_path / "journal") as journal:
+        journal.append(an_event())
+        monkeypatch.setattr(os, "fdatasync", fail)
+        with pytest.raises(JournalError, match="cannot be written: Input/output error; see to"):
+            journal.flush(durable=True)
+
+
+def test_a_read_only_file_system_is_said_and_can_be_read(small_disk: Path) -> None:
+    path = small_disk / "journal"
+    with Journal.own(path) as journal:
+        journal.append(an_event())
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(JournalError, match=r"journal.lock: cannot be opened: Read-only .*; write"):
+        Journal.own(path)
+    assert read(path).events == [an_event()]
+
+
+def test_a_folder_without_permission_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "trial"
+    folder.mkdir(mode=0o555)
+    if os.geteuid() == 0:  # may write anywhere: the answer that others get
+        real = os.open
+
+        def refuse(path: Path, *more: int) -> int:
+            if Path(path).parent == folder:
+                raise PermissionError(13, "Permission denied", str(path))
+            return real(path, *more)
+
+        monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(JournalError, match="cannot be opened: Permission denied; ask its owner"):
+        Journal.own(folder / "journal")
+
+
+def test_a_folder_in_the_place_of_the_journal_leaves_no_lock_behind(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    path.mkdir()
+    with pytest.raises(JournalError, match=f"{path}: cannot be opened: Is a directory"):
+        Journal.own(path)
+    path.rmdir()
+    Journal.own(path).close()

@@ -1,0 +1,84 @@
+"""Machines, tests and runs for the tests of ``runs``: scripts are really run, with bash."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from seatrial.machine.model import Launcher, Machine, Nodes, Toolchain
+from seatrial.runs.directory import JobEvents, job_events, prepare
+from seatrial.runs.script import RunPlace, ScriptWriter
+from seatrial.suite.model import Build, Case, Run, Test
+
+
+def a_machine(**keys: Any) -> Machine:
+    keys = {"launcher": Launcher(kind="none"), "toolchains": {"gcc": Toolchain(cc="gcc")}} | keys
+    return Machine(machine="here", nodes=[Nodes(names="localhost", cores=4)], **keys)
+
+
+def a_test(script: str = "true", build: Build | None = None, **keys: Any) -> Test:
+    return Test(name="t", folder="/suite/t", app="t", run=Run(script=script), build=build, **keys)
+
+
+def a_case(**parameters: Any) -> Case:
+    return Case(
+        id="c",
+        test="t",
+        parameters=parameters,
+        toolchain="gcc",
+        nodes=1,
+        tasks=2,
+        tasks_per_node=2,
+        threads=3,
+        walltime=60.0,
+    )
+
+
+class RunFolder:
+    """A run that is made below a folder, and run by hand."""
+
+    def __init__(
+        self, folder: Path, test: Test, case: Case | None = None, machine: Machine | None = None
+    ) -> None:
+        self.path = folder / "run 'one'"
+        script = folder / "test's.sh"
+        script.write_text(test.run.script.rstrip("\n") + "\n")
+        self.place = RunPlace("abc", str(self.path), str(folder / "build"), str(script))
+        writer = ScriptWriter(machine or a_machine(), "trial")
+        self.text = writer.job_script(test, case or a_case(), self.place)
+        prepare(self.path, self.text, test)
+
+    def run(self, **environment: str) -> int:
+        """Run the job script; its exit code. What it says is in ``stdout`` and ``stderr``."""
+        clean = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
+        with (self.path / "stdout").open("ab") as out, (self.path / "stderr").open("ab") as errors:
+            return subprocess.run(
+                ["bash", str(self.path / "job.sh")],
+                env=clean | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=errors,
+                timeout=30,
+                check=False,
+            ).returncode
+
+    @property
+    def stdout(self) -> str:
+        return (self.path / "stdout").read_text()
+
+    @property
+    def stderr(self) -> str:
+        return (self.path / "stderr").read_text()
+
+    @property
+    def events(self) -> JobEvents:
+        return job_events(self.path)
+
+    def names(self) -> list[str]:
+        """The events in the file, in order; each line must be JSON."""
+        file = self.path / "events.jsonl"
+        return [msgspec.json.decode(line)["event"] for line in file.read_bytes().splitlines()]
