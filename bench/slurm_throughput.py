@@ -14,7 +14,7 @@ from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 from bench import peers
 from bench.measuring import SEATRIAL, Row, ratios, scratch, timed, write_suite
 
-CASES = 500
+CASES = 1000
 PEER_CASES = 100
 ROUNDS = 3
 

@@ -224,6 +224,14 @@ class Workplace:
         except FileNotFoundError:
             return []
 
+    def more(self, than: int, *names: Name, tag: str = "t") -> Callable[[], bool]:
+        """Whether by then more such events than these are in the journal."""
+        return lambda: self.count(*names, tag=tag) > than
+
+    def ran_more(self, than: int) -> Callable[[], bool]:
+        """Whether by then more scripts than these have started."""
+        return lambda: len(self.ran()) > than
+
     def verdicts(self, tag: str = "t") -> dict[str, str]:
         """The latest verdict of every test, or of every case where a test has several."""
         names = {case.id: case.name for case in self.trial(tag).cases()}
@@ -260,11 +268,12 @@ class Workplace:
         over = {codes.LOST.name, codes.CANCELLED.name}
         finished = Counter(event.case for event in ends if event.alias not in over)
         assert finished == Counter({case.id: case.repeat for case in cases})
-        self.audit_log(ends)
+        self.audit_log(tag)
 
-    def audit_log(self, ends: Iterable[Event]) -> None:
-        """No script ran twice; every run that passed ran; nothing ran that the journal knows not."""
+    def audit_log(self, tag: str = "t") -> None:
+        """No script ran twice; every run that passed ran; nothing ran that no journal knows."""
         ran = Counter(self.ran())
+        ends = self.events(tag, Name.CHECK_END)
         assert not [run for run, times in ran.items() if times > 1], "a job script ran twice"
         passed = {event.run_id for event in ends if event.value == codes.PASS.number}
         assert passed <= ran.keys(), "passed and never ran"

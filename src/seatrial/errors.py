@@ -34,6 +34,10 @@ class JournalError(SeatrialError):
     """A journal cannot be read, written or owned."""
 
 
+class Owned(JournalError):
+    """Another process is writing the journal."""
+
+
 class TrialError(SeatrialError):
     """A trial cannot be created, found or carried on."""
 

@@ -80,6 +80,11 @@ def show_bytes(value: float) -> str:
     return f"{value:.1f} TiB"
 
 
+def count(number: int, noun: str) -> str:
+    """A number of things: ``1 run``, ``2 runs``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def show_number(value: float) -> str:
     """A figure with four significant digits and no needless exponent: ``5694``, ``0.4213``."""
     if value == 0:

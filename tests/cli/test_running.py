@@ -73,11 +73,11 @@ def test_a_faulty_suite_ends_with_2_and_runs_nothing(place: Workplace) -> None:
     assert place.ran() == []
 
 
-def test_a_tag_that_is_taken_ends_with_3(place: Workplace) -> None:
+def test_a_tag_that_is_taken_is_bad_usage(place: Workplace) -> None:
     place.test("one")
     assert place.run("--name", "t").code == 0
     done = place.run("--name", "t")
-    assert done.code == 3, done.said
+    assert done.code == 2, done.said
     assert "exists" in done.err
     assert len(place.ran()) == 1
 
@@ -86,9 +86,27 @@ def test_an_unknown_trial_cannot_be_resumed(place: Workplace) -> None:
     place.test("one")
     assert place.run("--name", "t").code == 0
     done = place.resume("other")
-    assert done.code in (2, 3)
-    assert "other" in done.err
-    assert "t" in done.err
+    assert done.code == 2
+    assert "no trial 'other'" in done.err and "the latest is t" in done.err
+
+
+@pytest.mark.parametrize("tag", ["../x", "a/b", ".hidden", "x" * 101])
+def test_a_tag_must_be_a_name_for_a_folder(place: Workplace, tag: str) -> None:
+    place.test("one")
+    done = place.run("--name", tag)
+    assert (done.code, place.ran()) == (2, [])
+    assert "letters, digits" in done.err
+
+
+def test_a_complete_trial_is_left_as_it_is(place: Workplace) -> None:
+    place.test("one")
+    assert place.run("--name", "t").code == 0
+    journal = place.trials / "t" / "journal.jsonl"
+    before = journal.read_bytes()
+    assert "nothing was left to run" in place.resume("t").out
+    done = place.seatrial("cancel", "t")
+    assert (done.code, "nothing to cancel" in done.out) == (0, True)
+    assert journal.read_bytes() == before
 
 
 def test_resuming_a_complete_trial_runs_nothing(place: Workplace) -> None:
@@ -228,10 +246,14 @@ def test_terrible_outputs_cost_bounded_memory_and_get_clear_verdicts(place: Work
     place.test("sparse", "truncate -s 3G stdout", verify=contains)
     place.test("zeros", "head -c 200M /dev/zero", verify=contains, metrics=rate)
     place.test("binary", "head -c 2M /dev/urandom", verify=contains, metrics=rate)
-    place.test("nul", r"printf 'a\0b\0rate 1\0\n%.0s' {1..2000}; echo rate 2", metrics={
-        "rate": {**METRIC, "reduce": "max"}
-    })
-    place.test("long_line", "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo rate 3", metrics=rate)
+    place.test(
+        "nul",
+        r"printf 'a\0b\0rate 1\0\n%.0s' {1..2000}; echo rate 2",
+        metrics={"rate": {**METRIC, "reduce": "max"}},
+    )
+    place.test(
+        "long_line", "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo rate 3", metrics=rate
+    )
     place.test("nan", "echo rate nan; echo rate 1", metrics={"rate": {**METRIC, "reduce": "max"}})
     place.test("escapes", r"printf '\033[2J\033]0;title\007 rate 5\n'; exit 4", metrics=rate)
     place.test("fifo", "mkfifo out", verify=[{"contains": "x", "in": "out"}])
@@ -492,7 +514,7 @@ def test_launcher_lines(place: Workplace, name: str) -> None:
     place.test("a", "$LAUNCH x", run={"nodes": 2, "tasks_per_node": 2, "threads_per_task": 3})
     done = place.seatrial("list", "suite", "-m", str(place.machine), "--commands")
     assert done.code == 0, done.said
-    line = done.out.splitlines()[1].strip().replace(" --allow-run-as-root", "")
+    line = done.out.splitlines()[2].strip().replace(" --allow-run-as-root", "")
     assert line == LINES[name]
 
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from seatrial.machine.model import Launcher, Machine, Nodes, Toolchain
+from seatrial.machine.model import Machine, Nodes, Toolchain
 from seatrial.runs.directory import JobEvents, job_events, prepare
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.suite.model import Build, Case, Run, Test
 
 
 def a_machine(**keys: Any) -> Machine:
-    keys = {"launcher": Launcher(kind="none"), "toolchains": {"gcc": Toolchain(cc="gcc")}} | keys
-    return Machine(machine="here", nodes=[Nodes(names="localhost", cores=4)], **keys)
+    usual: dict[str, Any] = {"toolchains": {"gcc": Toolchain(cc="gcc")}}
+    return Machine(machine="here", nodes=[Nodes(names="localhost", cores=4)], **{**usual, **keys})
 
 
 def a_test(script: str = "true", build: Build | None = None, **keys: Any) -> Test:

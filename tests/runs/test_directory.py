@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seatrial.runs import directory
 from seatrial.runs.directory import EVENTS_LIMIT, JobEvents, job_events, prepare
 from seatrial.suite.model import Input
 
@@ -174,8 +173,8 @@ def test_a_copy_that_broke_off_is_made_again(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(directory.shutil, "copy2", break_off)
-        full.setattr(directory.shutil, "copytree", break_off)
+        full.setattr(shutil, "copy2", break_off)
+        full.setattr(shutil, "copytree", break_off)
         with pytest.raises(OSError, match="No space left"):
             prepare(run, "", test)
     assert not (run / name).exists()

@@ -135,8 +135,8 @@ def test_what_may_not_be_read_is_told(place: Place) -> None:
     with as_nobody(place.folder):
         faults = place.faults()
     assert faults == [
-        "suite/b:1: cannot be read: Permission denied",
         "suite/a/test.yaml:1: cannot be read: Permission denied",
+        "suite/b:1: cannot be read: Permission denied",
         "suite/d/test.yaml:3: inputs[0]: secret/file does not exist",
     ]
 
@@ -263,11 +263,11 @@ def test_the_command_line_lists_and_tells_faults(place: Place, tmp_path: Path) -
     place.test(parameters={"p": [1, 2]})
     done = subprocess.run([*command, "suite"], cwd=tmp_path, capture_output=True, text=True)
     lines = done.stdout.splitlines()
-    assert (done.returncode, len(lines)) == (0, 3)
-    assert [line.split()[-1] for line in lines[:2]] == ["t{p=1}@gcc", "t{p=2}@gcc"]
-    assert lines[2] == "2 cases of 1 tests on m"
+    assert (done.returncode, len(lines)) == (0, 4)
+    assert [line.split()[-1] for line in lines[1:3]] == ["t{p=1}@gcc", "t{p=2}@gcc"]
+    assert lines[3] == "2 cases of 1 test on m"
     place.write("u", "app: [\n")
     done = subprocess.run([*command, "suite"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("seatrial: suite/u/test.yaml:2: is not valid YAML: ")
+    assert done.stderr.startswith("suite/u/test.yaml:2: is not valid YAML: ")
     assert done.stderr.endswith("\n1 fault; nothing was run.\n")

@@ -1,5 +1,5 @@
-"""`kill -9` at any moment: after the last resume every case has exactly one finished run, and no job
-script ran twice. The seed is printed; SEATRIAL_SEED repeats it."""
+"""`kill -9` at any moment: after the last resume every case has exactly one finished run, and no
+job script ran twice. The seed is printed; SEATRIAL_SEED repeats it."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ def test_killed_thirty_times_on_slurm(
         trials += 1
 
 
-def assert_nothing_was_submitted_twice(
-    place: Workplace, cluster: SlurmCluster, tag: str
-) -> None:
+def assert_nothing_was_submitted_twice(place: Workplace, cluster: SlurmCluster, tag: str) -> None:
     """By Slurm's own list: one array of every name, and as many tasks as the trial had runs."""
     shown = cluster.run("squeue", "-h", "--array", "-t", "all", "--Format=ArrayJobID:|,Name:|")
     arrays: dict[str, list[str]] = defaultdict(list)
@@ -116,8 +114,7 @@ def test_a_machine_that_dies_with_its_jobs_loses_runs_by_name_and_runs_them_agai
     died = 0
     for _ in range(4):
         with begin(place, "t") as driving, contextlib.suppress(subprocess.TimeoutExpired):
-            before = len(place.ran())
-            driving.until(lambda: len(place.ran()) >= before + 3, "runs")
+            driving.until(place.ran_more(len(place.ran()) + 2), "runs")
             time.sleep(chance.uniform(0.0, 0.1))
             driving.kill()
         for pid in job_shells(place.trial()):

@@ -150,7 +150,7 @@ class LocalBackend:
         for submission in submissions:
             for job in submission.jobs:
                 events = job_events(job.path)
-                pid = alive.get(str(job.path / "job.sh"))
+                pid = alive.get(os.path.realpath(job.path / "job.sh"))
                 if pid is not None:
                     self._adopt(job, pid)
                 elif events.end is not None:
@@ -257,7 +257,8 @@ def _pids() -> Iterator[int]:
 
 
 def _job_processes() -> Iterator[tuple[str, int]]:
-    """(path of the job script, pid) of every job's shell that runs on this host."""
+    """(real path of the job script, pid) of every job's shell that runs on this host: the trial may
+    have been reached by another path."""
     for pid in _pids():
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -265,4 +266,4 @@ def _job_processes() -> Iterator[tuple[str, int]]:
         except OSError:
             continue
         if leads and len(words) == 3 and words[1].endswith(b"/job.sh"):
-            yield os.fsdecode(words[1]), pid
+            yield os.path.realpath(os.fsdecode(words[1])), pid

@@ -14,7 +14,8 @@ from typing import NamedTuple, Protocol
 
 
 class Job(NamedTuple):
-    """A run as a backend sees it. ``walltime`` in seconds; ``node`` pins it to that node."""
+    """A run as a backend sees it. ``walltime`` in seconds; ``node`` pins it to that node;
+    ``features`` are what its nodes must have."""
 
     run_id: str
     path: Path
@@ -25,6 +26,7 @@ class Job(NamedTuple):
     walltime: float
     node: str
     exclusive: bool
+    features: tuple[str, ...] = ()
 
 
 class Submission(NamedTuple):

@@ -43,6 +43,7 @@ def _shape(job: Job) -> tuple[object, ...]:
         job.walltime,
         job.node,
         job.exclusive,
+        job.features,
     )
 
 
@@ -78,7 +79,9 @@ def sbatch_line(folder: Path, submission: Submission, slurm: Slurm) -> list[str]
         line.append("--exclusive")
     if nodelist := job.node or slurm.nodelist:
         line.append(f"--nodelist={nodelist}")
-    for name in ("partition", "account", "qos", "reservation", "constraint"):
+    if constraint := "&".join(filter(None, (slurm.constraint, *job.features))):
+        line.append(f"--constraint={constraint}")
+    for name in ("partition", "account", "qos", "reservation"):
         if value := getattr(slurm, name):
             line.append(f"--{name}={value}")
     return [*line, *slurm.options, str(folder / "job.sh")]

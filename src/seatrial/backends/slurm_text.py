@@ -41,7 +41,7 @@ SACCT_FORMAT = "JobID,JobName,State,ExitCode,NodeList"
 _TEMPORARY = re.compile(
     r"contact|timed out|time out|refused by|connect|temporarily|try again|zero bytes|unreachable"
     r"|MaxSubmit|SubmitJobsLimit|MaxJobCount|slot limit|not responding|munge|credential|protocol"
-    r"|backup controller|reset by peer|broken pipe|host name|Transport endpoint|retrying",
+    r"|backup controller|reset by peer|broken pipe|I/O error|host name|Transport endpoint|retrying",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[0-9]{1,18}")

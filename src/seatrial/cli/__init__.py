@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from seatrial import __version__
-from seatrial.errors import SeatrialError
+from seatrial.errors import InvalidFiles, SeatrialError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("seatrial.cli.run", "Run a suite: build, launch, verify, record."),
@@ -90,6 +90,9 @@ def main() -> None:
     """The console script. Exit codes as in ``seatrial --help``."""
     try:
         code = seatrial.main(standalone_mode=False)
+    except InvalidFiles as error:  # each line begins with its place, for editors and grep
+        print(error, file=sys.stderr)
+        code = error.exit_code
     except SeatrialError as error:
         print(f"seatrial: {error}", file=sys.stderr)
         code = error.exit_code

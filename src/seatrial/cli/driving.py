@@ -9,7 +9,7 @@ import sys
 import click
 
 from seatrial.cli import Places
-from seatrial.errors import JournalError
+from seatrial.errors import Owned
 from seatrial.trial.driver import Driver, Outcome, Stop
 from seatrial.trial.folder import TrialFolder
 
@@ -23,6 +23,8 @@ def drive_and_tell(folder: TrialFolder, places: Places, quiet: bool = False) -> 
     with Progress(driver, quiet) as progress:
         driver.ledger.observer = progress
         outcome = _drive(driver)
+    if driver.ledger.complete:
+        click.echo(f"{folder.tag} is complete; nothing was left to run.")
     print_summary(folder, places, outcome)
     if outcome.failed:
         return 1
@@ -59,10 +61,12 @@ def cancel(folder: TrialFolder, places: Places) -> int:
     driver = Driver(folder)
     try:
         outcome = _drive(driver, cancel="cancelled by `seatrial cancel`")
-    except JournalError:
+    except Owned:
         folder.cancel_request.touch()
         click.echo(f"{folder.tag}: its driver was asked to cancel; it will say when it has.")
         return 0
-    left = "it was complete" if outcome.complete else "it can be resumed"
-    click.echo(f"{folder.tag}: cancelled; {left}.")
+    if outcome.complete:
+        click.echo(f"{folder.tag}: it is complete; there is nothing to cancel.")
+    else:
+        click.echo(f"{folder.tag}: cancelled; `seatrial resume {folder.tag}` takes it up again.")
     return 0

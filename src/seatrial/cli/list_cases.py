@@ -7,12 +7,15 @@ from typing import Any
 import click
 
 from seatrial.cli.options import asked_of, selection_options
+from seatrial.units import count
 
 
 @click.command("list")
 @selection_options
 @click.option("--commands", is_flag=True, help="Show each case's launcher line.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
 def command(machine: str | None, commands: bool, form: str, **selection: Any) -> int:
     """List the cases of a suite without running anything.
 
@@ -27,20 +30,18 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
 
         click.echo(msgspec.json.encode(plan.cases).decode())
         return 0
-    lines = []
+    lines = [f"{'case':16}  {'nodes':>5} {'tasks':>5} {'threads':>7}  name"]
     for case in plan.cases:
-        lines.append(f"{case.id}  {_resources(case)}  {case.name}")
+        sizes = f"{case.nodes:>5} {case.tasks:>5} {case.threads:>7}"
+        lines.append(f"{case.id}  {sizes}  {case.name}")
         if commands:
             from seatrial.runs.launchers import launch_line
 
             line = launch_line(plan.site.machine, plan.tests[case.test], case)
-            lines.append(f"{'':16}  {line or '(the script starts itself)'}")
+            lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in plan.cases})
     lines += [f"left out: {what}: {why}" for what, why in plan.skipped]
-    lines.append(f"{len(plan.cases)} cases of {tests} tests on {plan.site.machine.machine}")
+    machine_name = plan.site.machine.machine
+    lines.append(f"{count(len(plan.cases), 'case')} of {count(tests, 'test')} on {machine_name}")
     click.echo("\n".join(lines))
     return 0
-
-
-def _resources(case: Any) -> str:
-    return f"{case.nodes:>4}n {case.tasks:>5}t x{case.threads:<3}"

@@ -12,7 +12,7 @@ import click
 from seatrial.journal.codes import BUILD_FAILED, PASS, Name
 from seatrial.journal.events import Event
 from seatrial.suite.model import Case
-from seatrial.units import show_number, show_seconds
+from seatrial.units import count, show_number, show_seconds
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -72,6 +72,7 @@ class Progress:
             self._on_verdict(event, case)
         elif name == Name.BUILD_START:
             self.building[event.alias] = event.test
+            self._starts[event.alias] = event.time
         elif name == Name.BUILD_END:
             self._on_build_end(event)
         elif name in (Name.TRIAL_PAUSE, Name.TRIAL_CANCEL, Name.ALERT):
@@ -79,7 +80,7 @@ class Progress:
         elif name in (Name.TRIAL_START, Name.TRIAL_RESUME) and not self.quiet:
             conductor = self.driver.conductor
             left = conductor.wanted - conductor.finished
-            self._print("", f"{event.trial}: {left} runs on {event.machine}")
+            self._print("", f"{event.trial}: {count(left, 'run')} on {event.machine}")
 
     def _add_figure(self, event: Event) -> None:
         figures = self._figures.setdefault(event.run_id, [])
@@ -104,7 +105,12 @@ class Progress:
 
     def _on_build_end(self, event: Event) -> None:
         test = self.building.pop(event.alias, event.test)
-        if event.value == 0 or self.quiet:
+        began = self._starts.pop(event.alias, event.time)
+        if self.quiet:
+            return
+        if event.value == 0:
+            took = show_seconds((event.time - began) / 1e9)
+            self._print("built", f"{test}  {took}")
             return
         self._print(click.style("build failed", fg="red"), f"{test}: {event.path}/build.log")
         for line in event.text.splitlines()[-10:]:

@@ -34,6 +34,7 @@ def accept(places: Places, trial: str, metric: str, dry_run: bool) -> int:
     from seatrial.judge.learned import learn_from
     from seatrial.store import queries
     from seatrial.trial.folder import TrialFolder
+    from seatrial.units import count
     from seatrial.verify import reference_file
 
     with opened(places) as store:
@@ -48,7 +49,7 @@ def accept(places: Places, trial: str, metric: str, dry_run: bool) -> int:
         reference_file.accept(path, learning.references)
     click.echo(_table(learning.references))
     done = "would be written to" if dry_run else "written to"
-    click.echo(f"{len(learning.references)} references {done} {path}")
+    click.echo(f"{count(len(learning.references), 'reference')} {done} {path}")
     return 0
 
 

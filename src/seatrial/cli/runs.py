@@ -51,11 +51,8 @@ def command(
             _print_table(places, store, filters, found)
             return 0
         figures = queries.figures(store, found)
-        more = queries.count_runs(store, filters) - len(found)
     print_as = _print_json if form == "json" else _print_csv
     print_as(found, figures)
-    if more:
-        click.echo(f"seatrial: {more} older runs left out by --limit", err=True)
     return 0
 
 

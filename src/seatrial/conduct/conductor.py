@@ -66,7 +66,7 @@ class Conductor:
         self._losses: dict[int, int] = {}
         self._room = limits.room
         self._placed = 0
-        self._held = ""  # why nothing is launched
+        self.held = ""  # why nothing is launched
         self.cancelling = False
         self._waiting = Waiting()
         self._rejects: Counter[int] = Counter()
@@ -132,21 +132,21 @@ class Conductor:
         else:
             self.finished += 1
             self.failures += event.value != PASS.number
-            if self._too_many(self.failures) and not self._held:
-                self._held = f"{self.failures} runs did not pass, the most that was allowed"
+            if self._too_many(self.failures) and not self.held:
+                self.held = f"{self.failures} runs did not pass, the most that was allowed"
 
     def _on_pause(self, event: Event) -> None:
-        self._held = event.text or "paused"
+        self.held = event.text or "paused"
 
     def _on_cancel(self, event: Event) -> None:
-        self._held = event.text or "cancelled"
+        self.held = event.text or "cancelled"
         self.cancelling = True
         for flight in self.in_flight.values():
             flight.cancelled = True
         self._restart_builds()
 
     def _on_resume(self, event: Event) -> None:
-        self._held = ""
+        self.held = ""
         self.cancelling = False
         self.failures = 0  # those that a person has seen, and went on
         self._restart_builds()
@@ -159,15 +159,15 @@ class Conductor:
         commands: list[Command] = []
         if self.cancelling:
             commands += [Cancel(run_id) for run_id in self.in_flight]
-        if not self._held:
+        if not self.held:
             rejections = list(self._rejections())
             commands += rejections
             if not self._too_many(self.failures + len(rejections)):
                 commands += self._starts_of_builds()
                 commands += self._launches()
         idle = not self.in_flight and not self._builds_running
-        if not commands and idle and (self._held or self.finished >= self.wanted):
-            commands.append(Finish(self.finished >= self.wanted, self._held))
+        if not commands and idle and (self.held or self.finished >= self.wanted):
+            commands.append(Finish(self.finished >= self.wanted, self.held))
         return commands
 
     def _rejections(self) -> Iterator[Reject]:

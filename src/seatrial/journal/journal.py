@@ -23,7 +23,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from seatrial.errors import JournalError
+from seatrial.errors import JournalError, Owned
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event, decode, encode
 
@@ -203,7 +203,7 @@ def _take_lock(path: Path) -> int:
     except BlockingIOError:
         owner = os.pread(lock, 200, 0).decode(errors="replace").strip()
         os.close(lock)
-        raise JournalError(
+        raise Owned(
             f"{path.parent}: this trial is being run by {owner or 'another process'}; "
             "wait for it to end, or end it first"
         ) from None

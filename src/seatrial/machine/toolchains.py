@@ -22,6 +22,7 @@ COMPILERS = (
 )
 OPENMP_FLAGS = {"oneapi": "-qopenmp", "nvhpc": "-mp"}
 MPI_COMPILERS = ("mpicc", "mpicc.openmpi", "mpicc.mpich")
+PATIENCE_SECONDS = 20.0
 
 
 class Mpi(NamedTuple):
@@ -62,7 +63,9 @@ def _has_openmp(family: str, cc: str) -> bool:
     program = "int main(void) { return 0; }\n"
     line = [cc, "-fopenmp", "-x", "c", "-", "-o", "/dev/null"]
     try:
-        done = subprocess.run(line, input=program.encode(), capture_output=True, timeout=20)
+        done = subprocess.run(
+            line, input=program.encode(), capture_output=True, timeout=PATIENCE_SECONDS
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
@@ -117,7 +120,9 @@ def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
 
 def _first_line(*command: str) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, timeout=20, text=True, errors="replace")
+        done = subprocess.run(
+            command, capture_output=True, timeout=PATIENCE_SECONDS, text=True, errors="replace"
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.partition("\n")[0].strip() if done.returncode == 0 else ""

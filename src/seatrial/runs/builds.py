@@ -141,7 +141,7 @@ async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
             pass_fds=(lock,),
         )
     try:
-        await process.wait()
+        code = await process.wait()
     finally:
         _kill(process.pid)  # and what it left in the background
     if (done := _result(directory)) is not None:
@@ -149,7 +149,8 @@ async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
     if time.monotonic() - began >= timeout:
         why = f"not done after {show_seconds(timeout)}"
         return BuildResult(TIMED_OUT, f"{why}\n{log_tail(directory)}")
-    return BuildResult(1, f"it was killed\n{log_tail(directory)}")
+    why = f"its set-up ended with {code}" if 0 <= code < 128 else "it was killed"
+    return BuildResult(1, f"{why}\n{log_tail(directory)}")
 
 
 def _kill(process_group: int) -> None:

@@ -108,8 +108,11 @@ class Driver:
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
+            if self.ledger.complete:
+                return Outcome(self.ledger.verdicts, True, "it was complete already")
             await self.backend.open()
             try:
+                self.ledger.open()
                 if cancel:
                     self.ledger.note(Name.TRIAL_CANCEL, text=cancel)
                 await self._take_up(unresolved)
@@ -148,7 +151,7 @@ class Driver:
             why = "interrupted: starting nothing more, waiting for what runs; again to cancel it"
             self._inbox.put_nowait(_Note(Name.TRIAL_PAUSE, {"text": why}))
         else:
-            why = "interrupted again: cancelling what runs"
+            why = "interrupted twice by Ctrl-C"
             self._inbox.put_nowait(_Note(Name.TRIAL_CANCEL, {"text": why}))
 
     def stop(self) -> None:
@@ -236,6 +239,7 @@ class Driver:
             walltime=case.walltime,
             node=case.node,
             exclusive=case.exclusive,
+            features=tuple(self.record.tests[case.test].requires.features),
         )
         return job
 
@@ -262,6 +266,7 @@ class Driver:
         When the trial is resumed, these very runs are submitted."""
         with Journal.own(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
+            self.ledger.open()
             runs = [
                 Launch(number, self.conductor.run_id(number, ahead))
                 for number, case in enumerate(self.conductor.cases)
@@ -324,6 +329,8 @@ class Driver:
         """Collect what the job wrote of itself and judge the run: at once where that is quick."""
         case = self.ledger.case(ended.run_id)
         path = self._jobs[ended.run_id].path
+        if ended.code == CANCELLED.number and ended.run_id in self._cancelled:
+            ended = ended._replace(state=self.conductor.held)
         settled = self._judge.settle_at_once(case, path, ended)
         if settled is not None:
             self._note_outcome(ended.run_id, settled)

@@ -11,6 +11,7 @@ trials/<tag>/
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,10 +19,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from seatrial.errors import TrialError
+from seatrial.errors import TrialError, UsageError
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Case, Test
 from seatrial.verify.references import References, loads
+
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
 class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -119,7 +122,10 @@ class TrialFolder:
 
 
 def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
-    """Make a trial's folder, whole or not at all. Raises TrialError if the tag is taken."""
+    """Make a trial's folder, whole or not at all. Raises UsageError for a tag that is taken or is
+    no name for a folder, TrialError where the folder cannot be made."""
+    if not _TAG.fullmatch(record.tag):
+        raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
     folder = TrialFolder(trials / record.tag)
     making = trials.absolute() / f".making-{record.tag}-{os.getpid()}"
     try:
@@ -136,7 +142,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     except OSError as error:
         shutil.rmtree(making, ignore_errors=True)
         if folder.path.exists():
-            raise TrialError(
+            raise UsageError(
                 f"{folder.path}: a trial of this tag exists; choose another"
             ) from error
         raise TrialError(
@@ -147,7 +153,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
 
 
 def find(trials: Path, tag: str) -> TrialFolder:
-    """The trial of that tag (or of a unique beginning of it, or of a path). Raises TrialError."""
+    """The trial of that tag (or of a unique beginning of it, or of a path). Raises UsageError."""
     if "/" in tag and (Path(tag) / "trial.json").exists():
         return TrialFolder(Path(tag))
     known = tags(trials)
@@ -156,8 +162,8 @@ def find(trials: Path, tag: str) -> TrialFolder:
         return TrialFolder(trials / found[0])
     if not found:
         latest = f"; the latest is {known[-1]}" if known else ""
-        raise TrialError(f"{trials}: no trial {tag!r} here{latest}; see `seatrial trials`")
-    raise TrialError(f"{trials}: {tag!r} is the beginning of {', '.join(found[:5])}; say which")
+        raise UsageError(f"{trials}: no trial {tag!r} here{latest}; see `seatrial trials`")
+    raise UsageError(f"{trials}: {tag!r} is the beginning of {', '.join(found[:5])}; say which")
 
 
 def tags(trials: Path) -> list[str]:

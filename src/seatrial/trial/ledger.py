@@ -39,13 +39,16 @@ class Ledger:
         self.observer = observer
         self.runs: dict[str, int] = {}
         self.verdicts: Counter[str] = Counter()
+        self.complete = False  # whether the journal ends with the trial's end
         self.journal: Journal
+        self._damaged = 0
+        self._fresh = True
 
     def case(self, run_id: str) -> Case:
         return self.conductor.cases[self.runs[run_id]]
 
     def replay(self) -> list[Unresolved]:
-        """Fold what the journal holds, and note that the trial starts or is taken up again."""
+        """Fold what the journal holds; the runs that it leaves without a verdict."""
         reading = read(self.journal.path)
         unresolved: dict[str, Unresolved] = {}
         for event in reading.events:
@@ -61,10 +64,16 @@ class Ledger:
             elif event.event == Name.CHECK_END:
                 unresolved.pop(run_id, None)
                 self.runs.pop(run_id, None)
-        if reading.damaged:
-            self.note(Name.ALERT, text=f"the journal has {reading.damaged} damaged lines")
-        self.note(Name.TRIAL_RESUME if reading.events else Name.TRIAL_START)
+            self.complete = event.event == Name.TRIAL_END
+        self._damaged = reading.damaged
+        self._fresh = not reading.events
         return list(unresolved.values())
+
+    def open(self) -> None:
+        """Note that the trial starts, or is taken up again."""
+        if self._damaged:
+            self.note(Name.ALERT, text=f"the journal has {self._damaged} damaged lines")
+        self.note(Name.TRIAL_START if self._fresh else Name.TRIAL_RESUME)
 
     def begin(self, run_id: str, number: int, path: str) -> None:
         """A run of a case is being made."""

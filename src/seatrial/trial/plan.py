@@ -22,6 +22,7 @@ from seatrial.suite.expand import Selection, expand
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Asked, Record
+from seatrial.units import count
 from seatrial.verify.references import reference_text
 from seatrial.verify.written import check_judging
 
@@ -86,7 +87,7 @@ def require_cases(plan: Plan) -> None:
     if reasons:
         raise UsageError("\n".join(["no case can run on this machine:", *reasons]))
     raise UsageError(
-        f"no case is selected of {len(plan.tests)} tests; "
+        f"no case is selected of {count(len(plan.tests), 'test')}; "
         "`seatrial list` shows what there is, -k and --tag choose from it"
     )
 

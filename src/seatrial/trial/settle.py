@@ -98,7 +98,7 @@ async def _own_end(path: Path, own: JobEvents) -> JobEvents:
 
 def _why(ended: Ended) -> str:
     where = f" on {ended.nodes}" if ended.nodes else ""
-    return f"{code_of(ended.code or 0).meaning}: the scheduler says {ended.state}{where}"
+    return f"{code_of(ended.code or 0).meaning}: {ended.state}{where}"
 
 
 def _size(path: str) -> int:

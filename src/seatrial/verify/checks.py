@@ -122,7 +122,7 @@ def _value(check: Check, folder: Path) -> Finding | None:
             return _wrong(f"{check.in_file}: {error}, found by {shown(pattern)}")
         if not abs(value - check.equals) <= allowed + rounding:
             within = f" within {show_number(allowed)}" if allowed else ""
-            return _wrong(f"{check.in_file}: the value is {text}, not {check.equals:g}{within}")
+            return _wrong(f"{check.in_file}: the value is {text}, not {check.equals:.12g}{within}")
     return None
 
 

@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from seatrial.backends import local
+from seatrial.backends.local import LocalBackend
+from seatrial.backends.protocol import Ended, Fact, Job, NeverStarted, Queued, Refused, Submission
+from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
+
+CLAIM = ": > events.jsonl\n"
+END = """echo '{"time":1,"event":"binary_execute_end","value":%d}' >> events.jsonl\n"""
+
+
+def a_job(folder: Path, script: str, walltime: float = 30.0, name: str = "r1") -> Job:
+    path = folder / "runs" / name
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "job.sh").write_text(f'cd "{path}"\n{script}\n')
+    return Job(name, path, 1, 1, 1, 1, walltime, "", False)
+
+
+def submission(job: Job) -> Submission:
+    return Submission(job.run_id, (job,))
+
+
+def with_backend(work: Callable[[LocalBackend], Awaitable[object]]) -> None:
+    async def course() -> None:
+        backend = LocalBackend(4)
+        await backend.open()
+        try:
+            await asyncio.wait_for(work(backend), 30)
+        finally:
+            await backend.close()
+
+    asyncio.run(course())
+
+
+async def ended(backend: LocalBackend, count: int = 1) -> dict[str, Ended]:
+    """The ends of that many runs; other facts are passed over."""
+    ends: dict[str, Ended] = {}
+    while len(ends) < count:
+        for fact in await backend.facts():
+            if isinstance(fact, Ended):
+                assert fact.run_id not in ends, "it ended twice"
+                ends[fact.run_id] = fact
+    return ends
+
+
+async def appears(path: Path) -> str:
+    """The text of a file, once there is any."""
+    while not path.exists() or not path.read_text():
+        await asyncio.sleep(0.005)
+    return path.read_text()
+
+
+def alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+async def dies(pid: int) -> None:
+    while alive(pid):
+        await asyncio.sleep(0.005)
+
+
+def run_one(folder: Path, script: str, walltime: float = 30.0) -> Ended:
+    ends: list[Ended] = []
+
+    async def work(backend: LocalBackend) -> None:
+        job = a_job(folder, script, walltime)
+        await backend.submit(submission(job))
+        ends.extend((await ended(backend)).values())
+
+    with_backend(work)
+    return ends[0]
+
+
+# ---- how jobs end --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_code"),
+    [
+        ("exit 0", 0),
+        ("exit 3", 3),
+        ("kill -9 $$", 137),
+        ("kill -TERM $$", 143),
+        ("kill -SEGV $$", 139),
+    ],
+)
+def test_a_job_that_ends_tells_how(tmp_path: Path, script: str, exit_code: int) -> None:
+    assert run_one(tmp_path, script) == Ended("r1", None, "exited", exit_code)
+
+
+def test_output_goes_to_its_files_and_input_is_empty(tmp_path: Path) -> None:
+    run_one(
+        tmp_path, "cat; echo out; echo err >&2; ps -o sid= -p $$ | tr -d ' ' > sid; echo $$ > pid"
+    )
+    path = tmp_path / "runs" / "r1"
+    assert (path / "stdout").read_text() == "out\n"
+    assert (path / "stderr").read_text() == "err\n"
+    assert (path / "sid").read_text() == (path / "pid").read_text()
+
+
+def test_what_a_job_leaves_in_the_background_is_ended(tmp_path: Path) -> None:
+    assert run_one(tmp_path, "sleep 300 & echo $! > pid").exit_code == 0
+    asyncio.run(asyncio.wait_for(dies(int((tmp_path / "runs/r1/pid").read_text())), 10))
+
+
+def test_a_job_ends_at_its_walltime(tmp_path: Path) -> None:
+    began = time.monotonic()
+    end = run_one(tmp_path, "sleep 300", 0.2)
+    assert end == Ended("r1", TIMEOUT.number, "timeout", 143)
+    assert 0.2 <= time.monotonic() - began < local.GRACE_SECONDS
+
+
+def test_a_job_that_does_not_end_when_asked_is_made_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "GRACE_SECONDS", 0.4)
+    script = "trap 'echo asked > asked' TERM; while :; do sleep 0.05; done"
+    assert run_one(tmp_path, script, 0.3) == Ended("r1", TIMEOUT.number, "timeout", 137)
+    assert (tmp_path / "runs/r1/asked").read_text() == "asked\n"
+
+
+def test_a_launcher_may_tidy_up_though_the_shell_ends_at_once(tmp_path: Path) -> None:
+    """As with mpirun: bash dies of SIGTERM, its child needs a moment, in a group of its own."""
+    child = "trap 'sleep 0.3; echo tidied > tidied; exit' TERM; echo > ready; "
+    child += "while :; do sleep 0.05; done"
+    (tmp_path / "child.sh").write_text(child)
+    script = f"set -m\nbash {tmp_path}/child.sh & \nset +m\nwait"
+
+    async def work(backend: LocalBackend) -> None:
+        job = a_job(tmp_path, script)
+        await backend.submit(submission(job))
+        await appears(job.path / "ready")
+        await backend.cancel(["r1"])
+        assert await ended(backend) == {"r1": Ended("r1", CANCELLED.number, "cancelled", 143)}
+        assert (job.path / "tidied").exists()
+
+    with_backend(work)
+
+
+def test_processes_in_groups_of_their_own_are_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "GRACE_SECONDS", 0.2)
+    script = "set -m\n(trap '' TERM; echo $BASHPID > pid; while :; do sleep 0.05; done) &\nwait"
+
+    async def work(backend: LocalBackend) -> None:
+        job = a_job(tmp_path, script)
+        await backend.submit(submission(job))
+        pid = int(await appears(job.path / "pid"))
+        await backend.cancel(["r1", "unknown"])
+        await backend.cancel(["r1"])
+        assert (await ended(backend))["r1"].code == CANCELLED.number
+        await dies(pid)
+
+    with_backend(work)
+
+
+def test_a_job_that_was_cancelled_first_and_timed_out_later_was_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "GRACE_SECONDS", 0.6)
+
+    async def work(backend: LocalBackend) -> None:
+        job = a_job(tmp_path, "trap '' TERM; echo > ready; while :; do sleep 0.05; done", 0.5)
+        await backend.submit(submission(job))
+        await appears(job.path / "ready")
+        await backend.cancel(["r1"])
+        assert (await ended(backend))["r1"] == Ended("r1", CANCELLED.number, "cancelled", 137)
+
+    with_backend(work)
+
+
+def test_a_job_that_cannot_be_started_is_refused_by_its_path(tmp_path: Path) -> None:
+    async def work(backend: LocalBackend) -> None:
+        job = a_job(tmp_path, "true")
+        lost = job._replace(run_id="r2", path=tmp_path / "nowhere")
+        await backend.submit(Submission("r2", (lost, job)))
+        facts = await backend.facts()
+        why = f"{tmp_path}/nowhere: bash cannot be started there: No such file or directory"
+        assert facts[0] == Refused("r2", why)
+        assert isinstance(facts[1], Queued)
+        if not any(isinstance(fact, Ended) for fact in facts):
+            assert (await ended(backend))["r1"].exit_code == 0
+
+    with_backend(work)
+
+
+def test_a_backend_that_never_opened_can_be_closed() -> None:
+    asyncio.run(LocalBackend(1).close())
+
+
+# ---- after a restart -----------------------------------------------------------------------
+
+DRIVER = """
+import asyncio, sys
+from pathlib import Path
+from seatrial.backends.local import LocalBackend
+from seatrial.backends.protocol import Job, Submission
+
+async def main():
+    backend = LocalBackend(4)
+    await backend.open()
+    for name in sys.argv[2:]:
+        job = Job(name, Path(sys.argv[1], name), 1, 1, 1, 1, 60.0, "", False)
+        await backend.submit(Submission(name, (job,)))
+    print("submitted", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def killed_driver(folder: Path, *names: str) -> None:
+    """A driver that submits these jobs and is then killed, as with kill -9."""
+    line = [sys.executable, "-c", DRIVER, str(folder / "runs"), *names]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "submitted\n"
+        driver.kill()
+
+
+async def found(backend: LocalBackend, *jobs: Job) -> dict[str, Fact]:
+    """The first fact about each job."""
+    await backend.find([submission(job) for job in jobs], {})
+    facts: dict[str, Fact] = {}
+    while len(facts) < len(jobs):
+        for fact in await backend.facts():
+            facts.setdefault(fact.run_id, fact)  # type: ignore[union-attr]
+    return facts
+
+
+def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
+    wait = "while [ ! -e go ]; do sleep 0.02; done\n"
+    alive_job = a_job(tmp_path, CLAIM + wait + END % 3 + "exit 3", name="alive")
+    doomed = a_job(tmp_path, CLAIM + wait + "kill -9 $$", name="doomed")
+    done = a_job(tmp_path, CLAIM + END % 7 + "echo > ready; exit 7", name="done")
+    vanished = a_job(tmp_path, CLAIM + "echo > ready; kill -9 $$", name="vanished")
+    never = a_job(tmp_path, "true", name="never")
+    killed_driver(tmp_path, "alive", "doomed", "done", "vanished")
+
+    async def work(backend: LocalBackend) -> None:
+        for job in (done, vanished):
+            await appears(job.path / "ready")
+        while {path for path, _ in local._job_processes()} & {
+            str(job.path / "job.sh") for job in (done, vanished)
+        }:
+            await asyncio.sleep(0.005)
+        facts = await found(backend, alive_job, doomed, done, vanished, never)
+        assert isinstance(facts["alive"], Queued)
+        assert isinstance(facts["doomed"], Queued)
+        assert alive(int(facts["alive"].job_id))
+        assert facts["done"] == Ended("done", None, "exited", 7)
+        assert facts["vanished"] == Ended("vanished", LOST.number, "vanished", None)
+        assert facts["never"] == NeverStarted("never")
+        for job in (alive_job, doomed):
+            (job.path / "go").write_text("")
+        ends = await ended(backend, 2)
+        assert ends["alive"] == Ended("alive", None, "exited", 3)
+        assert ends["doomed"] == Ended("doomed", LOST.number, "vanished", None)
+
+    with_backend(work)
+
+
+def test_a_new_driver_can_cancel_what_it_found(tmp_path: Path) -> None:
+    job = a_job(tmp_path, CLAIM + "sleep 300", name="r1")
+    killed_driver(tmp_path, "r1")
+
+    async def work(backend: LocalBackend) -> None:
+        facts = await found(backend, job)
+        assert isinstance(facts["r1"], Queued)
+        await backend.cancel(["r1"])
+        assert (await ended(backend))["r1"] == Ended("r1", CANCELLED.number, "cancelled", None)
+        await dies(int(facts["r1"].job_id))
+
+    with_backend(work)
+
+
+@pytest.mark.parametrize("shift", [-10_000, 10_000])
+def test_the_walltime_of_a_found_job_is_what_is_left_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shift: float
+) -> None:
+    job = a_job(tmp_path, CLAIM + "echo > ready; sleep 300", name="r1")
+    killed_driver(tmp_path, "r1")
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + int(shift * 1e9))
+
+    async def work(backend: LocalBackend) -> None:
+        await appears(job.path / "ready")
+        ((_, pid),) = [each for each in local._job_processes() if str(job.path) in each[0]]
+        age = local._age(pid)
+        assert 0 <= age < 20
+        await backend.find([submission(job._replace(walltime=age + 0.3))], {})
+        began = time.monotonic()
+        assert (await ended(backend))["r1"].code == TIMEOUT.number
+        assert time.monotonic() - began < 10
+
+    with_backend(work)
+
+
+def test_a_backend_that_leaves_lets_its_jobs_run(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "echo $$ > pid; exec sleep 300")
+    pids: list[int] = []
+
+    async def leave(backend: LocalBackend) -> None:
+        await backend.submit(submission(job))
+        pids.append(int(await appears(job.path / "pid")))
+
+    with_backend(leave)
+    assert alive(pids[0])
+    os.kill(pids[0], signal.SIGKILL)
+    os.waitpid(pids[0], 0)
+
+
+def test_the_same_process_may_take_up_its_jobs_again(tmp_path: Path) -> None:
+    job = a_job(tmp_path, CLAIM + "while [ ! -e go ]; do sleep 0.02; done; exit 4")
+
+    async def leave(backend: LocalBackend) -> None:
+        await backend.submit(submission(job))
+
+    async def take_up(backend: LocalBackend) -> None:
+        assert isinstance((await found(backend, job))["r1"], Queued)
+        (job.path / "go").write_text("")
+        assert (await ended(backend))["r1"] == Ended("r1", None, "exited", 4)
+
+    with_backend(leave)
+    with_backend(take_up)
+
+
+# ---- cost ----------------------------------------------------------------------------------
+
+
+def test_many_processes(tmp_path: Path) -> None:
+    """Every one ends once; the time it takes is printed (`SEATRIAL_PROCESSES=1000 pytest -s`)."""
+    count, width = int(os.environ.get("SEATRIAL_PROCESSES", "200")), 4
+    jobs = [a_job(tmp_path, "exit 0", name=f"r{number}") for number in range(count)]
+
+    async def work(backend: LocalBackend) -> None:
+        waiting = iter(jobs)
+        ends: set[str] = set()
+        for job in (next(waiting) for _ in range(width)):
+            await backend.submit(submission(job))
+        while len(ends) < count:
+            for fact in await backend.facts():
+                if isinstance(fact, Ended):
+                    assert fact.exit_code == 0
+                    assert fact.run_id not in ends
+                    ends.add(fact.run_id)
+                    if (following := next(waiting, None)) is not None:
+                        await backend.submit(submission(following))
+
+    began, cpu = time.monotonic(), time.process_time()
+    with_backend(work)
+    took, cpu = time.monotonic() - began, time.process_time() - cpu
+    print(f"\n{count} processes, {width} at a time: {took:.2f} s, {cpu / count * 1e6:.0f} us each")

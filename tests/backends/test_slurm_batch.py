@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.backends.protocol import Job, Submission
+from seatrial.backends.slurm_batch import PREFIX, arrange, cluster_option, sbatch_line, write
+from seatrial.machine.model import Slurm
+
+
+def a_job(name: str = "r1", path: Path = Path("/t/r1"), **keys: object) -> Job:
+    job = Job(name, path, 2, 8, 4, 3, 90.0, "", False)
+    return job._replace(**keys)  # type: ignore[arg-type]
+
+
+jobs_strategy = st.lists(
+    st.builds(
+        lambda nodes, threads, walltime, node, exclusive: (
+            nodes,
+            threads,
+            walltime,
+            node,
+            exclusive,
+        ),
+        st.integers(1, 3),
+        st.integers(1, 2),
+        st.sampled_from([60.0, 60.5, 3600.0]),
+        st.sampled_from(["", "n1"]),
+        st.booleans(),
+    ),
+    max_size=60,
+)
+
+
+def shape(job: Job) -> Job:
+    return job._replace(run_id="", path=Path())
+
+
+@given(shapes=jobs_strategy, largest=st.integers(1, 10))
+def test_every_job_is_in_one_array_of_its_shape(
+    shapes: list[tuple[int, int, float, str, bool]], largest: int
+) -> None:
+    jobs = [
+        a_job(f"r{number}", Path(f"/t/r{number}"), nodes=nodes, threads=threads, walltime=walltime,
+              node=node, exclusive=exclusive)
+        for number, (nodes, threads, walltime, node, exclusive) in enumerate(shapes)
+    ]  # fmt: skip
+    submissions = arrange(jobs, largest)
+    together = [job for submission in submissions for job in submission.jobs]
+    assert sorted(together) == sorted(jobs)
+    assert len({submission.name for submission in submissions}) == len(submissions)
+    for submission in submissions:
+        assert 1 <= len(submission.jobs) <= largest
+        assert len({shape(job) for job in submission.jobs}) == 1
+        assert submission.name == PREFIX + submission.jobs[0].run_id
+    fewest = sum(
+        math.ceil([shape(job) for job in jobs].count(each) / largest)
+        for each in {shape(job) for job in jobs}
+    )
+    assert len(submissions) == fewest
+
+
+def test_the_line_that_submits() -> None:
+    jobs = tuple(a_job(f"r{number}") for number in range(3))
+    line = sbatch_line(Path("/t/s"), Submission("seatrial-r0", jobs), Slurm())
+    assert line == [
+        *("sbatch", "--parsable", "--job-name=seatrial-r0", "--array=0-2", "--output=/t/s/%a.out"),
+        *("--chdir=/t/s", "--no-requeue", "--nodes=2", "--ntasks=8", "--ntasks-per-node=4"),
+        *("--cpus-per-task=3", "--time=2", "/t/s/job.sh"),
+    ]
+
+
+def test_what_a_machine_asks_of_slurm_is_on_the_line_and_its_options_come_last() -> None:
+    slurm = Slurm(
+        partition="p",
+        account="a",
+        qos="q",
+        reservation="r",
+        constraint="c&d",
+        nodelist="n[1-4]",
+        cluster="other",
+        options=["--licenses=x", "--time=5"],
+    )
+    line = sbatch_line(Path("/t"), Submission("s", (a_job(exclusive=True),)), slurm)
+    asked = ["--partition=p", "--account=a", "--qos=q", "--reservation=r", "--constraint=c&d"]
+    asked += ["--nodelist=n[1-4]", "--clusters=other", "--exclusive"]
+    assert set(asked) <= set(line)
+    assert line[-3:] == ["--licenses=x", "--time=5", "/t/job.sh"]
+    assert cluster_option(slurm) == ["--clusters=other"]
+    assert cluster_option(Slurm()) == []
+
+
+def test_a_job_that_is_pinned_goes_to_its_node() -> None:
+    line = sbatch_line(Path("/t"), Submission("s", (a_job(node="n7"),)), Slurm(nodelist="n[1-9]"))
+    assert [word for word in line if "nodelist" in word] == ["--nodelist=n7"]
+
+
+@pytest.mark.parametrize(
+    ("walltime", "minutes"), [(0.001, 1), (1.0, 1), (60.0, 1), (60.1, 2), (3600.0, 60)]
+)
+def test_the_time_is_in_whole_minutes_and_never_too_short(walltime: float, minutes: int) -> None:
+    line = sbatch_line(Path("/t"), Submission("s", (a_job(walltime=walltime),)), Slurm())
+    assert f"--time={minutes}" in line
+
+
+def test_a_percent_sign_in_a_path_is_no_pattern_of_slurms() -> None:
+    """As tried with a real one: it must be doubled in the pattern, and only there."""
+    line = sbatch_line(Path("/t/100%j"), Submission("s", (a_job(),)), Slurm())
+    assert "--output=/t/100%%j/%a.out" in line
+    assert "--chdir=/t/100%j" in line
+
+
+# ---- the batch script, run as Slurm runs it -------------------------------------------------
+
+
+def written(folder: Path, *names: str) -> Path:
+    """A submission's folder, with its runs, each of which tells its name."""
+    jobs = tuple(a_job(f"r{n}", folder / "runs" / name) for n, name in enumerate(names))
+    for job in jobs:
+        job.path.mkdir(parents=True)
+        (job.path / "job.sh").write_text("echo ran $PWD; echo oops >&2; cat; exit 3\n")
+    made = folder / "submissions" / "it's one"
+    write(made, Submission("seatrial-r0", jobs), Slurm(account="a b"))
+    return made
+
+
+def run_task(made: Path, index: int) -> int:
+    line = ["bash", str(made / "job.sh")]
+    environment = {"PATH": os.environ["PATH"], "SLURM_ARRAY_TASK_ID": str(index)}
+    return subprocess.run(
+        line, cwd=made, env=environment, timeout=20, capture_output=True, check=False
+    ).returncode
+
+
+def test_each_task_runs_the_job_of_its_index(tmp_path: Path) -> None:
+    names = ["a", "b c", "d'e\"f$g`h`*", "größe"]
+    made = written(tmp_path, *names)
+    for index, name in enumerate(names):
+        assert run_task(made, index) == 3
+        path = tmp_path / "runs" / name
+        assert (path / "stdout").read_text() == f"ran {path}\n"
+        assert (path / "stderr").read_text() == "oops\n"
+
+
+def test_a_task_that_starts_a_second_time_spoils_no_output(tmp_path: Path) -> None:
+    made = written(tmp_path, "a")
+    run_task(made, 0)
+    (tmp_path / "runs" / "a" / "job.sh").write_text("exit 93\n")
+    assert run_task(made, 0) == 93
+    assert (tmp_path / "runs" / "a" / "stdout").read_text().startswith("ran ")
+
+
+def test_an_index_that_is_not_in_the_list_runs_nothing(tmp_path: Path) -> None:
+    made = written(tmp_path, "a")
+    assert run_task(made, 1) == 1  # and not itself, which is a job.sh, too
+    (made / "runs").unlink()
+    assert run_task(made, 0) == 1
+    assert not (tmp_path / "runs" / "a" / "stdout").exists()
+
+
+def test_the_line_that_submits_is_kept_to_be_read_and_used(tmp_path: Path) -> None:
+    made = written(tmp_path, "a")
+    line = shlex.split((made / "submit.sh").read_text())
+    assert line[0] == "sbatch"
+    assert "--account=a b" in line
+    assert line[-1] == str(made / "job.sh")
+
+
+def test_a_path_that_is_no_utf8_is_found_again(tmp_path: Path) -> None:
+    made = written(tmp_path, os.fsdecode(b"\xff\xfe"))
+    assert run_task(made, 0) == 3
+    assert (tmp_path / "runs" / os.fsdecode(b"\xff\xfe") / "stdout").exists()

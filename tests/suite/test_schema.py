@@ -1,0 +1,147 @@
+"""The JSON Schema that editors use says the same of a document as the loader does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from seatrial.cli.schema import shapes
+from seatrial.documents import Faults, decode, json_schema, parse
+
+SHAPES = {name: shape for name, shape in shapes().items() if name in ("test", "machine")}
+SCHEMAS = {name: json_schema(shape, name) for name, shape in SHAPES.items()}
+VALIDATORS = {name: jsonschema.Draft202012Validator(s) for name, s in SCHEMAS.items()}
+
+
+def loads(shape: type[Struct], document: Any) -> list[str]:
+    """What the loader says of the shape of a document."""
+    faults = Faults()
+    # JSON is YAML, and quotes every text: each value comes to the loader as what it is.
+    node = parse(json.dumps(document).encode(), Path("t"), faults)
+    assert node is not None
+    decode(node, shape, faults)
+    return faults.texts
+
+
+def allows(name: str, document: Any) -> bool:
+    valid: bool = VALIDATORS[name].is_valid(document)
+    return valid
+
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from([0.0, 1.0, -0.5, 1.5, 1e20]),
+    st.sampled_from(["", "x", "5", "any", "srun", "higher", "machine", "link", "median", "local"]),
+)  # fmt: skip
+
+
+def documents_of(schema: dict[str, Any], part: dict[str, Any], depth: int = 0) -> Any:
+    """Documents that fit a part of the schema."""
+    if "$ref" in part:
+        part = schema["$defs"][part["$ref"].rpartition("/")[2]]
+    if "anyOf" in part:
+        return st.one_of([documents_of(schema, each, depth) for each in part["anyOf"]])
+    if "enum" in part:
+        return st.sampled_from(part["enum"])
+    kind = part.get("type")
+    if kind == "object" and "properties" in part:
+        keys = {n: documents_of(schema, p, depth + 1) for n, p in part["properties"].items()}
+        needed = {name: keys.pop(name) for name in part.get("required", [])}
+        return st.fixed_dictionaries(needed, optional=keys)
+    if kind == "object":
+        inner = documents_of(schema, part["additionalProperties"], depth + 1)
+        return st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
+    if kind == "array":
+        return st.lists(documents_of(schema, part["items"], depth + 1), max_size=2)
+    numbers = st.sampled_from([n for n in (-1, -0.5, 0, 0.5, 1, 2, 7.0) if _within(n, part)])
+    return {
+        "string": st.sampled_from(["", "x", "n[1-3]"]),
+        "boolean": st.booleans(),
+        "null": st.none(),
+        "number": numbers,
+        "integer": numbers.filter(lambda number: number == int(number)),
+    }[str(kind)]
+
+
+def _within(number: float, part: dict[str, Any]) -> bool:
+    return bool(part.get("minimum", -9) <= number <= part.get("maximum", 9))
+
+
+FITTING = {name: documents_of(schema, schema) for name, schema in SCHEMAS.items()}
+REPLACEMENTS: st.SearchStrategy[Any] = SCALARS | st.just([]) | st.just({}) | st.just([1, "a"])
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, name: str) -> Any:
+    """A document with, mostly, one value replaced, one key removed or one added."""
+    document = draw(FITTING[name])
+    holder = document
+    while draw(st.booleans()):
+        inner = [v for v in (holder.values() if isinstance(holder, dict) else holder) if v]
+        inner = [value for value in inner if isinstance(value, dict | list)]
+        if not inner:
+            break
+        holder = draw(st.sampled_from(inner))
+    change = draw(st.sampled_from(["none", "replace", "remove", "add"]))
+    steps = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+    if change == "add" and isinstance(holder, dict):
+        holder[draw(st.sampled_from(["unknown", "tags", "name", "from", ""]))] = draw(SCALARS)
+    elif change in ("replace", "remove") and steps:
+        step = draw(st.sampled_from(steps))
+        if change == "remove":
+            del holder[step]
+        else:
+            holder[step] = draw(REPLACEMENTS)
+    return document
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_schema_and_loader_agree(name: str) -> None:
+    seen = set()
+
+    @settings(
+        max_examples=600, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
+    @given(spoilt(name))
+    def agree(document: Any) -> None:
+        faults = loads(SHAPES[name], document)
+        assert (not faults) == allows(name, document), (document, faults)
+        seen.add(not faults)
+
+    agree()
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("number", [1, 1.0, 0, 0.5, -1, 1_000_000, 1_000_001, True, "1", None])
+def test_bounds_of_numbers(number: Any) -> None:
+    document = {"app": "a", "run": {"script": "x"}, "repeat": number}
+    assert (not loads(SHAPES["test"], document)) == allows("test", document)
+
+
+def test_the_tests_that_ship_fit_the_schema() -> None:
+    files = sorted((Path(__file__).parents[2] / "suites").rglob("test.yaml"))
+    assert files
+    for file in files:
+        jsonschema.validate(yaml.safe_load(file.read_text()), SCHEMAS["test"])
+
+
+def test_a_key_of_the_struct_that_is_not_of_the_file_is_in_neither() -> None:
+    document = {"app": "a", "run": {"script": "x"}, "folder": "/"}
+    assert not allows("test", document)
+    assert loads(SHAPES["test"], document)
+    assert "folder" not in SCHEMAS["test"]["$defs"]["TestFile"]["properties"]
+
+
+def test_the_schema_is_itself_valid_and_tells_of_every_key() -> None:
+    for schema in SCHEMAS.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    assert set(SCHEMAS["test"]["$defs"]["TestFile"]["properties"]) == set(
+        SHAPES["test"].__struct_encode_fields__
+    )

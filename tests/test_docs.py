@@ -1,0 +1,299 @@
+"""The documentation tells everything that there is, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+import yaml
+
+from seatrial.backends.slurm_text import ENDED
+from seatrial.cli import seatrial
+from seatrial.journal.codes import CODES, EVENT_NUMBERS, code_of
+from seatrial.journal.events import Event
+from seatrial.machine import model as machine
+from seatrial.machine.load import load_machine
+from seatrial.suite import model as suite
+from seatrial.suite.expressions import _FUNCTIONS, FACTS
+from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
+from seatrial.trial.folder import Asked
+from seatrial.trial.plan import make_plan, require_cases
+from seatrial.verify import references
+from seatrial.verify.metrics import formats
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("suites/*/README.md")])
+
+TESTS, MACHINES = "writing-tests.md", "machines.md"
+
+# Whose keys are told in which section of which page.
+SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
+    (suite.TestFile, TESTS, "Keys of test.yaml"),
+    (suite.Build, TESTS, "build"),
+    (suite.Run, TESTS, "run"),
+    (suite.Requires, TESTS, "requires"),
+    (suite.Input, TESTS, "inputs"),
+    (suite.Check, TESTS, "verify"),
+    (suite.Metric, TESTS, "metrics"),
+    (machine.Machine, MACHINES, "Keys of a machine file"),
+    (machine.Nodes, MACHINES, "nodes"),
+    (machine.Toolchain, MACHINES, "toolchains"),
+    (machine.Launcher, MACHINES, "launchers"),
+    (machine.Slurm, MACHINES, "slurm"),
+    (references.Reference, MACHINES, "References"),
+    (references.Learned, MACHINES, "References"),
+    (Event, "events.md", "The record"),
+]
+
+
+# ---- reading pages ------------------------------------------------------------------------
+
+
+def section(page: str, title: str) -> str:
+    """The text of a page below a heading, up to the next heading of any level."""
+    found = re.search(
+        rf"^#+ {re.escape(title)}\n(.*?)(?=^#+ |\Z)",
+        without_examples((DOCS / page).read_text()),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert found, f"docs/{page} has no section {title!r}"
+    return found[1]
+
+
+def without_examples(text: str) -> str:
+    return re.sub(r"^```.*?^```\n", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def rows(text: str, first_title: str) -> list[list[str]]:
+    """The cells of the tables whose first column has that title."""
+    found, inside = [], False
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+        if not line.startswith("|"):
+            inside = False
+        elif inside and not set(line) <= set("|- "):
+            found.append(cells)
+        elif cells[0] == first_title:
+            inside = True
+    return found
+
+
+def words(cell: str) -> list[str]:
+    """The words of a cell that stand in backticks."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def first_words(text: str, title: str) -> list[str]:
+    return [words(row[0])[0] for row in rows(text, title)]
+
+
+# ---- keys of files ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shape", "page", "title"), SHAPES, ids=lambda value: str(value))
+def test_every_key_is_told(shape: type[msgspec.Struct], page: str, title: str) -> None:
+    first = "member" if shape is Event else "key"
+    told = first_words(section(page, title), first)
+    keys = [field.encode_name for field in msgspec.structs.fields(shape)]
+    others = {
+        field.encode_name
+        for other, other_page, other_title in SHAPES
+        if (other_page, other_title) == (page, title) and other is not shape
+        for field in msgspec.structs.fields(other)
+    }
+    assert set(told) - others == set(keys) - others, f"docs/{page}, section {title}"
+    assert set(keys) <= set(told), f"docs/{page}, section {title}"
+    assert len(told) == len(set(told)), f"docs/{page}, section {title}: a key is told twice"
+
+
+@pytest.mark.parametrize(("shape", "page", "title"), SHAPES, ids=lambda value: str(value))
+def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, title: str) -> None:
+    fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
+    for row in rows(section(page, title), "key"):
+        field = fields.get(words(row[0])[0])
+        if field is None:
+            continue
+        required = field.required
+        assert (row[2] == "") <= (required or shape in (suite.Check,)), f"{title}: {row}"
+        assert required <= (row[2] == ""), f"{title}: {row[0]} must be given, and a default is told"
+        told = words(row[2])
+        plain = isinstance(field.default, str | int | float) and field.default != ""
+        if told and plain:
+            assert told[0] == suite.show(field.default).removesuffix(".0"), f"{title}: {row}"
+
+
+def test_every_struct_of_a_file_is_told() -> None:
+    """A new part of a file needs a section here."""
+    for module in (suite, machine, references):
+        written = module._Written
+        shapes = {shape for shape in vars(module).values() if _is_part(shape, written)}
+        assert shapes <= {shape for shape, _, _ in SHAPES} | {suite.Test, references.ReferencesFile}
+
+
+def _is_part(shape: object, written: type) -> bool:
+    return isinstance(shape, type) and issubclass(shape, written) and shape is not written
+
+
+# ---- commands -----------------------------------------------------------------------------
+
+
+def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from commands(inner, f"{path} {name}")
+
+
+ALL_COMMANDS = dict(commands(seatrial, "seatrial"))
+
+
+@pytest.mark.parametrize("path", ALL_COMMANDS)
+def test_every_command_and_option_is_told(path: str) -> None:
+    text = section("commands.md", path)
+    command = ALL_COMMANDS[path]
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    names = {name for option in options for name in option.opts}
+    told = {word for row in rows(text, "option") for word in words(row[0])}
+    own = {"--help", "-h"} if path == "seatrial" else set()
+    assert told == names | own, f"docs/commands.md, section {path}"
+    for argument in command.params:
+        if isinstance(argument, click.Argument):
+            name = (argument.metavar or str(argument.name)).upper()
+            name = name.removeprefix("[TAG/]").strip("[].").rstrip("]")
+            assert name in text, f"docs/commands.md, section {path}: {name}"
+
+
+def test_no_command_is_told_that_is_not_there() -> None:
+    told = re.findall(r"^## (seatrial.*)$", (DOCS / "commands.md").read_text(), re.MULTILINE)
+    assert told == [path for path in told if path in ALL_COMMANDS]
+    assert set(told) == set(ALL_COMMANDS)
+
+
+def test_exit_codes_of_the_help_are_told() -> None:
+    told = {row[0] for row in rows(section("exit-codes.md", "Of the command"), "code")}
+    helped = re.findall(r"^\s*(?:Exit codes:)?\s*(\d)  \S", seatrial.help or "", re.MULTILINE)
+    assert helped == ["0", "1", "2", "3"]
+    assert set(helped) | {"130", "141"} == told
+
+
+# ---- registries ---------------------------------------------------------------------------
+
+
+def test_every_variable_is_told() -> None:
+    table = rows(section(TESTS, "Variables that scripts are given"), "variable")
+    told = {words(row[0])[0]: row[1] for row in table}
+    expected = dict.fromkeys(BUILD_AND_RUN, "build, run") | dict.fromkeys(RUN_ONLY, "run")
+    assert told == expected
+
+
+def test_every_function_and_fact_is_told() -> None:
+    text = section(TESTS, "Expressions")
+    assert set(first_words(text, "function")) == set(_FUNCTIONS)
+    assert set(first_words(text, "fact")) == set(FACTS)
+
+
+def test_every_output_format_is_told() -> None:
+    assert set(first_words(section(TESTS, "metrics"), "format")) == set(formats())
+
+
+def test_every_event_is_told() -> None:
+    told = {words(row[1])[0]: int(row[0]) for row in rows(section("events.md", "Events"), "number")}
+    assert told == {str(name): number for name, number in EVENT_NUMBERS.items()}
+
+
+def test_every_verdict_is_told() -> None:
+    table = rows(section("events.md", "Verdict codes"), "code")
+    told = {int(row[0]): (words(row[1])[0], row[2]) for row in table}
+    assert told == {number: (code.name, code.meaning) for number, code in CODES.items()}
+
+
+def test_every_end_state_of_slurm_is_told() -> None:
+    table = rows(section("slurm.md", "What each end state becomes"), "Slurm's state")
+    told = {words(row[0])[0]: words(row[1])[0] if words(row[1]) else None for row in table}
+    assert told == {
+        state: None if code is None else code_of(code).name for state, code in ENDED.items()
+    }
+
+
+# ---- links and examples -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = without_examples(page.read_text())
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), f"{page.relative_to(ROOT)}: {target}"
+        if anchor:
+            assert anchor in anchors(file), f"{page.relative_to(ROOT)}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and GitLab make them."""
+    titles = re.findall(r"^#+ (.+)$", without_examples(page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def examples(page: Path) -> list[tuple[str, str]]:
+    """(file name, text) of the examples that are whole files."""
+    blocks = re.findall(r"^```(?:yaml|python)\n(.*?)^```$", page.read_text(), re.M | re.S)
+    named = [(re.match(r"# (\S+\.(?:yaml|py))\n", block), block) for block in blocks]
+    return [(found[1], block) for found, block in named if found]
+
+
+WITH_EXAMPLES = [page for page in PAGES if examples(page)]
+
+MACHINE = """\
+machine: example
+nodes:
+  - {names: "n[1-2]", cores: 4}
+toolchains:
+  gcc: {}
+"""
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_have_no_fault(page: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    (tmp_path / "machine.yaml").write_text(MACHINE)
+    tests = [(name, text) for name, text in examples(page) if name.endswith("test.yaml")]
+    for name, text in examples(page):
+        if name.startswith("machines/"):
+            file = tmp_path / Path(name).name
+            file.write_text(text)
+            assert load_machine(file).machine.machine == file.stem
+        elif name == "references.yaml":
+            (tmp_path / name).write_text(text)
+            assert references.load(tmp_path / name).entries
+    for name, text in tests:
+        put(folder / "first" / name if name == "test.yaml" else folder / name, text, page)
+    if tests:
+        plan = make_plan(Asked(suites=[str(folder)]), str(tmp_path / "machine.yaml"))
+        require_cases(plan)
+        assert {case.test for case in plan.cases} == set(plan.tests)
+        assert len(plan.tests) == len(tests)
+
+
+def put(file: Path, text: str, page: Path) -> None:
+    """Write a test, and an empty file for each that it names."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    test = yaml.safe_load(text)
+    inputs = [i if isinstance(i, str) else i["source"] for i in test.get("inputs", [])]
+    for name in [*test.get("build", {}).get("sources", []), *inputs]:
+        (file.parent / name).touch()
+    if custom := test.get("metrics", {}).get("python"):
+        name = custom.partition(":")[0]
+        (file.parent / name).write_text(dict(examples(page))[name])

@@ -1,0 +1,126 @@
+"""Imports point only down, and the command line starts without what few commands need."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import seatrial
+
+SOURCE = Path(seatrial.__file__).parent
+
+# Lowest first; what stands in one line may be used by all that stand below it.
+ROOMS = [
+    ["__init__", "errors", "units", "documents", "places"],
+    ["journal"],
+    ["machine"],
+    ["suite"],
+    ["verify"],
+    ["conduct"],
+    ["runs"],
+    ["backends"],
+    ["trial"],
+    ["store"],
+    ["judge", "sinks"],
+    ["report", "web"],
+    ["cli"],
+]
+LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+
+HEAVY = ["yaml", "rich", "sqlite3", "ClusterShell", "numpy", "scipy", "asyncio", "multiprocessing"]
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(text: str, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """(line, full name) of every module that a source imports, inside functions, too."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*start, *filter(None, [node.module])])
+            # `from seatrial import units` names the room only after the word import
+            names = [alias.name for alias in node.names] if module == "seatrial" else [""]
+            yield from ((node.lineno, f"{module}.{name}".strip(".")) for name in names)
+
+
+def seatrial_rooms(text: str, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    for line, name in imports(text, package):
+        if name.split(".")[0] == "seatrial":
+            room = name.split(".")[1] if "." in name else "__init__"
+            yield line, "__init__" if room.startswith("__") else room
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_only_down(path: Path) -> None:
+    own = room_of(path)
+    assert own in LEVELS, f"{own}: a new room; give it its place in ROOMS"
+    package = ("seatrial", *path.relative_to(SOURCE).parent.parts)
+    wrong = [
+        f"{path}:{line}: {own} may not import from {room}; move what it needs to a lower room"
+        for line, room in seatrial_rooms(path.read_text(), package)
+        if room != own and LEVELS[room] >= LEVELS[own] and LEVELS[own] > 0
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_way_to_import_is_seen() -> None:
+    text = """
+import seatrial.units
+from seatrial import store, __version__
+from seatrial.journal.codes import Name
+from . import packing
+from ..verify import verdict
+def f():
+    import seatrial.cli.run as r
+    if 1:
+        from seatrial.trial import driver
+"""
+    rooms = [room for _, room in seatrial_rooms(text, ("seatrial", "conduct"))]
+    assert sorted(rooms) == sorted(
+        ["units", "store", "__init__", "journal", "conduct", "verify", "cli", "trial"]
+    )
+
+
+def test_the_pure_rooms_reach_for_no_clock_disk_or_chance() -> None:
+    wrong = [
+        f"{path}:{line}: {name}"
+        for path in sorted((SOURCE / "conduct").glob("*.py"))
+        for line, name in imports(path.read_text(), ("seatrial", "conduct"))
+        if name.split(".")[0]
+        in {"asyncio", "os", "pathlib", "random", "secrets", "socket", "subprocess", "time"}
+    ]
+    assert not wrong
+
+
+def loaded_by(statement: str) -> set[str]:
+    text = (
+        f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
+    )
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+def test_the_command_line_starts_without_what_few_commands_need() -> None:
+    loaded = loaded_by("import seatrial.cli")
+    assert "click" in loaded
+    assert not loaded & set(HEAVY)
+
+
+@pytest.mark.parametrize("name", ["yaml", "rich", "sqlite3", "ClusterShell", "asyncio"])
+def test_what_is_heavy_would_be_seen(name: str) -> None:
+    assert name in loaded_by(f"import {name}")

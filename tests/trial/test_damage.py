@@ -1,0 +1,349 @@
+"""Damage from outside: torn files, a full disk, a read-only folder, a broken store, a clock that
+steps back, a second driver. Each gives a clear message, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seatrial.journal.codes import Name
+from seatrial.trial.driver import Driver
+from tests.programs import Driving, Workplace, until
+
+CASES = 4
+
+
+def gated(place: Workplace) -> Path:
+    """A test of four cases whose runs wait until the gate is there."""
+    gate = place.folder / "gate"
+    script = f"until [ -e {gate} ]; do sleep 0.02; done; echo ok"
+    place.test("wait", script, parameters={"n": f"range(0, {CASES})"}, verify=[{"contains": "ok"}])
+    return gate
+
+
+def at_work(place: Workplace, *words: str) -> Driving:
+    driving = place.start_run("--name", "t", *words)
+    driving.until(lambda: len(place.ran()) == 2, "two runs at work")
+    return driving
+
+
+def complete(place: Workplace) -> None:
+    done = place.resume()
+    assert done.code == 0, done.said
+    tally = Counter(event.alias for event in place.events("t", Name.CHECK_END))
+    assert tally == {"pass": CASES}
+
+
+# ---- the journal and the jobs' events ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "torn", [b'{"time":17952934', b"\0" * 5000, b"\xff\xfe not json", b'{"time":1}' * 9000]
+)
+def test_a_torn_last_line_of_the_journal_is_cut_off(place: Workplace, torn: bytes) -> None:
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    with place.trial().journal.open("ab") as journal:
+        journal.write(torn)
+    gate.touch()
+    complete(place)
+    place.audit()
+
+
+@pytest.mark.parametrize("line", [b"\0\xff garbage\n", b'{"time":"x"}\n', b"[" * 100_000 + b"\n"])
+def test_a_damaged_line_of_the_journal_is_told_and_costs_nothing(
+    place: Workplace, line: bytes
+) -> None:
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    with place.trial().journal.open("ab") as journal:
+        journal.write(line)
+    gate.touch()
+    complete(place)
+    assert "1 damaged line" in place.alerts()
+    assert place.seatrial("runs", "--trial", "t").code == 0
+    assert place.seatrial("export", "t", "--format", "json").code == 0
+
+
+def test_a_journal_that_lost_its_last_events_doubles_no_run(place: Workplace) -> None:
+    """As after a power failure: the journal ends before the jobs that were started by it."""
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    whole = place.trial().journal.read_bytes().splitlines(keepends=True)
+    intents = [number for number, line in enumerate(whole) if b"submit_start" in line]
+    place.trial().journal.write_bytes(b"".join(whole[: intents[-1] + 1]))
+    gate.touch()
+    complete(place)
+    place.audit()
+
+
+def test_what_a_job_does_to_its_events_costs_no_other_run(place: Workplace) -> None:
+    place.test("torn", "printf '{\"time\":12' >> events.jsonl")
+    place.test("garbage", r"printf '\0\377\n[[[\n{}\n\n\"\n' >> events.jsonl")
+    place.test("forged", """printf '{"time":1,"event":"check_end","run_id":"x","value":0}\\n' \
+>> events.jsonl; exit 3""")  # fmt: skip
+    place.test("gone", "rm events.jsonl")
+    place.test("fifo", "rm events.jsonl; mkfifo events.jsonl", run={"walltime": "1s"})
+    place.test("folder", "rm events.jsonl; mkdir events.jsonl")
+    place.test("all_gone", 'cd /; rm -rf "$OLDPWD"', verify=[{"contains": "x"}])
+    done = place.run("--name", "t")
+    assert "Traceback" not in done.said
+    assert done.code == 1, done.said
+    verdicts = place.verdicts()
+    assert verdicts.pop("forged") == "failed"
+    assert verdicts.pop("fifo") == "timeout"  # its own shell waits for a reader
+    assert verdicts.pop("all_gone") in ("wrong answer", "check error")
+    assert set(verdicts.values()) == {"pass"}
+    place.audit()
+
+
+@pytest.mark.parametrize("torn", [b'{"time":17952', b"\0\0\0\0", b"\xff\n\n{"])
+def test_a_torn_last_line_of_a_jobs_events_names_the_lost_run(
+    place: Workplace, torn: bytes
+) -> None:
+    """The machine died while a job wrote: the run is lost by name, and the case runs again."""
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    lost = place.ran()
+    subprocess.run(["pkill", "-KILL", "-s", _sessions(place)], check=True)
+    for run in lost:
+        with (place.trial().run("wait", run) / "events.jsonl").open("ab") as file:
+            file.write(torn)
+    gate.touch()
+    done = place.resume()
+    assert done.code == 0, done.said
+    place.audit()
+    ends = place.events("t", Name.CHECK_END)
+    assert sorted(event.run_id for event in ends if event.alias == "lost") == sorted(lost)
+
+
+def _sessions(place: Workplace) -> str:
+    from tests.programs import job_shells
+
+    return ",".join(map(str, job_shells(place.trial())))
+
+
+# ---- file systems ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(place: Workplace) -> Iterator[Path]:
+    """The trials' folder on a file system of 3 MB of its own."""
+    place.trials.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place.trials)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
+    yield place.trials
+    subprocess.run(["umount", "--lazy", str(place.trials)], check=True)
+
+
+def test_a_full_disk_stops_the_trial_and_resume_completes_it(
+    place: Workplace, small_disk: Path
+) -> None:
+    freed = place.folder / "freed"
+    fill = f"[ -e {freed} ] || cat /dev/zero > {small_disk}/fill 2> /dev/null\necho ok"
+    place.test("fills", fill, parameters={"n": f"range(0, {CASES})"}, verify=[{"contains": "ok"}])
+    place.env["SEATRIAL_STORE"] = str(place.folder / "store.sqlite")
+    done = place.run("--name", "t", "--jobs", "1")
+    assert done.code == 3, done.said
+    assert "Traceback" not in done.said
+    assert "No space left on device" in done.err
+    assert "resume" in done.err
+    freed.touch()
+    (small_disk / "fill").unlink()
+    done = place.resume()
+    assert done.code in (0, 1), done.said  # what was judged on a full disk may have failed
+    place.audit()
+    assert len({event.case for event in place.events("t", Name.CHECK_END)}) == CASES
+
+
+def test_no_space_for_a_trial_at_all(place: Workplace, small_disk: Path) -> None:
+    place.test("a")
+    with (small_disk / "fill").open("wb") as fill, pytest.raises(OSError):
+        while True:
+            fill.write(b"\0" * 65536)
+            fill.flush()
+    done = place.run("--name", "t")
+    assert done.code == 3, done.said
+    assert "No space left on device" in done.err
+    assert not place.trial().path.exists()
+    assert list(small_disk.iterdir()) == [small_disk / "fill"]
+
+
+def test_a_read_only_folder_is_told_and_nothing_is_lost(place: Workplace, small_disk: Path) -> None:
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    gate.touch()
+    ends = list(place.trial().path.glob("runs/*/*/events.jsonl"))
+    until(lambda: all("execute_end" in file.read_text() for file in ends), "the ends of the jobs")
+    until(lambda: _remount(small_disk, "ro"), "the jobs to leave their files")
+    for words in (["resume", "t"], ["run", "suite", "-m", str(place.machine), "--name", "u"]):
+        done = place.seatrial(*words)
+        assert done.code == 3, done.said
+        assert "Read-only file system" in done.err
+        assert "Traceback" not in done.err
+    assert _remount(small_disk, "rw")
+    complete(place)
+    place.audit()
+
+
+def _remount(folder: Path, how: str) -> bool:
+    line = ["mount", "-o", f"remount,{how}", str(folder)]
+    return subprocess.run(line, capture_output=True, check=False).returncode == 0
+
+
+def test_a_trial_can_be_resumed_by_another_path(place: Workplace) -> None:
+    gate = gated(place)
+    link = place.folder / "link"
+    place.trials.mkdir()
+    link.symlink_to(place.trials)
+    with place.start("--trials", str(link), "run", "suite", "-m", str(place.machine),
+                     "--name", "t") as driving:  # fmt: skip
+        driving.until(lambda: len(place.ran()) == 2, "two runs at work")
+        driving.kill()
+    with place.start("resume", "t") as driving:
+        driving.until(lambda: place.count(Name.TRIAL_RESUME) == 1, "the resume")
+        gate.touch()
+        assert driving.end().code == 0
+    tally = Counter(event.alias for event in place.events("t", Name.CHECK_END))
+    assert tally == {"pass": CASES}
+    place.audit()
+
+
+# ---- the store ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["not a database", "a folder", "locked", "deleted meanwhile"])
+def test_a_store_that_cannot_be_used_costs_no_verdict(place: Workplace, how: str) -> None:
+    place.test("good", "echo rate 5")
+    place.test("bad", "exit 1")
+    store = place.trials / "store.sqlite"
+    place.trials.mkdir()
+    holder: sqlite3.Connection | None = None
+    if how == "not a database":
+        store.write_bytes(os.urandom(5000))
+    elif how == "a folder":
+        store.mkdir()
+    else:
+        assert place.run("--name", "before").code == 1
+        if how == "locked":
+            holder = sqlite3.connect(store, isolation_level=None)
+            holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+            holder.execute("BEGIN EXCLUSIVE")
+        else:
+            for file in place.trials.glob("store.sqlite*"):
+                file.unlink()
+    done = place.run("--name", "t")
+    assert done.code == 1, done.said
+    assert "Traceback" not in done.said
+    assert "1 passed, 1 failed" in done.out
+    assert place.verdicts() == {"good": "pass", "bad": "failed"}
+    if how != "deleted meanwhile":
+        assert "store.sqlite" in done.err
+    if holder is not None:
+        holder.close()
+    if how == "a folder":
+        store.rmdir()
+    if how == "not a database":
+        assert "seatrial store rebuild" in done.err
+        assert place.seatrial("store", "rebuild").code == 0
+    listed = place.seatrial("runs", "--trial", "t")
+    assert listed.code == 0, listed.said
+    assert "good" in listed.out
+    assert "bad" in listed.out
+
+
+# ---- the clock, and a second driver ------------------------------------------------------------
+
+
+def test_a_clock_that_steps_back_reorders_nothing(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.test("short", "sleep 0.02", parameters={"n": "range(0, 20)"}, run={"walltime": "30s"})
+    assert place.run("--name", "t", "--dry-run").code == 0
+    clock = time.time_ns
+    calls = 0
+
+    def stepping() -> int:
+        nonlocal calls
+        calls += 1
+        return clock() - (3600 * 10**9 if calls > 40 else 0)
+
+    monkeypatch.setattr(time, "time_ns", stepping)
+    outcome = asyncio.run(Driver(place.trial()).drive())
+    monkeypatch.undo()
+    assert calls > 40, "the clock never stepped"
+    assert outcome.complete
+    assert dict(outcome.verdicts) == {"pass": 20}
+    own = {Name.BINARY_EXECUTE_START, Name.BINARY_EXECUTE_END}  # by the jobs' clock
+    times = [event.time for event in place.events("t") if event.event not in own]
+    assert times == sorted(times)
+    assert place.seatrial("runs", "--trial", "t").code == 0
+    place.audit()
+
+
+def test_a_resume_after_the_clock_stepped_back_ends_no_run_early(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    clock = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: clock() - 3600 * 10**9)
+    driver = Driver(place.trial())
+
+    async def drive() -> Counter[str]:
+        task = asyncio.create_task(driver.drive())
+        await asyncio.sleep(0.1)
+        gate.touch()
+        return (await task).verdicts
+
+    verdicts = asyncio.run(drive())
+    monkeypatch.undo()
+    assert dict(verdicts) == {"pass": CASES}
+    place.audit()
+
+
+def test_a_second_driver_is_refused_by_the_name_of_the_first(place: Workplace) -> None:
+    gate = gated(place)
+    with at_work(place) as driving:
+        refused = place.resume()
+        assert refused.code == 3, refused.said
+        assert str(driving.pid) in refused.err
+        assert socket.gethostname() in refused.err
+        gate.touch()
+        assert driving.end().code == 0
+    place.audit()
+
+
+def test_a_trial_that_is_damaged_beyond_driving_is_told(place: Workplace) -> None:
+    place.test("a")
+    assert place.run("--name", "t").code == 0
+    record = place.trial().path / "trial.json"
+    record.write_bytes(record.read_bytes()[:100])
+    done = place.resume()
+    assert done.code == 3, done.said
+    assert "trial.json" in done.err
+    assert "Traceback" not in done.err
+    shutil.rmtree(place.trial().path)
+    assert place.resume().code in (2, 3)
