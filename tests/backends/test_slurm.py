@@ -216,11 +216,11 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
             cluster.run("scontrol", "update", f"jobid={jobs['n005']}", "requeue=0")
             cluster.kill_node("n005", declare_down=True)
             cluster.run("scontrol", "requeue", jobs["n006"])
-            (gates / "n007").write_text("5")
-            (gates / "n008").write_text("0")
-            (gates / "n006").write_text("0")
             until(lambda: "PENDING" in cluster.job_state(jobs["n006"]), "it to be queued again")
             cluster.run("scontrol", "update", f"jobid={jobs['n006']}", "starttime=now")
+            for node, code in {"n006": "0", "n007": "5", "n008": "0"}.items():
+                (gates / "making").write_text(code)
+                (gates / "making").rename(gates / node)
             done = driving.end(90)  # TIMEOUT takes 30 s
     assert done.code == 1, done.said
     assert {name.partition("%")[2]: verdict for name, verdict in place.verdicts().items()} == {

@@ -274,3 +274,19 @@ def test_events_about_unknown_runs_and_cases_change_nothing(name: Name) -> None:
 def test_a_trial_of_no_cases_is_complete_at_once() -> None:
     cases: list[Case] = []
     assert Conductor("tag", cases, Limits()).decide() == [Finish(True, "")]
+
+
+def test_builds_take_a_core_of_a_node_and_nothing_of_a_queue() -> None:
+    cases = [a_case(0, build="b"), a_case(1, 4), a_case(2, exclusive=True), a_case(3, 3)]
+    node = Model(cases, Limits(room=4))
+    assert launches(node.step()) == [3]
+    node.end_build("b", 0)
+    node.judge(next(iter(node.running)), PASS.number)
+    assert launches(node.step()) == [1]
+    assert launches(Model(cases, Limits(jobs=10)).step()) == [1, 2, 3]
+
+
+def test_a_node_of_one_core_builds_first() -> None:
+    model = Model([a_case(0, build="b"), a_case(1)], Limits(room=1))
+    assert model.step() == [StartBuild("b")]
+    assert drive(model) == Finish(True, "")

@@ -124,11 +124,12 @@ def test_a_line_without_end_is_not_kept_in_memory(
     monkeypatch.setattr(module, "LONGEST_LINE", 1000)
     monkeypatch.setattr(module, "READ_AT_ONCE", 300)
     path = tmp_path / "journal"
+    hidden = b"x" * 1200 + encode(an_event(9)) + b"\n"  # no event, though its end looks like one
     long = encode(an_event(text="x" * 5000))  # too long, though an event
-    write(path, lines([an_event(1)]), long, b"\n", lines([an_event(2)]), long)
+    write(path, hidden, lines([an_event(1)]), long, b"\n", lines([an_event(2)]), long)
     reading = read(path)
     assert reading.events == [an_event(1), an_event(2)]
-    assert reading.damaged == 1
+    assert reading.damaged == 2
     assert reading.end == path.stat().st_size - len(long)
 
 
@@ -347,6 +348,23 @@ def test_a_folder_without_permission_is_said(
         monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(JournalError, match="cannot be opened: Permission denied; ask its owner"):
         Journal.own(folder / "journal")
+
+
+def test_a_journal_that_cannot_be_repaired_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(descriptor: int, size: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    path = tmp_path / "journal"
+    write(path, lines([an_event()]), b"torn")
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "ftruncate", fail)
+        with pytest.raises(JournalError, match="cannot be opened: Input/output error"):
+            Journal.own(path)
+    with Journal.own(path) as journal:
+        journal.append(an_event(2))
+    assert read(path).events == [an_event(1), an_event(2)]
 
 
 def test_a_folder_in_the_place_of_the_journal_leaves_no_lock_behind(tmp_path: Path) -> None:

@@ -239,8 +239,10 @@ class SlurmBackend:
     async def _woken(self, wait: float) -> bool:
         """Wait for the next poll; True where new jobs or a cancellation came before it."""
         if self._tasks:
+            # Not wait_for: that of Python 3.11 loses a cancellation that comes with the result.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
         else:
             await self._changed.wait()
         woken = self._changed.is_set()

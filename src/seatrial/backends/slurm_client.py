@@ -175,7 +175,8 @@ class SlurmClient:
         except OSError as error:
             raise Unanswered(f"{line[0]} cannot be started: {error.strerror}") from error
         try:
-            out, errors = await asyncio.wait_for(process.communicate(), QUERY_SECONDS)
+            async with asyncio.timeout(QUERY_SECONDS):
+                out, errors = await process.communicate()
         except TimeoutError:
             await _ended(process, 0)
             raise Unanswered(f"{line[0]} did not answer in {QUERY_SECONDS:.0f} s") from None
@@ -191,7 +192,8 @@ class SlurmClient:
 async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
     """Whether the process ended by itself in that time; else it is killed."""
     try:
-        await asyncio.wait_for(process.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await process.wait()
         return True
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):

@@ -205,7 +205,7 @@ class Conductor:
             return waiting
         free = max(0, self.limits.jobs - self._placed)
         worth_it = free >= min(self.limits.refill, self.limits.jobs) or waiting <= free
-        return free if worth_it or not self._placed else 0
+        return free if worth_it else 0
 
     # ---- the parts of the state -----------------------------------------------------------
 

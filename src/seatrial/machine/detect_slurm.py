@@ -47,14 +47,18 @@ def detect_slurm(name: str | None) -> Machine:
         raise UsageError("scontrol show node: Slurm has no node here; describe the machine by hand")
     others = sorted({p.rstrip("*") for p in partitions} - {default})
     about = "As Slurm describes it" + (f"; other partitions: {', '.join(others)}" if others else "")
+    toolchains = detect_toolchains()
+    # Whether srun can start an MPI's tasks depends on how both were built; the MPI's own launcher
+    # finds its way into an allocation. A person who knows better writes launcher: {kind: srun}.
+    own = any(toolchain.launcher for toolchain in toolchains.values())
     return Machine(
         machine=name or _cluster_name(),
         about=about,
         nodes=[_nodes(kind, names) for kind, names in kinds.items()],
         scheduler="slurm",
         slurm=Slurm(partition=default),
-        launcher=Launcher(kind="srun"),
-        toolchains=detect_toolchains(),
+        launcher=Launcher(kind="none" if own else "srun"),
+        toolchains=toolchains,
     )
 
 

@@ -97,7 +97,8 @@ class TrialFolder:
 
     def script(self, test: str) -> Path:
         """A test's run script as written; the job scripts source it."""
-        return self.path / "scripts" / f"{test.replace('/', '+')}.sh"
+        name = test.replace("+", "++").replace("/", "+")
+        return self.path / "scripts" / f"{name}.sh"
 
     def run(self, test: str, run_id: str) -> Path:
         return Path(f"{self.path}/runs/{test}/{run_id}")
