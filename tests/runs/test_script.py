@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.machine.model import Toolchain
-from seatrial.runs.captured import capture
+from seatrial.runs.captured import ENVIRONMENT, capture
 from seatrial.runs.script import RunPlace, ScriptWriter
 
 from .helpers import RunFolder, a_case, a_machine, a_test
@@ -175,6 +175,7 @@ def test_a_sites_habits_do_no_harm(tmp_path: Path, setup: str) -> None:
     assert run.run() == 4
     assert run.names() == BOTH
     assert run.events.exit_code == 4
+    assert "CC=" in (run.path / ENVIRONMENT).read_text()
 
 
 @pytest.mark.parametrize("value", ["1700000000,123456", "1700000000.123456", "1700000000٫123456"])

@@ -132,7 +132,14 @@ def _binary(compiler: _Compiler, node: ast.BinOp, depth: int) -> _Function:
     if operation is None:
         raise ExpressionError("the operations are + - * / // % **")
     left, right = compiler.function(node.left, depth), compiler.function(node.right, depth)
-    return lambda names: _bounded(operation(_number(left(names)), _number(right(names))))
+
+    def compute(names: Names) -> Value:
+        one, other = left(names), right(names)
+        if isinstance(node.op, ast.Add) and isinstance(one, list) and isinstance(other, list):
+            return _bounded(one + other)
+        return _bounded(operation(_number(one), _number(other)))
+
+    return compute
 
 
 def _unary(compiler: _Compiler, node: ast.UnaryOp, depth: int) -> _Function:
@@ -245,6 +252,8 @@ def _number(value: Value) -> int | float:
 
 def _bounded(value: Value) -> Value:
     if isinstance(value, list):
+        if len(value) > LONGEST_LIST:
+            raise ExpressionError(f"gives more than {LONGEST_LIST} values")
         return value
     if isinstance(value, int | float) and not abs(value) <= LARGEST_NUMBER:
         raise ExpressionError(f"a number is beyond {LARGEST_NUMBER:.0e}")

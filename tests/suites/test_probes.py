@@ -1,0 +1,84 @@
+"""The probes that ship, built and run for real: natively, and in jobs of a real Slurm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seatrial.machine.detect import detect
+from seatrial.suite.model import Case
+from tests.programs import Workplace
+from tests.slurm.cluster import SlurmCluster
+
+PROBES = Path(__file__).parents[2] / "suites" / "probes"
+FIGURES = {
+    "collectives": {"allreduce_8", "alltoall_2k", "barrier", "bcast_512k"},
+    "compute": {"rate"},
+    "hello": {"init"},
+    "io": {"read", "write"},
+    "metadata": {"file_create", "file_remove", "file_stat"},
+    "pairs": {"average", "slowest"},
+    "pingpong": {"bandwidth", "latency"},
+    "ring": {"natural_bandwidth", "natural_latency", "random_bandwidth", "random_latency"},
+    "stream": {"copy", "triad"},
+}
+
+
+def figures_of(place: Workplace, tag: str) -> dict[str, set[str]]:
+    """The positive figures of the passed runs of a trial, by test."""
+    export = json.loads(place.seatrial("export", tag, "--format", "json").out)
+    found: dict[str, set[str]] = {}
+    for run in export["runs"]:
+        assert run["verdict"] == "pass", run
+        found.setdefault(run["test"], set())
+    tests = {run["run_id"]: run["test"] for run in export["runs"]}
+    for figure in export["metrics"]:
+        assert figure["value"] > 0, figure
+        found[tests[figure["run_id"]]].add(figure["name"])
+    return found
+
+
+def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
+    """One case of each, and of the short ones all."""
+    words = "not stream or (touch=all and threads=2)"
+    done = place.seatrial("run", str(PROBES), "--toolchain", "default", "-k", words, "--name", "t")
+    assert done.code == 0, done.said
+    assert figures_of(place, "t") == FIGURES
+
+
+def test_every_probe_is_listed_for_a_large_machine(place: Workplace) -> None:
+    nodes = [{"names": "n[0001-4096]", "cores": 96, "numa_domains": 8}]
+    chain = {"mpicc": "mpicc"}
+    machine = {"machine": "large", "nodes": nodes, "toolchains": {"gcc": chain}}
+    place.machine.write_text(yaml.safe_dump(machine))
+    done = place.seatrial("list", str(PROBES), "-m", str(place.machine), "--format", "json")
+    assert done.code == 0, done.said
+    cases = [Case(**case) for case in json.loads(done.out)]
+    assert {case.test for case in cases} == set(FIGURES)
+    assert max(case.threads for case in cases if case.test == "stream") == 96
+
+
+@pytest.mark.slurm
+def test_probes_with_mpi_run_in_jobs(place: Workplace, cluster: SlurmCluster) -> None:
+    """One emulated node: two of them would share this host's memory, which MPI must not know."""
+    chain = next(iter(detect("here").toolchains.values()))
+    assert chain.launcher is not None, "make test brings an MPI where the machine has none"
+    launcher = {
+        "kind": "mpirun",
+        "flavour": chain.launcher.flavour,
+        "command": chain.launcher.command,
+        "options": ["--bind-to", "none"],
+    }
+    toolchain = {"mpicc": chain.mpicc, "launcher": launcher, "environment": chain.environment}
+    place.slurm(cluster, toolchains={"mpi": toolchain})
+    words = "(hello or pingpong or collectives) and not hosts=2"
+    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    done = place.seatrial(
+        *("run", str(PROBES), "-m", str(place.machine), "-k", words, "--name", "t")
+    )
+    assert done.code == 0, done.said
+    found = figures_of(place, "t")
+    assert found == {name: FIGURES[name] for name in ("hello", "pingpong", "collectives")}
