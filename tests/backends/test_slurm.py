@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ case $lie in
   hang) exec sleep 1000 ;;
   empty) exit 0 ;;
   garbage) head -c 400 /dev/urandom; exit 0 ;;
+  digits) printf '\\377\\0\\n7\\n'; exit 0 ;;
   html) echo '<html><body>502 Bad Gateway</body></html>'; exit 0 ;;
   half) said=$("$real" "$@"); echo "${{said:0:$((${{#said}} - 12))}}" | head -c -1; exit 0 ;;
   mute) "$real" "$@" > /dev/null; exit 0 ;;
@@ -216,6 +218,9 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
             cluster.run("scontrol", "update", f"jobid={jobs['n005']}", "requeue=0")
             cluster.kill_node("n005", declare_down=True)
             cluster.run("scontrol", "requeue", jobs["n006"])
+            # A node refuses the credential of the second in which it saw the job ended.
+            again = time.monotonic() + 3.0
+            until(lambda: time.monotonic() > again, "its credential to be renewed")
             until(lambda: "PENDING" in cluster.job_state(jobs["n006"]), "it to be queued again")
             cluster.run("scontrol", "update", f"jobid={jobs['n006']}", "starttime=now")
             for node, code in {"n006": "0", "n007": "5", "n008": "0"}.items():
@@ -301,7 +306,7 @@ def test_an_sbatch_that_lies_doubles_nothing(quick: Workplace, cluster: SlurmClu
     liar = Liar(quick, "sbatch")
     quick.constants["backends.slurm_client.SUBMIT_SECONDS"] = 1.0
     quick.test("a", "echo ok", parameters={"n": [1, 2, 3]})
-    liar.tell("fail", "html", "garbage", "hang", "empty", "mute")
+    liar.tell("fail", "html", "garbage", "digits", "hang", "empty", "mute")
     with quick.start_run("--name", "t") as driving:
         all_passed(quick, driving, 3)
     assert liar.told()["mute"] == 1  # it was submitted, and found by its name

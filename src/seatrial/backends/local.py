@@ -32,6 +32,7 @@ from seatrial.runs.directory import job_events
 
 GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
+STARTING_SECONDS = 0.2
 
 
 class _Process:
@@ -261,9 +262,19 @@ def _job_processes() -> Iterator[tuple[str, int]]:
     have been reached by another path."""
     for pid in _pids():
         try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            leads = os.getsid(pid) == pid
+            words = _command(pid).split(b"\0") if os.getsid(pid) == pid else []
         except OSError:
             continue
-        if leads and len(words) == 3 and words[1].endswith(b"/job.sh"):
+        if len(words) == 3 and words[1].endswith(b"/job.sh"):
             yield os.path.realpath(os.fsdecode(words[1])), pid
+
+
+def _command(pid: int) -> bytes:
+    """The command line of a process. It is empty for a moment while the process is being started:
+    taken for no job, such a one would be started a second time."""
+    deadline = time.monotonic() + STARTING_SECONDS
+    while True:
+        line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        if line or _stat(pid)[0] in "ZX" or time.monotonic() > deadline:
+            return line
+        time.sleep(0.001)

@@ -79,7 +79,6 @@ class SlurmBackend:
         self.config = Config(DEFAULT_ARRAY, False)
         self._config_known = False
         self._tasks: dict[str, _Task] = {}
-        self._unsubmitted: dict[str, Job] = {}
         self._to_cancel: set[str] = set()
         self._facts: deque[Fact] = deque()
         self._news = asyncio.Event()
@@ -114,7 +113,6 @@ class SlurmBackend:
 
     async def submit(self, submission: Submission) -> None:
         """Returns at once; the submission is made, and made again while that may help."""
-        self._unsubmitted.update({job.run_id: job for job in submission.jobs})
         self._spawn(self._submit(submission))
 
     async def _submit(self, submission: Submission) -> None:
@@ -144,21 +142,18 @@ class SlurmBackend:
         if not all(job.run_id in self._to_cancel for job in submission.jobs):
             return False
         for job in submission.jobs:
-            self._unsubmitted.pop(job.run_id, None)
             self._to_cancel.discard(job.run_id)
             self._report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
         return True
 
     def _refuse(self, submission: Submission, why: str) -> None:
         for job in submission.jobs:
-            self._unsubmitted.pop(job.run_id, None)
             self._report(Refused(job.run_id, why))
 
     def _register(self, submission: Submission, array: int) -> None:
         for index, job in enumerate(submission.jobs):
             if not job.run_id:
                 continue
-            self._unsubmitted.pop(job.run_id, None)
             task = self._tasks[job.run_id] = _Task(job, submission.name, array, index)
             self._report(Queued(job.run_id, task.job_id))
         self._changed.set()
@@ -290,17 +285,16 @@ class SlurmBackend:
             accounted = {_key(state): state for state in await self.client.accounts(arrays)}
         now = time.monotonic()
         for task in missing:
+            # An active state here is one that the accounting has not been told the end of.
             state = accounted.get(task.key)
-            if state is not None:
-                if state.active:
-                    task.missing_since = 0.0
-                else:
-                    self._conclude(task, state)
+            if state is not None and self._conclude(task, state):
                 continue
             own = job_events(task.job.path)
             task.missing_since = task.missing_since or now
             if own.end is not None:
                 self._end(task, Ended(task.job.run_id, None, "gone", own.exit_code))
+            elif task.job.run_id in self._to_cancel:
+                self._end(task, Ended(task.job.run_id, CANCELLED.number, "gone", None))
             elif now - task.missing_since >= seconds(self.slurm.lost_after):
                 self._end(task, Ended(task.job.run_id, LOST.number, "gone", None))
 
@@ -352,6 +346,12 @@ class SlurmBackend:
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._work.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._failure = error
-            self._news.set()
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, OSError):
+            error = BackendError(
+                f"{error.filename or self.submissions}: {error.strerror}; the trial can be resumed "
+                "when that is mended"
+            )
+        self._failure = error
+        self._news.set()

@@ -105,11 +105,14 @@ def parse_sacct(text: str) -> list[TaskState]:
 
 
 def parse_job_id(text: str) -> int | None:
-    """The job id of ``sbatch --parsable``, None where the text is none."""
-    for line in text.splitlines():
-        if found := _JOB_ID.fullmatch(line.strip()):
-            return int(found[1])
-    return None
+    """The job id of ``sbatch --parsable``, its last line; None where the text is none: bytes that
+    are no text may hold digits, too."""
+    lines = text.split("\n")
+    if not all(line.isprintable() and "\N{REPLACEMENT CHARACTER}" not in line for line in lines):
+        return None
+    said = [line.strip() for line in lines if line.strip()]
+    found = _JOB_ID.fullmatch(said[-1]) if said else None
+    return int(found[1]) if found else None
 
 
 def is_temporary(text: str) -> bool:
