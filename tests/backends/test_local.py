@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -17,6 +18,19 @@ from seatrial.backends.protocol import Ended, Fact, Job, NeverStarted, Queued, R
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 
 CLAIM = ": > events.jsonl\n"
+
+
+@pytest.fixture(autouse=True, params=["handles on processes", "none, as before Linux 5.3"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything works on both kinds of kernel."""
+
+    def not_there(pid: int) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    if request.param.startswith("none"):
+        monkeypatch.setattr(os, "pidfd_open", not_there)
+
+
 END = """echo '{"time":1,"event":"binary_execute_end","value":%d}' >> events.jsonl\n"""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import sys
 from pathlib import Path
@@ -533,3 +534,22 @@ def test_the_trial_is_in_the_store(place: Workplace) -> None:
     assert done.code == 0, done.said
     assert len(json.loads(done.out)) == 2
     assert sys.version_info >= (3, 11)
+
+
+def test_a_local_trial_is_resumed_on_its_own_host(place: Workplace) -> None:
+    """Another host cannot see the processes of the first, and would start them a second time."""
+    gate = place.folder / "gate"
+    place.test("one", f"until [ -e {gate} ]; do sleep 0.02; done")
+    with place.start_run("--name", "t") as driving:
+        driving.until(lambda: len(place.ran()) == 1, "the run")
+        driving.kill()
+    journal = place.trials / "t" / "journal.jsonl"
+    elsewhere = re.sub(rb'"nodes":"[^"]+"', b'"nodes":"elsewhere"', journal.read_bytes(), count=1)
+    journal.write_bytes(elsewhere)
+    done = place.resume()
+    assert done.code == 3
+    assert "its runs were started on elsewhere" in done.err
+    gate.touch()
+    done = place.seatrial("resume", "t", "--host-is-gone")
+    assert done.code == 0, done.said
+    place.audit()

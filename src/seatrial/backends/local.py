@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -33,16 +34,19 @@ from seatrial.runs.directory import job_events
 GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
 STARTING_SECONDS = 0.2
+LOOK_SECONDS = 0.05
 
 
 class _Process:
-    """A running job: its process, the kernel's handle on it, and how it is being ended."""
+    """A running job: its process, the kernel's handle on it (None where the kernel has no such
+    handles), and how it is being ended."""
 
-    def __init__(self, job: Job, pid: int, handle: int) -> None:
+    def __init__(self, job: Job, pid: int, handle: int | None) -> None:
         self.job = job
         self.pid = pid
         self.handle = handle
         self.walltime: asyncio.TimerHandle
+        self.look: asyncio.Handle | None = None
         self.ending: int | None = None
         self.end: asyncio.Task[None] | None = None
         self.exited = asyncio.Event()
@@ -98,13 +102,24 @@ class LocalBackend:
         )
 
     def _watch(self, job: Job, pid: int, seconds_left: float) -> None:
-        process = _Process(job, pid, os.pidfd_open(pid))
+        process = _Process(job, pid, _handle(pid))
         self._running[job.run_id] = process
         loop = asyncio.get_running_loop()
-        loop.add_reader(process.handle, self._on_exit, process)
         process.walltime = loop.call_later(
             max(0.0, seconds_left), self._end, process, TIMEOUT.number
         )
+        if process.handle is None:
+            process.look = loop.call_soon(self._look, process)
+        else:
+            loop.add_reader(process.handle, self._on_exit, process)
+
+    def _look(self, process: _Process) -> None:
+        """Look again and again whether the process has ended."""
+        if _is_over(process.pid):
+            self._on_exit(process)
+        else:
+            loop = asyncio.get_running_loop()
+            process.look = loop.call_later(LOOK_SECONDS, self._look, process)
 
     def _on_exit(self, process: _Process) -> None:
         """The job's shell ended; its id stays taken, and so safe to signal, until it is reaped."""
@@ -116,8 +131,11 @@ class LocalBackend:
             process.exited.set()
 
     def _unwatch(self, process: _Process) -> None:
-        asyncio.get_running_loop().remove_reader(process.handle)
-        os.close(process.handle)
+        if process.handle is not None:
+            asyncio.get_running_loop().remove_reader(process.handle)
+            os.close(process.handle)
+        elif process.look is not None:
+            process.look.cancel()
         process.walltime.cancel()
 
     def _conclude(self, process: _Process) -> None:
@@ -205,6 +223,25 @@ def _ended(job: Job, ending: int | None, exit_code: int | None) -> Ended:
     if exit_code is None:
         return Ended(job.run_id, LOST.number, "vanished", None)
     return Ended(job.run_id, None, "exited", exit_code)
+
+
+def _handle(pid: int) -> int | None:
+    """The kernel's handle on a process; None before Linux 5.3 (RHEL 8 has 4.18). Raises
+    ProcessLookupError where there is no such process."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        os.kill(pid, 0)
+        return None
+
+
+def _is_over(pid: int) -> bool:
+    try:
+        return _stat(pid)[0] in "ZX"
+    except OSError:
+        return True
 
 
 def _reap(pid: int) -> int | None:

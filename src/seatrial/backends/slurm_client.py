@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import pwd
+import re
 import signal
 import time
 from collections.abc import Iterable, Sequence
@@ -59,7 +60,7 @@ class SlurmClient:
             if equals:
                 settings[name.strip()] = value.strip()
         size = settings.get("MaxArraySize", "")
-        if not size.isdigit():
+        if not re.fullmatch(r"[0-9]{1,9}", size):
             raise Unanswered(f"scontrol answered {text[:80]!r}")
         accounting = settings.get("AccountingStorageType", "").endswith("slurmdbd")
         return Config(max(1, int(size)), accounting)

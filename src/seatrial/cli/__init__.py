@@ -105,4 +105,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         code = 141
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print("seatrial: this is a defect of Seatrial; a trial can be resumed", file=sys.stderr)
+        code = 3
     sys.exit(code if isinstance(code, int) else 0)

@@ -14,7 +14,9 @@ from seatrial.trial.driver import Driver, Outcome, Stop
 from seatrial.trial.folder import TrialFolder
 
 
-def drive_and_tell(folder: TrialFolder, places: Places, quiet: bool = False) -> int:
+def drive_and_tell(
+    folder: TrialFolder, places: Places, quiet: bool = False, host_is_gone: bool = False
+) -> int:
     """Drive the trial to its end, show it live, print what came out; the exit code."""
     from seatrial.cli.progress import Progress
     from seatrial.cli.summary import print_summary
@@ -22,7 +24,7 @@ def drive_and_tell(folder: TrialFolder, places: Places, quiet: bool = False) -> 
     driver = Driver(folder)
     with Progress(driver, quiet) as progress:
         driver.ledger.observer = progress
-        outcome = _drive(driver)
+        outcome = _drive(driver, host_is_gone=host_is_gone)
     if driver.ledger.complete:
         click.echo(f"{folder.tag} is complete; nothing was left to run.")
     print_summary(folder, places, outcome)
@@ -31,13 +33,13 @@ def drive_and_tell(folder: TrialFolder, places: Places, quiet: bool = False) -> 
     return 0 if outcome.complete else 3
 
 
-def _drive(driver: Driver, cancel: str = "") -> Outcome:
+def _drive(driver: Driver, cancel: str = "", host_is_gone: bool = False) -> Outcome:
     async def drive() -> Outcome:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, driver.interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, driver.stop)
-        return await driver.drive(cancel)
+        return await driver.drive(cancel, host_is_gone)
 
     try:
         return asyncio.run(drive())

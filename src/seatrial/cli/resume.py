@@ -10,8 +10,13 @@ from seatrial.cli import Places
 @click.command("resume")
 @click.argument("trial")
 @click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
+@click.option(
+    "--host-is-gone",
+    is_flag=True,
+    help="The host that ran it is down for good: call what ran there lost.",
+)
 @click.pass_obj
-def command(places: Places, trial: str, quiet: bool) -> int:
+def command(places: Places, trial: str, quiet: bool, host_is_gone: bool) -> int:
     """Continue a trial after an interruption or a crash.
 
     TRIAL is its tag or a unique beginning of it. Jobs that were running are found again; what was
@@ -20,4 +25,4 @@ def command(places: Places, trial: str, quiet: bool) -> int:
     from seatrial.cli.driving import drive_and_tell
     from seatrial.trial.folder import find
 
-    return drive_and_tell(find(places.trials, trial), places, quiet)
+    return drive_and_tell(find(places.trials, trial), places, quiet, host_is_gone)

@@ -16,7 +16,7 @@ from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.variables import is_reserved
 from seatrial.units import seconds
 
-RUN_FILES = frozenset({"job.sh", "stdout", "stderr", "events.jsonl"})
+RUN_FILES = frozenset({"job.sh", "job.environment", "stdout", "stderr", "events.jsonl"})
 
 _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")

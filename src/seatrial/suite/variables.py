@@ -34,6 +34,17 @@ SHELL_OWN = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "TMPDIR", "LANG", "LC_ALL"),
         *("IFS", "ENV", "EUID", "UID", "PPID", "RANDOM", "SECONDS", "LINENO", "HOSTNAME"),
+        *(
+            "SHELLOPTS",
+            "GROUPS",
+            "DIRSTACK",
+            "FUNCNAME",
+            "OPTIND",
+            "OPTARG",
+            "PIPESTATUS",
+            "CDPATH",
+        ),
+        *("GLOBIGNORE", "TMOUT", "POSIXLY_CORRECT", "EPOCHREALTIME", "EPOCHSECONDS", "REPLY"),
         *("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "MODULEPATH", "LOADEDMODULES"),
     }
 )

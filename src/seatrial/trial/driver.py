@@ -14,6 +14,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Coroutine, Sequence
+from socket import gethostname
 from typing import Any, NamedTuple
 
 from seatrial.backends.choose import choose_backend
@@ -83,6 +84,8 @@ class Driver:
         self._scripts = ScriptWriter(self.record.machine, self.record.tag)
         self._inbox: asyncio.Queue[Fact | _Note | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
+        # The first case of each build stands for all that share it.
+        self._builds = {case.build: case for case in reversed(self.conductor.cases) if case.build}
         self._build_tasks: dict[str, asyncio.Task[None]] = {}
         self._jobs: dict[str, Job] = {}  # of the runs that have no verdict
         self._cancelled: set[str] = set()
@@ -102,14 +105,17 @@ class Driver:
 
     # ---- the course of a drive ------------------------------------------------------------
 
-    async def drive(self, cancel: str = "") -> Outcome:
+    async def drive(self, cancel: str = "", host_is_gone: bool = False) -> Outcome:
         """Start or resume the trial and see it through. With ``cancel`` (a reason) its jobs are
-        cancelled instead. Raises JournalError, TrialError, BackendError and Stop."""
+        cancelled instead. ``host_is_gone``: no process of another host that drove it can be alive.
+        Raises JournalError, TrialError, BackendError and Stop."""
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
             if self.ledger.complete:
                 return Outcome(self.ledger.verdicts, True, "it was complete already")
+            if unresolved and not host_is_gone:
+                self._require_same_host()
             await self.backend.open()
             try:
                 self.ledger.open()
@@ -123,6 +129,15 @@ class Driver:
                 await self._end_tasks()
                 await self.backend.close()
                 journal.flush()
+
+    def _require_same_host(self) -> None:
+        """Processes of another host cannot be seen from here: their runs would run twice."""
+        there, here = self.ledger.host, gethostname()
+        if self.backend.room and there not in ("", here):
+            raise TrialError(
+                f"{self.folder.tag}: its runs were started on {there}, and this is {here}; resume "
+                f"it there, or with --host-is-gone if {there} is down for good"
+            )
 
     async def _loop(self) -> Outcome:
         while True:
@@ -244,7 +259,7 @@ class Driver:
         return job
 
     def _start_build(self, key: str) -> None:
-        case = next(case for case in self.conductor.cases if case.build == key)
+        case = self._builds[key]
         about: dict[str, Any] = {
             "alias": key,
             "test": case.test,

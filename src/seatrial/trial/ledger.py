@@ -7,6 +7,7 @@ Replaying the journal fills the ledger of a trial that was interrupted.
 from __future__ import annotations
 
 from collections import Counter
+from socket import gethostname
 from typing import Any, NamedTuple
 
 from seatrial.conduct.conductor import Conductor
@@ -40,6 +41,7 @@ class Ledger:
         self.runs: dict[str, int] = {}
         self.verdicts: Counter[str] = Counter()
         self.complete = False  # whether the journal ends with the trial's end
+        self.host = ""  # where the trial was driven last
         self.journal: Journal
         self._damaged = 0
         self._fresh = True
@@ -64,6 +66,8 @@ class Ledger:
             elif event.event == Name.CHECK_END:
                 unresolved.pop(run_id, None)
                 self.runs.pop(run_id, None)
+            elif event.event in (Name.TRIAL_START, Name.TRIAL_RESUME):
+                self.host = event.nodes
             self.complete = event.event == Name.TRIAL_END
         self._damaged = reading.damaged
         self._fresh = not reading.events
@@ -73,7 +77,7 @@ class Ledger:
         """Note that the trial starts, or is taken up again."""
         if self._damaged:
             self.note(Name.ALERT, text=f"the journal has {self._damaged} damaged lines")
-        self.note(Name.TRIAL_START if self._fresh else Name.TRIAL_RESUME)
+        self.note(Name.TRIAL_START if self._fresh else Name.TRIAL_RESUME, nodes=gethostname())
 
     def begin(self, run_id: str, number: int, path: str) -> None:
         """A run of a case is being made."""
