@@ -75,10 +75,10 @@ def seatrial(context: click.Context, trials: Path, store: Path | None) -> None:
                  2  usage or bad input; nothing was run
                  3  the trial could not go on
     """
-    context.obj = Places(trials, store or trials / "store.sqlite")
+    context.obj = Folders(trials, store or trials / "store.sqlite")
 
 
-class Places:
+class Folders:
     """Where a command works: the folder of the trials and the store."""
 
     def __init__(self, trials: Path, store: Path) -> None:

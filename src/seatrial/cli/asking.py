@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 from seatrial.cli.tables import plain
 from seatrial.units import SECOND_NS, seconds, show_number
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from seatrial.store.schema import Store
 
 
-def opened(places: Places) -> Store:
+def opened(folders: Folders) -> Store:
     """The store with all that the journals say by now; what is odd about it goes to stderr."""
     from seatrial.store.ingest import synced
 
-    store = synced(places.store, places.trials)
+    store = synced(folders.store, folders.trials)
     for notice in store.notices:
         print(f"seatrial: {plain(notice)}", file=sys.stderr)
     return store
@@ -55,6 +55,6 @@ def show_figure(value: float, unit: str) -> str:
     return show_number(value) + (f" {unit}" if unit not in ("", "1") else "")
 
 
-def nothing(places: Places) -> str:
+def nothing(folders: Folders) -> str:
     """What to say where there is no trial at all."""
-    return f"No trials in {places.trials} yet. Start one: seatrial run SUITE"
+    return f"No trials in {folders.trials} yet. Start one: seatrial run SUITE"

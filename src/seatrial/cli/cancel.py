@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 
 
 @click.command("cancel")
 @click.argument("trial")
 @click.pass_obj
-def command(places: Places, trial: str) -> int:
+def command(folders: Folders, trial: str) -> int:
     """Cancel a trial: its jobs, and what was still to start.
 
     The trial keeps everything that it has recorded, and `seatrial resume` can take it up again.
@@ -18,4 +18,4 @@ def command(places: Places, trial: str) -> int:
     from seatrial.cli.driving import cancel
     from seatrial.trial.folder import find
 
-    return cancel(find(places.trials, trial), places)
+    return cancel(find(folders.trials, trial), folders)

@@ -8,14 +8,14 @@ import sys
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 from seatrial.errors import Owned
 from seatrial.trial.driver import Driver, Outcome, Stop
 from seatrial.trial.folder import TrialFolder
 
 
 def drive_and_tell(
-    folder: TrialFolder, places: Places, quiet: bool = False, host_is_gone: bool = False
+    folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
 ) -> int:
     """Drive the trial to its end, show it live, print what came out; the exit code."""
     from seatrial.cli.progress import Progress
@@ -27,7 +27,7 @@ def drive_and_tell(
         outcome = _drive(driver, host_is_gone=host_is_gone)
     if driver.ledger.complete:
         click.echo(f"{folder.tag} is complete; nothing was left to run.")
-    print_summary(folder, places, outcome)
+    print_summary(folder, folders, outcome)
     if outcome.failed:
         return 1
     return 0 if outcome.complete else 3
@@ -58,7 +58,7 @@ def write_scripts(folder: TrialFolder) -> int:
     return 0
 
 
-def cancel(folder: TrialFolder, places: Places) -> int:
+def cancel(folder: TrialFolder, folders: Folders) -> int:
     """Cancel through the driver that has the trial, else by taking the trial up for that."""
     driver = Driver(folder)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 
 
 @click.command("export")
@@ -25,12 +25,12 @@ from seatrial.cli import Places
     "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."
 )
 @click.pass_obj
-def command(places: Places, trial: str, form: str, output: Path | None) -> int:
+def command(folders: Folders, trial: str, form: str, output: Path | None) -> int:
     """Write a trial as JUnit XML or JSON. TRIAL is its tag, or a unique beginning of it."""
     from seatrial.cli.asking import opened
     from seatrial.store import export, queries
 
-    with opened(places) as store:
+    with opened(folders) as store:
         found = queries.trial(store, trial)
         pieces: Iterable[str]
         if form == "junit":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 
 
 @click.group("reference")
@@ -21,7 +21,7 @@ def command() -> None:
 @click.option("--metric", default="", help="Only this metric.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
 @click.pass_obj
-def accept(places: Places, trial: str, metric: str, dry_run: bool) -> int:
+def accept(folders: Folders, trial: str, metric: str, dry_run: bool) -> int:
     """Write references from the measured medians of TRIAL.
 
     The tolerance of each is learned from the spread of its figures: the more they scatter, the
@@ -37,7 +37,7 @@ def accept(places: Places, trial: str, metric: str, dry_run: bool) -> int:
     from seatrial.units import count
     from seatrial.verify import reference_file
 
-    with opened(places) as store:
+    with opened(folders) as store:
         row = queries.trial(store, trial)
         learning = learn_from(store, row, metric)
     path = Path(TrialFolder(Path(row.path)).record().references)

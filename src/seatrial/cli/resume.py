@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 
 
 @click.command("resume")
@@ -16,7 +16,7 @@ from seatrial.cli import Places
     help="The host that ran it is down for good: call what ran there lost.",
 )
 @click.pass_obj
-def command(places: Places, trial: str, quiet: bool, host_is_gone: bool) -> int:
+def command(folders: Folders, trial: str, quiet: bool, host_is_gone: bool) -> int:
     """Continue a trial after an interruption or a crash.
 
     TRIAL is its tag or a unique beginning of it. Jobs that were running are found again; what was
@@ -25,4 +25,4 @@ def command(places: Places, trial: str, quiet: bool, host_is_gone: bool) -> int:
     from seatrial.cli.driving import drive_and_tell
     from seatrial.trial.folder import find
 
-    return drive_and_tell(find(places.trials, trial), places, quiet, host_is_gone)
+    return drive_and_tell(find(folders.trials, trial), folders, quiet, host_is_gone)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 from seatrial.cli.options import asked_of, selection_options
 
 
@@ -20,7 +20,7 @@ from seatrial.cli.options import asked_of, selection_options
 @click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
 @click.pass_obj
 def command(
-    places: Places,
+    folders: Folders,
     /,
     machine: str | None,
     tag: str | None,
@@ -53,21 +53,21 @@ def command(
     )
     plan = make_plan(asked, machine)
     if failed_from:
-        plan = plan.only(_failed_cases(places, failed_from))
+        plan = plan.only(_failed_cases(folders, failed_from))
     require_cases(plan)
     folder = create(
-        places.trials, plan.record(tag or new_tag(places.trials, asked.suites)), plan.cases
+        folders.trials, plan.record(tag or new_tag(folders.trials, asked.suites)), plan.cases
     )
     for what, why in plan.skipped[:10]:
         click.echo(f"left out: {what}: {why}", err=True)
     if dry_run:
         return write_scripts(folder)
-    return drive_and_tell(folder, places, quiet)
+    return drive_and_tell(folder, folders, quiet)
 
 
-def _failed_cases(places: Places, trial: str) -> set[str]:
+def _failed_cases(folders: Folders, trial: str) -> set[str]:
     from seatrial.store import queries
     from seatrial.store.ingest import synced
 
-    with synced(places.store, places.trials) as store:
+    with synced(folders.store, folders.trials) as store:
         return set(queries.latest_failed_cases(store, queries.trial(store, trial)))

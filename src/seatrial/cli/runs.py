@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 
 if TYPE_CHECKING:
     from seatrial.store.rows import Filters, MetricRow, RunRow
@@ -36,7 +36,7 @@ SHOWN = 50
 )
 @click.pass_obj
 def command(
-    places: Places, /, since: str | None, limit: int | None, form: str, **wanted: Any
+    folders: Folders, /, since: str | None, limit: int | None, form: str, **wanted: Any
 ) -> int:
     """List runs, newest first: what ran, where, with which verdict."""
     from seatrial.cli.asking import moment, opened
@@ -45,10 +45,10 @@ def command(
 
     most = (SHOWN if form == "table" else 0) if limit is None else limit
     filters = Filters(since=moment(since) if since else 0, limit=most, **wanted)
-    with opened(places) as store:
+    with opened(folders) as store:
         found = queries.runs(store, filters)
         if form == "table":
-            _print_table(places, store, filters, found)
+            _print_table(folders, store, filters, found)
             return 0
         figures = queries.figures(store, found)
     print_as = _print_json if form == "json" else _print_csv
@@ -56,7 +56,7 @@ def command(
     return 0
 
 
-def _print_table(places: Places, store: Store, filters: Filters, found: list[RunRow]) -> None:
+def _print_table(folders: Folders, store: Store, filters: Filters, found: list[RunRow]) -> None:
     from seatrial.cli.asking import nothing, show_time
     from seatrial.cli.tables import Column, plain, table
     from seatrial.store import queries
@@ -64,7 +64,7 @@ def _print_table(places: Places, store: Store, filters: Filters, found: list[Run
 
     if not found:
         any_trial = bool(queries.trials(store))
-        click.echo("No such runs; see `seatrial trials`" if any_trial else nothing(places))
+        click.echo("No such runs; see `seatrial trials`" if any_trial else nothing(folders))
         return
     short = queries.short_ids(store, [run.run_id for run in found])
     several = len({run.trial for run in found}) > 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 
 if TYPE_CHECKING:
     from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
@@ -33,7 +33,7 @@ FILES = ("job.sh", "stdout", "stderr")
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 @click.pass_obj
-def command(places: Places, run: str, scripts: bool, lines: int, form: str) -> int:
+def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) -> int:
     """Show one run in full: what was asked, what ran, events, figures, verdict, output.
 
     RUN is a run's id or a unique beginning of it; `seatrial runs` lists them.
@@ -41,7 +41,7 @@ def command(places: Places, run: str, scripts: bool, lines: int, form: str) -> i
     from seatrial.cli.asking import opened
     from seatrial.store import queries
 
-    with opened(places) as store:
+    with opened(folders) as store:
         found = queries.run(store, run)
         if form == "json":
             click.echo(_json(store, found), nl=False)

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 
 
 @click.group("store")
@@ -16,27 +16,27 @@ def command() -> None:
 
 @command.command("path")
 @click.pass_obj
-def path(places: Places) -> int:
+def path(folders: Folders) -> int:
     """Print the store's path."""
-    click.echo(str(places.store.absolute()))
+    click.echo(str(folders.store.absolute()))
     return 0
 
 
 @command.command("info")
 @click.pass_obj
-def info(places: Places) -> int:
+def info(folders: Folders) -> int:
     """What is in the store, and where it is."""
     from seatrial.cli.asking import opened
     from seatrial.units import show_bytes
 
-    with opened(places) as store:
+    with opened(folders) as store:
         counts = {
             name: store.rows(f"SELECT count(*) FROM {name}")[0][0]
             for name in ("trials", "cases", "runs", "events", "metrics")
         }
         damaged = store.rows("SELECT coalesce(sum(damaged), 0) FROM trials")[0][0]
         journal = store.rows("PRAGMA journal_mode")[0][0]
-    size = places.store.stat().st_size if places.store.exists() else 0
+    size = folders.store.stat().st_size if folders.store.exists() else 0
     click.echo(f"{store.place}  ({show_bytes(size)}, journal mode {journal})")
     for name, count in counts.items():
         click.echo(f"{count:>10}  {name}")
@@ -47,7 +47,7 @@ def info(places: Places) -> int:
 
 @command.command("rebuild")
 @click.pass_obj
-def rebuild(places: Places) -> int:
+def rebuild(folders: Folders) -> int:
     """Empty the store and fill it again from the journals below the folder of trials.
 
     Trials whose folder is gone are then gone from the store too.
@@ -58,15 +58,15 @@ def rebuild(places: Places) -> int:
     from seatrial.store.schema import reopen_empty
     from seatrial.units import show_seconds
 
-    if not places.trials.is_dir():
-        raise UsageError(f"{places.trials}: is no folder of trials; name it with --trials")
+    if not folders.trials.is_dir():
+        raise UsageError(f"{folders.trials}: is no folder of trials; name it with --trials")
     began = time.monotonic()
-    with reopen_empty(places.store) as store:
-        synced = sync(store, places.trials, _progress)
+    with reopen_empty(folders.store) as store:
+        synced = sync(store, folders.trials, _progress)
     for notice in store.notices:
         click.echo(f"seatrial: {plain(notice)}", err=True)
     took = show_seconds(time.monotonic() - began)
-    click.echo(f"{places.store}: {synced.trials} trials, {synced.events} events in {took}")
+    click.echo(f"{folders.store}: {synced.trials} trials, {synced.events} events in {took}")
     return 0
 
 

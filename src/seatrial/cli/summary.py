@@ -6,7 +6,7 @@ import os
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 from seatrial.cli.asking import opened, show_figure
 from seatrial.cli.tables import Column, table
 from seatrial.errors import SeatrialError
@@ -32,11 +32,11 @@ COLUMNS = (
 )
 
 
-def print_summary(folder: TrialFolder, places: Places, outcome: Outcome) -> None:
+def print_summary(folder: TrialFolder, folders: Folders, outcome: Outcome) -> None:
     """Print the figures of the trial and its outcome. A store that cannot be used is told, and
     costs the table, not the trial."""
     try:
-        _print_figures(folder, places)
+        _print_figures(folder, folders)
     except SeatrialError as error:
         click.echo(f"seatrial: no table of figures: {error}", err=True)
     verdicts = dict(outcome.verdicts)
@@ -53,8 +53,8 @@ def print_summary(folder: TrialFolder, places: Places, outcome: Outcome) -> None
         click.echo(f"next   seatrial runs --trial {folder.tag}\n       seatrial show RUN")
 
 
-def _print_figures(folder: TrialFolder, places: Places) -> None:
-    with opened(places) as store:
+def _print_figures(folder: TrialFolder, folders: Folders) -> None:
+    with opened(folders) as store:
         trial = queries.trial(store, folder.tag)
         rows = queries.summary(store, trial)
         if not rows:

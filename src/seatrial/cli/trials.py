@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seatrial.cli import Places
+from seatrial.cli import Folders
 
 if TYPE_CHECKING:
     from seatrial.store.rows import TrialRow
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
 @click.pass_obj
-def command(places: Places, limit: int | None, form: str) -> int:
+def command(folders: Folders, limit: int | None, form: str) -> int:
     """List the trials, newest first: where they stand, and how many runs passed.
 
     The state is running, paused, cancelled or ended; interrupted: nobody is running it any more,
@@ -27,7 +27,7 @@ def command(places: Places, limit: int | None, form: str) -> int:
     from seatrial.cli.asking import nothing, opened
     from seatrial.store import queries
 
-    with opened(places) as store:
+    with opened(folders) as store:
         found = queries.trials(store)
     most = (50 if form == "table" else 0) if limit is None else limit
     shown = found[:most] if most else found
@@ -37,7 +37,7 @@ def command(places: Places, limit: int | None, form: str) -> int:
         click.echo(to_json([record(row) for row in shown]), nl=False)
         return 0
     if not found:
-        click.echo(nothing(places))
+        click.echo(nothing(folders))
         return 0
     click.echo(_table(shown))
     if len(shown) < len(found):
