@@ -22,6 +22,7 @@ MACHINE = """\
 machine: emu
 scheduler: slurm
 nodes: [{names: "n[001-008]", cores: 4}]
+slurm: {poll: 1s}
 """
 
 

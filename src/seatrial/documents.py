@@ -201,6 +201,30 @@ def _nearest(name: str, fields: dict[str, _Field], given: dict[str, Any]) -> str
 
 
 def json_schema(shape: type[msgspec.Struct], title: str) -> dict[str, Any]:
-    """The JSON Schema of a file's shape, as editors use it."""
+    """The JSON Schema of a file's shape, as editors use it. Where a file may inherit, one that does
+    need not have what it takes over: no key of it is required but ``inherits`` itself."""
     schema = msgspec.json.schema(shape)
+    root = shape.__name__
+    if "inherits" in _fields(shape):
+        whole = schema["$defs"]
+        partial = {f"{_INHERITING}{name}": _nothing_required(part) for name, part in whole.items()}
+        partial[f"{_INHERITING}{root}"]["required"] = ["inherits"]
+        schema["$defs"] = {**whole, **partial}
+        heir = {"$ref": f"#/$defs/{_INHERITING}{root}"}
+        schema = {"anyOf": [{"$ref": schema.pop("$ref")}, heir], **schema}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+_INHERITING = "Inheriting"
+
+
+def _nothing_required(part: Any) -> Any:
+    """A copy of a part of a schema that requires no key, and refers to copies like itself."""
+    if isinstance(part, list):
+        return [_nothing_required(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    copy = {key: _nothing_required(value) for key, value in part.items() if key != "required"}
+    if "$ref" in copy:
+        copy["$ref"] = copy["$ref"].replace("#/$defs/", f"#/$defs/{_INHERITING}")
+    return copy

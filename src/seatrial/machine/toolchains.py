@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -85,13 +86,15 @@ def _with_mpi(plain: Toolchain, mpi: Mpi) -> Toolchain:
 
 
 def _mpis() -> Iterator[Mpi]:
-    """The MPIs on PATH, one of each kind; where there is none, the one beside this Python."""
-    found = {mpi.flavour: mpi for mpi in _mpis_on(None)}
+    """The MPIs on PATH, one of each kind; where there is none, the one beside this Python. That one
+    does not count as on PATH, so that an activated environment changes nothing."""
     own = str(Path(sys.prefix) / "bin")
+    others = [folder for folder in os.get_exec_path() if os.path.realpath(folder) != own]
+    found = {mpi.flavour: mpi for mpi in _mpis_on(os.pathsep.join(others))}
     yield from (found or {mpi.flavour: mpi for mpi in _mpis_on(own)}).values()
 
 
-def _mpis_on(path: str | None) -> Iterator[Mpi]:
+def _mpis_on(path: str) -> Iterator[Mpi]:
     for name in reversed(MPI_COMPILERS):  # the plain name last, so that it is preferred
         mpicc = shutil.which(name, path=path)
         if mpicc is None:
