@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -92,6 +93,15 @@ class Driving:
     @property
     def said(self) -> str:
         return "".join(file.read_text(errors="replace") for file in (self._out, self._err))
+
+    def peak_kib(self) -> int:
+        """The most memory that the command has had so far; 0 once it has ended."""
+        try:
+            status = Path(f"/proc/{self.pid}/status").read_text()
+        except OSError:
+            return 0
+        found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+        return int(found[1]) if found else 0
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
@@ -211,7 +221,7 @@ class Workplace:
 
     def events(self, tag: str = "t", *names: Name) -> list[Event]:
         """The whole events in the journal, those of these names."""
-        events = read(self.trial(tag).journal).events
+        events = read(self.trial(tag).journal)
         return [event for event in events if not names or event.event in names]
 
     def count(self, *names: Name, tag: str = "t") -> int:
@@ -255,18 +265,18 @@ class Workplace:
     def audit(self, tag: str = "t") -> None:
         """The facts that hold of every complete trial, whatever it went through."""
         reading = read(self.trial(tag).journal)
+        events = list(reading)
         assert reading.damaged == 0
         assert reading.end == self.trial(tag).journal.stat().st_size
         cases = self.trial(tag).cases()
         conductor = Conductor(tag, cases, _no_limits())
-        for event in reading.events:
+        for event in events:
             conductor.apply(event)
         assert conductor.finished == conductor.wanted
         assert not conductor.in_flight
-        ends = [event for event in reading.events if event.event == Name.CHECK_END]
+        ends = [event for event in events if event.event == Name.CHECK_END]
         assert len({event.run_id for event in ends}) == len(ends), "a run has two verdicts"
-        over = {codes.LOST.name, codes.CANCELLED.name}
-        finished = Counter(event.case for event in ends if event.alias not in over)
+        finished = Counter(event.case for event in ends if not event.again)
         assert finished == Counter({case.id: case.repeat for case in cases})
         self.audit_log(tag)
 

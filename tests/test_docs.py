@@ -24,6 +24,7 @@ from seatrial.trial.folder import Asked
 from seatrial.trial.plan import make_plan, require_cases
 from seatrial.verify import references
 from seatrial.verify.metrics import formats
+from seatrial.written import Written
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -130,13 +131,12 @@ def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, 
 def test_every_struct_of_a_file_is_told() -> None:
     """A new part of a file needs a section here."""
     for module in (suite, machine, references):
-        written = module._Written
-        shapes = {shape for shape in vars(module).values() if _is_part(shape, written)}
+        shapes = {shape for shape in vars(module).values() if _is_part(shape)}
         assert shapes <= {shape for shape, _, _ in SHAPES} | {suite.Test, references.ReferencesFile}
 
 
-def _is_part(shape: object, written: type) -> bool:
-    return isinstance(shape, type) and issubclass(shape, written) and shape is not written
+def _is_part(shape: object) -> bool:
+    return isinstance(shape, type) and issubclass(shape, Written) and shape is not Written
 
 
 # ---- commands -----------------------------------------------------------------------------
@@ -256,6 +256,7 @@ WITH_EXAMPLES = [page for page in PAGES if examples(page)]
 
 MACHINE = """\
 machine: example
+scheduler: slurm
 nodes:
   - {names: "n[1-2]", cores: 4}
 toolchains:

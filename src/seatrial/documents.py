@@ -18,7 +18,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec import Meta
 
-from seatrial.places import Faults, Node, Place, Scalar, parse, plain_scalar, read
+from seatrial.places import Faults, Node, Place, parse, plain_scalar, read
+from seatrial.written import Scalar
 
 __all__ = ["Faults", "Node", "Place", "decode", "decode_partly", "json_schema"]
 __all__ += ["parse", "plain_scalar", "read"]

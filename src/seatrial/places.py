@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seatrial.errors import InvalidFiles
-
-Scalar = str | int | float | bool
+from seatrial.written import Scalar
 
 LARGEST_FILE = 1 << 20
 MOST_VALUES = 200_000

@@ -132,6 +132,38 @@ def test_what_a_job_leaves_in_the_background_is_ended(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(dies(int((tmp_path / "runs/r1/pid").read_text())), 10))
 
 
+@pytest.mark.parametrize("quick", [1.0, 0.0])
+def test_what_it_leaves_in_a_group_of_its_own_is_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: float
+) -> None:
+    monkeypatch.setattr(local, "QUICK_SECONDS", quick)
+    assert run_one(tmp_path, "set -m; sleep 300 & echo $! > pid").exit_code == 0
+    asyncio.run(asyncio.wait_for(dies(int((tmp_path / "runs/r1/pid").read_text())), 10))
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("sleep 0.3", TIMEOUT.number),
+        (CLAIM + """echo "{'time':$(date +%s%N),'event':'binary_execute_end','value':0}" """
+         """| tr "'" '"' >> events.jsonl""", None),
+    ],
+)  # fmt: skip
+def test_a_busy_loop_does_not_hide_that_the_walltime_was_over(
+    tmp_path: Path, script: str, code: int | None
+) -> None:
+    """Nor does one that sees an end late make it a timeout."""
+    ends: list[Ended] = []
+
+    async def work(backend: LocalBackend) -> None:
+        await backend.submit(submission(a_job(tmp_path, script, 0.1)))
+        time.sleep(0.5)
+        ends.extend((await ended(backend)).values())
+
+    with_backend(work)
+    assert ends[0].code == code
+
+
 def test_a_job_ends_at_its_walltime(tmp_path: Path) -> None:
     began = time.monotonic()
     end = run_one(tmp_path, "sleep 300", 0.2)

@@ -46,6 +46,10 @@ case $lie in
   mute) "$real" "$@" > /dev/null; exit 0 ;;
   late) "$real" "$@" > /dev/null
     echo 'Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1 ;;
+  unknown) case "$*" in *'show job'*)
+      echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1 ;;
+    esac
+    exec "$real" "$@" ;;
   *) exec "$real" "$@" ;;
 esac
 """
@@ -293,6 +297,7 @@ def test_a_job_that_vanished_is_called_lost_and_runs_again(
     cluster.run("scancel", job)
     until(lambda: cluster.job_state(job) == "CANCELLED", "the end")
     liar.tell("empty", "empty", "empty", "empty", "empty", "empty", "empty", "empty")
+    Liar(quick, "scontrol").always("unknown")
     gate.touch()
     done = quick.resume()
     assert done.code == 0, done.said

@@ -11,13 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.backends.protocol import Job, Submission
-from seatrial.backends.slurm_batch import PREFIX, arrange, cluster_option, sbatch_line, write
-from seatrial.machine.model import Slurm
+from seatrial.backends.slurm_batch import arrange, cluster_option, sbatch_line, write
+from seatrial.backends.slurm_text import PREFIX
+from seatrial.machine.model import Machine, Nodes, Slurm
 
 
 def a_job(name: str = "r1", path: Path = Path("/t/r1"), **keys: object) -> Job:
     job = Job(name, path, 2, 8, 4, 3, 90.0, "", False)
     return job._replace(**keys)  # type: ignore[arg-type]
+
+
+def a_machine(slurm: Slurm | None = None) -> Machine:
+    nodes = [Nodes(names="n[1-9]", cores=4), Nodes(names="g1", cores=4)]
+    return Machine(machine="m", nodes=nodes, slurm=slurm or Slurm())
 
 
 jobs_strategy = st.lists(
@@ -69,7 +75,7 @@ def test_every_job_is_in_one_array_of_its_shape(
 
 def test_the_line_that_submits() -> None:
     jobs = tuple(a_job(f"r{number}") for number in range(3))
-    line = sbatch_line(Path("/t/s"), Submission("seatrial-r0", jobs), Slurm())
+    line = sbatch_line(Path("/t/s"), Submission("seatrial-r0", jobs), a_machine())
     assert line == [
         *("sbatch", "--parsable", "--job-name=seatrial-r0", "--array=0-2", "--output=/t/s/%a.out"),
         *("--chdir=/t/s", "--no-requeue", "--nodes=2", "--ntasks=8", "--ntasks-per-node=4"),
@@ -88,9 +94,9 @@ def test_what_a_machine_asks_of_slurm_is_on_the_line_and_its_options_come_last()
         cluster="other",
         options=["--licenses=x", "--time=5"],
     )
-    line = sbatch_line(Path("/t"), Submission("s", (a_job(exclusive=True),)), slurm)
+    line = sbatch_line(Path("/t"), Submission("s", (a_job(exclusive=True),)), a_machine(slurm))
     asked = ["--partition=p", "--account=a", "--qos=q", "--reservation=r", "--constraint=c&d"]
-    asked += ["--nodelist=n[1-4]", "--clusters=other", "--exclusive"]
+    asked += ["--exclude=g1,n[5-9]", "--clusters=other", "--exclusive"]
     assert set(asked) <= set(line)
     assert line[-3:] == ["--licenses=x", "--time=5", "/t/job.sh"]
     assert cluster_option(slurm) == ["--clusters=other"]
@@ -98,21 +104,51 @@ def test_what_a_machine_asks_of_slurm_is_on_the_line_and_its_options_come_last()
 
 
 def test_a_job_that_is_pinned_goes_to_its_node() -> None:
-    line = sbatch_line(Path("/t"), Submission("s", (a_job(node="n7"),)), Slurm(nodelist="n[1-9]"))
+    machine = a_machine(Slurm(nodelist="n[1-4]"))
+    line = sbatch_line(Path("/t"), Submission("s", (a_job(node="n7"),)), machine)
     assert [word for word in line if "nodelist" in word] == ["--nodelist=n7"]
+    assert not any("exclude" in word for word in line)
+
+
+def test_jobs_are_kept_on_nodes_that_are_more_than_one_job_needs() -> None:
+    """To sbatch, --nodelist is "all of these": it refuses a job of fewer nodes."""
+    machine = a_machine(Slurm(nodelist="n[2-3]"))
+    line = sbatch_line(Path("/t"), Submission("s", (a_job(nodes=1),)), machine)
+    assert "--exclude=g1,n[1,4-9]" in line
+    assert not any("nodelist" in word for word in line)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "features", "asked"),
+    [
+        ("a|b", ("c",), "(a|b)&c"),
+        ("(a|b)", ("c",), "(a|b)&c"),  # Slurm 22.05 refuses ((a|b))&c
+        ("[a|b]", ("c",), "[a|b]&c"),
+        ("(a|b)&c", ("d",), "(a|b)&c&d"),
+        ("a", ("b|c", "d"), "a&(b|c)&d"),
+        ("a|b", (), "a|b"),
+        ("", ("a", "b"), "a&b"),
+    ],
+)
+def test_a_constraint_and_features_are_asked_for_together(
+    constraint: str, features: tuple[str, ...], asked: str
+) -> None:
+    machine = a_machine(Slurm(constraint=constraint))
+    line = sbatch_line(Path("/t"), Submission("s", (a_job(features=features),)), machine)
+    assert f"--constraint={asked}" in line
 
 
 @pytest.mark.parametrize(
     ("walltime", "minutes"), [(0.001, 1), (1.0, 1), (60.0, 1), (60.1, 2), (3600.0, 60)]
 )
 def test_the_time_is_in_whole_minutes_and_never_too_short(walltime: float, minutes: int) -> None:
-    line = sbatch_line(Path("/t"), Submission("s", (a_job(walltime=walltime),)), Slurm())
+    line = sbatch_line(Path("/t"), Submission("s", (a_job(walltime=walltime),)), a_machine())
     assert f"--time={minutes}" in line
 
 
 def test_a_percent_sign_in_a_path_is_no_pattern_of_slurms() -> None:
     """As tried with a real one: it must be doubled in the pattern, and only there."""
-    line = sbatch_line(Path("/t/100%j"), Submission("s", (a_job(),)), Slurm())
+    line = sbatch_line(Path("/t/100%j"), Submission("s", (a_job(),)), a_machine())
     assert "--output=/t/100%%j/%a.out" in line
     assert "--chdir=/t/100%j" in line
 
@@ -127,7 +163,7 @@ def written(folder: Path, *names: str) -> Path:
         job.path.mkdir(parents=True)
         (job.path / "job.sh").write_text("echo ran $PWD; echo oops >&2; cat; exit 3\n")
     made = folder / "submissions" / "it's one"
-    write(made, Submission("seatrial-r0", jobs), Slurm(account="a b"))
+    write(made, Submission("seatrial-r0", jobs), a_machine(Slurm(account="a b")))
     return made
 
 

@@ -10,7 +10,9 @@ from seatrial.backends.slurm_text import (
     Nonsense,
     TaskState,
     first_words,
+    is_no_job,
     is_temporary,
+    parse_job,
     parse_job_id,
     parse_sacct,
     parse_squeue,
@@ -90,8 +92,8 @@ def test_squeue_as_it_really_answers() -> None:
         TaskState(2, 32, "seatrial-z", "FAILED", 181, "n001"),
     ]
     assert parse_squeue("") == []
-    assert parse_squeue("CLUSTER: emu\n1|0|a|RUNNING|0|n1|\n") == [
-        TaskState(1, 0, "a", "RUNNING", 0, "n1")
+    assert parse_squeue("CLUSTER: emu\n1|0|seatrial-a|RUNNING|0|n1|\n") == [
+        TaskState(1, 0, "seatrial-a", "RUNNING", 0, "n1")
     ]
 
 
@@ -106,16 +108,34 @@ def test_sacct_as_it_really_answers() -> None:
     assert parse_sacct("") == []
 
 
+def test_scontrol_as_it_really_answers() -> None:
+    said = (
+        "JobId=14 ArrayJobId=12 ArrayTaskId=1 JobName=seatrial-x UserId=root(0) JobState=FAILED "
+        "Reason=None ExitCode=0:9 ReqNodeList=(null) NodeList=n002 BatchHost=n002 Power= \n"
+    )
+    assert parse_job(said) == TaskState(12, 1, "seatrial-x", "FAILED", 137, "n002")
+    waits = said.replace("FAILED", "PENDING").replace("=n002", "=(null)").replace("0:9", "0:0")
+    assert parse_job(waits) == TaskState(12, 1, "seatrial-x", "PENDING", 0, "")
+    for nonsense in ("", said.replace("FAILED", "DANCING"), said.replace("ArrayTaskId=1 ", "")):
+        with pytest.raises(Nonsense, match="scontrol answered "):
+            parse_job(nonsense)
+    assert is_no_job("slurm_load_jobs error: Invalid job id specified")
+    assert is_no_job("Job 1_99 not found")
+    assert not is_no_job("slurm_load_jobs error: Unable to contact slurm controller")
+
+
 def test_jobs_of_the_same_user_may_have_any_name() -> None:
-    (mine,) = parse_squeue("4|2|my | own|x|TIMEOUT|0|n1|\n5|N/A||RUNNING|0|n1|\n")
-    assert mine == TaskState(4, 2, "my|own|x", "TIMEOUT", 0, "n1")
+    own = "4|2|my | own|x|TIMEOUT|0|n1|\n5|N/A||RUNNING|0|n1|\n6|0|other|DANCING|0|n1|\n"
+    assert parse_squeue(own) == []  # and any state
+    (mine,) = parse_squeue(own + "7|2|seatrial-a|b|TIMEOUT|0|n1|\n")
+    assert mine == TaskState(7, 2, "seatrial-a|b", "TIMEOUT", 0, "n1")
     (mine,) = parse_sacct("4_2|my|own|TIMEOUT|0:0|n1\n")
     assert mine == TaskState(4, 2, "my|own", "TIMEOUT", 0, "n1")
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_every_state_of_squeue_is_known_and_either_goes_on_or_has_a_code(state: str) -> None:
-    (task,) = parse_squeue(f"1|0|a|{state}|0|n1|\n")
+    (task,) = parse_squeue(f"1|0|seatrial-a|{state}|0|n1|\n")
     assert task.active is (state in ACTIVE) is (state not in ENDED)
     if not task.active and state not in ("COMPLETED", "FAILED"):
         code = ENDED[state]
@@ -132,8 +152,8 @@ def test_no_state_is_known_that_slurm_has_not() -> None:
     "line",
     [
         "slurm_load_jobs error: Unable to contact slurm controller",
-        "1|0|a|DANCING|0|n1|",
-        "1|0|a|RUNNING|0|n1",  # cut short
+        "1|0|seatrial-a|DANCING|0|n1|",
+        "1|0|seatrial-a|RUNNING|0|n1",  # cut short
         "1|0|a|RUN",
         "²|0|a|RUNNING|0|n1|",  # a digit to Python, no number to int()
         "9" * 5000 + "|0|a|RUNNING|0|n1|",
@@ -192,6 +212,7 @@ task_states = st.builds(
 
 @given(st.lists(task_states))
 def test_what_slurm_prints_is_what_is_read(tasks: list[TaskState]) -> None:
+    tasks = [task._replace(name=f"seatrial-{task.name}") for task in tasks]
     queue = [f"{t.array}|{t.task}|{t.name}|{t.state}|{t.exit_code << 8}|{t.nodes}|" for t in tasks]
     assert parse_squeue("\n".join(queue)) == tasks
     book = [f"{t.array}_{t.task}|{t.name}|{t.state}|{t.exit_code}:0|{t.nodes}" for t in tasks]

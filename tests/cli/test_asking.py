@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -19,8 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial import cli
-from seatrial.cli.tables import Column, fold, plain, table
+from seatrial.cli.tables import Column, fold, table
 from seatrial.journal import codes
+from seatrial.verify.reading import plain_line
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
@@ -239,6 +241,35 @@ def test_show_tells_everything(trials: Path) -> None:
     assert "./stream" not in answer.out
 
 
+REFERENCES = """\
+references:
+  - {test: stream, metric: triad, unit: MB/s, value: 6000}
+  - {test: stream, metric: copy, unit: MB/s, min: 4000, max: 5000}
+  - {test: stream, metric: scale, unit: GB/s, value: 5}
+  - {test: stream, metric: add, unit: MB/s, value: 5, where: {touch: all}}
+  - {test: stream, metric: add, unit: MB/s, value: 6, where: {threads: 1}}
+"""
+
+
+def test_show_puts_references_beside_figures(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path, "t", [a_case(1)], expected=REFERENCES)
+    figures = {"triad": 5700.0, "copy": 4500.0, "scale": 5.0, "add": 5.0, "free": 1.0}
+    trial.run(trial.cases[0], "r1", figures=figures)
+    trial.write()
+    lines = [" ".join(line.split()) for line in ask(tmp_path, "show", "r1").out.splitlines()]
+    for expected in (
+        "figure value better reference off",
+        "triad 5700 MB/s higher 6000 MB/s -5.0 %",
+        "copy 4500 MB/s higher >= 4000 MB/s, <= 5000 MB/s",
+        "scale 5 MB/s higher 5 GB/s",
+        "add 5 MB/s higher ambiguous",
+        "free 1 MB/s higher",
+    ):
+        assert expected in lines
+    shutil.rmtree(trial.folder.path)
+    assert "triad 5700 MB/s higher" in " ".join(ask(tmp_path, "show", "r1").out.split())
+
+
 def test_show_with_scripts(trials: Path) -> None:
     out = ask(trials, "show", "nightly/aaaa1", "--scripts").out
     for text in ("make stream", "echo stream", "#!/bin/bash", "./stream"):
@@ -326,7 +357,7 @@ def test_junit(trials: Path, tmp_path: Path) -> None:
 def test_junit_counts_what_is_not_over_as_skipped(tmp_path: Path) -> None:
     cases = [a_case(number) for number in range(3)]
     trial = TrialMaker(tmp_path, "t", cases)
-    trial.run(cases[0], "r1", codes.LOST)
+    trial.run(cases[0], "r1", codes.LOST, again=True)
     trial.run(cases[0], "r2")
     trial.run(cases[1], "r3", verdict=None)
     trial.write()
@@ -436,8 +467,8 @@ def test_folding_loses_nothing(text: str, width: int) -> None:
 
 @given(st.text(max_size=40))
 def test_plain_text_is_always_printable(text: str) -> None:
-    assert plain(text).isprintable()
-    assert plain(text) == text or not text.isprintable()
+    assert plain_line(text).isprintable()
+    assert plain_line(text) == text or not text.isprintable()
 
 
 def test_a_table_is_aligned_and_drops_empty_columns() -> None:

@@ -123,6 +123,7 @@ class Model:
             self.failures += code != PASS.number
             if 0 < self.limits.max_failures <= self.failures:
                 self.held = True
+        assert self.conductor.runs_again(number, run_id, code) == again
         self.note(Name.CHECK_END, run_id, number, value=code)
 
     def end_build(self, key: str, code: int) -> None:

@@ -5,8 +5,10 @@ import resource
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +27,7 @@ text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 events_strategy = st.lists(
     st.builds(
         Event,
-        time=st.integers(0, 2**63 - 1),
+        time=st.integers(0, 2**62 - 1),
         event=st.sampled_from(list(Name)).map(str),
         value=st.none() | st.integers(-(2**63), 2**63 - 1) | finite | text,
         text=text,
@@ -38,7 +40,7 @@ garbage = st.binary(max_size=60) | st.sampled_from(
 )
 
 
-def an_event(time: int = 1, **more: str) -> Event:
+def an_event(time: int = 1, **more: Any) -> Event:
     return Event(time=time, event=Name.ALERT, **more)
 
 
@@ -58,6 +60,18 @@ def is_event(line: bytes) -> bool:
     return True
 
 
+class Everything(NamedTuple):
+    events: list[Event]
+    end: int
+    damaged: int
+
+
+def everything(path: Path, offset: int = 0) -> Everything:
+    """All that can be read of a journal by now."""
+    reading = read(path, offset)
+    return Everything(list(reading), reading.end, reading.damaged)
+
+
 # ---- reading ------------------------------------------------------------------------------
 
 
@@ -69,7 +83,7 @@ def test_what_is_written_is_read(tmp_path: Path, events: list[Event]) -> None:
     with Journal.own(path) as journal:
         for event in events:
             journal.append(event)
-    assert read(path) == (events, path.stat().st_size, 0)
+    assert everything(path) == (events, path.stat().st_size, 0)
 
 
 @SAME_FOLDER
@@ -83,11 +97,11 @@ def test_a_torn_end_hides_no_whole_line_and_is_cut_off(
     kept = events + [decode(line) for line in whole if is_event(line)]
     damaged = sum(bool(line.strip()) and not is_event(line) for line in whole)
     end = path.stat().st_size - len(torn)
-    assert read(path) == (kept, end, damaged)
+    assert everything(path) == (kept, end, damaged)
     with Journal.own(path) as journal:
         assert path.stat().st_size == end
         journal.append(an_event())
-    assert read(path) == ([*kept, an_event()], path.stat().st_size, damaged)
+    assert everything(path) == ([*kept, an_event()], path.stat().st_size, damaged)
 
 
 @SAME_FOLDER
@@ -105,14 +119,14 @@ def test_reading_in_pieces_equals_reading_at_once(
     path = tmp_path / "journal"
     data = b"".join([*pieces, torn])
     write(path, data)
-    whole = read(path)
+    whole = everything(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "READ_AT_ONCE", at_once)
-        assert read(path) == whole
+        assert everything(path) == whole
     write(path, data[: int(cut * len(data))])  # as a reader finds it while it grows
-    first = read(path)
+    first = everything(path)
     write(path, data)
-    second = read(path, first.end)
+    second = everything(path, first.end)
     assert first.events + second.events == whole.events
     assert first.damaged + second.damaged == whole.damaged
     assert second.end == whole.end
@@ -127,16 +141,37 @@ def test_a_line_without_end_is_not_kept_in_memory(
     hidden = b"x" * 1200 + encode(an_event(9)) + b"\n"  # no event, though its end looks like one
     long = encode(an_event(text="x" * 5000))  # too long, though an event
     write(path, hidden, lines([an_event(1)]), long, b"\n", lines([an_event(2)]), long)
-    reading = read(path)
+    reading = everything(path)
     assert reading.events == [an_event(1), an_event(2)]
     assert reading.damaged == 2
     assert reading.end == path.stat().st_size - len(long)
 
 
+def test_a_large_journal_is_read_a_block_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal"
+    write(path, lines([an_event(n, text=f"{n}" * 20) for n in range(20_000)]))
+    monkeypatch.setattr(module, "READ_AT_ONCE", 1 << 16)
+    tracemalloc.start()
+    assert sum(1 for _ in read(path)) == 20_000
+    assert tracemalloc.get_traced_memory()[1] < 20 << 16
+    tracemalloc.stop()
+    assert path.stat().st_size > 20 << 16
+
+
+@pytest.mark.parametrize("when", [-1, 1 << 62, 10**30])
+def test_a_line_with_an_impossible_time_is_damaged(tmp_path: Path, when: int) -> None:
+    write(tmp_path / "journal", b'{"time":%d,"event":"alert"}\n' % when, lines([an_event()]))
+    assert everything(tmp_path / "journal").damaged == 1
+    with Journal.own(tmp_path / "journal") as journal:
+        assert journal.now() < 1 << 62
+
+
 def test_a_missing_journal_holds_nothing_and_a_folder_is_none(tmp_path: Path) -> None:
-    assert read(tmp_path / "none") == ([], 0, 0)
+    assert everything(tmp_path / "none") == ([], 0, 0)
     with pytest.raises(JournalError, match=f"{tmp_path}: cannot be read: Is a directory"):
-        read(tmp_path)
+        everything(tmp_path)
 
 
 # ---- the clock ----------------------------------------------------------------------------
@@ -152,7 +187,7 @@ def test_a_clock_that_steps_back_reorders_nothing(
         with Journal.own(path) as journal:
             for _ in range(3):
                 journal.append(an_event(journal.now()))
-    assert [event.time for event in read(path).events] == [100, 100, 120, 120, 120, 120]
+    assert [event.time for event in list(read(path))] == [100, 100, 120, 120, 120, 120]
 
 
 def test_the_last_time_is_found_behind_the_times_of_jobs_and_long_damage(
@@ -204,7 +239,7 @@ def test_the_second_owner_is_refused_by_the_name_of_the_first(
         Journal.own(path)
     with pytest.raises(JournalError, match=named):  # refusing left the first one's name there
         Journal.own(path)
-    assert read(path).events == []  # reading needs no lock
+    assert list(read(path)) == []  # reading needs no lock
 
 
 def test_the_lock_of_a_killed_owner_is_free(
@@ -215,14 +250,14 @@ def test_the_lock_of_a_killed_owner_is_free(
     owner.wait()
     with Journal.own(path) as journal:
         journal.append(an_event())
-    assert read(path).events == [an_event()]
+    assert list(read(path)) == [an_event()]
 
 
 def test_a_journal_that_is_closed_can_be_owned_again(tmp_path: Path) -> None:
     for count in range(3):
         with Journal.own(tmp_path / "journal") as journal:
             journal.append(an_event())
-        assert len(read(tmp_path / "journal").events) == count + 1
+        assert len(list(read(tmp_path / "journal"))) == count + 1
 
 
 def test_an_exception_writes_nothing_that_was_not_flushed(tmp_path: Path) -> None:
@@ -231,7 +266,7 @@ def test_an_exception_writes_nothing_that_was_not_flushed(tmp_path: Path) -> Non
         journal.flush(durable=True)
         journal.append(an_event(2))
         raise ZeroDivisionError
-    assert read(tmp_path / "journal").events == [an_event(1)]
+    assert list(read(tmp_path / "journal")) == [an_event(1)]
 
 
 # ---- disks that are full or closed ---------------------------------------------------------
@@ -263,16 +298,16 @@ def check_that_nothing_is_lost(path: Path, remedy: str, free: object) -> None:
                 journal.flush()
         assert str(caught.value).startswith(f"{path}: cannot be written: ")
         assert remedy in str(caught.value)
-        before = read(path)
+        before = everything(path)
         assert path.stat().st_size == before.end, "a line was left half written"
         assert [event.time for event in before.events] == list(range(1, len(before.events) + 1))
         with pytest.raises(JournalError):
             journal.flush()
-        assert read(path).events == before.events
+        assert list(read(path)) == before.events
         free()
         journal.append(an_event(count + 1))
         journal.flush()
-        after = read(path)
+        after = everything(path)
         assert [event.time for event in after.events] == list(range(1, count + 2))
         assert after.damaged == 0
 
@@ -292,10 +327,10 @@ def test_a_journal_on_a_full_disk_can_be_owned(small_disk: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         (small_disk / "ballast").write_bytes(b"\0" * 70_000)
     with Journal.own(path) as journal:
-        assert read(path).events == [an_event()]
+        assert list(read(path)) == [an_event()]
         (small_disk / "ballast").unlink()
         journal.append(an_event())
-    assert len(read(path).events) == 2
+    assert len(list(read(path))) == 2
 
 
 def test_a_limit_on_the_size_of_files_loses_nothing(tmp_path: Path) -> None:
@@ -329,7 +364,7 @@ def test_a_read_only_file_system_is_said_and_can_be_read(small_disk: Path) -> No
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(JournalError, match=r"journal.lock: cannot be opened: Read-only .*; write"):
         Journal.own(path)
-    assert read(path).events == [an_event()]
+    assert list(read(path)) == [an_event()]
 
 
 def test_a_folder_without_permission_is_said(
@@ -364,7 +399,7 @@ def test_a_journal_that_cannot_be_repaired_is_let_go(
             Journal.own(path)
     with Journal.own(path) as journal:
         journal.append(an_event(2))
-    assert read(path).events == [an_event(1), an_event(2)]
+    assert list(read(path)) == [an_event(1), an_event(2)]
 
 
 def test_a_folder_in_the_place_of_the_journal_leaves_no_lock_behind(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from seatrial.machine.facts import facts_of, facts_of_each_kind, unfold
 from seatrial.machine.load import find_machine, load_machine
 from seatrial.machine.model import Machine, Nodes
 
-GOOD = "machine: m\nnodes:\n  - {names: 'n[1-2]', cores: 4}\n"
+GOOD = "machine: m\nnodes:\n  - {names: n1, cores: 4}\n"
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ toolchains:
         .replace("cores: 0", "cores: 1")
         .replace("corse", "cores")
         .replace("jsrun", "srun")
-    )
+    ) + "scheduler: slurm\n"
     found = faults(tmp_path, shaped)
     assert found[0] == "m.yaml:1: machine: a name must be letters, digits, ._-"
     assert found[1].startswith("m.yaml:4: nodes[1].names: 'n[1-' is not a node set: ")
@@ -145,8 +145,26 @@ toolchains:
     ],
 )
 def test_nodes_that_are_none(tmp_path: Path, nodes: str, fault: str) -> None:
-    (text,) = faults(tmp_path, f"machine: m\nnodes: {nodes}\n")
+    (text,) = faults(tmp_path, f"machine: m\nnodes: {nodes}\nscheduler: slurm\n")
     assert text.startswith(f"m.yaml:{fault}")
+
+
+@pytest.mark.parametrize(
+    ("nodelist", "fault"),
+    [("n[1-", "'n[1-' is not a node set: "), ("n[1-3]", "n3 is no node of this machine")],
+)
+def test_a_nodelist_that_is_none(tmp_path: Path, nodelist: str, fault: str) -> None:
+    nodes = "nodes: [{names: 'n[1-2]', cores: 1}]"
+    slurm = f"scheduler: slurm\nslurm: {{nodelist: '{nodelist}'}}"
+    (text,) = faults(tmp_path, f"machine: m\n{nodes}\n{slurm}\n")
+    assert text.startswith(f"m.yaml:4: slurm.nodelist: {fault}")
+
+
+def test_this_host_is_one_node(tmp_path: Path) -> None:
+    nodes = "nodes:\n  - {names: n1, cores: 1}\n  - {names: 'm[1-2]', cores: 1}\n"
+    assert faults(tmp_path, f"machine: m\n{nodes}") == [
+        "m.yaml:2: nodes: 3 nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`"
+    ]
 
 
 @pytest.mark.parametrize(

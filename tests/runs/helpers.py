@@ -12,6 +12,7 @@ import msgspec
 from seatrial.machine.model import Machine, Nodes, Toolchain
 from seatrial.runs.directory import JobEvents, job_events, prepare
 from seatrial.runs.script import RunPlace, ScriptWriter
+from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.model import Build, Case, Run, Test
 
 
@@ -36,6 +37,13 @@ def a_case(**parameters: Any) -> Case:
         threads=3,
         walltime=60.0,
     )
+
+
+def built_case(test: Test, /, machine: Machine | None = None, **parameters: Any) -> Case:
+    """A case that bears the key of its build, as planning gives it."""
+    case = a_case(**parameters)
+    key = BuildKeys().key(test, case, machine or a_machine())
+    return msgspec.structs.replace(case, build=key)
 
 
 class RunFolder:

@@ -9,23 +9,25 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seatrial.machine.model import Toolchain
 from seatrial.runs import builds
-from seatrial.runs.builds import LOCK, LOG, LOG_TAIL, OWN_FILES, RESULT, BuildResult, build
-from seatrial.suite.model import Build, Scalar
+from seatrial.runs.builds import LOCK, LOG, LOG_TAIL, RESULT, BuildResult, build
+from seatrial.suite.model import Build
 
-from .helpers import a_case, a_machine, a_test
+from .helpers import a_machine, a_test, built_case
 
 MACHINE = a_machine()
 
 
-def make(folder: Path, script: str, timeout: str = "30s", **parameters: Scalar) -> BuildResult:
+def make(folder: Path, script: str, timeout: str = "30s", **parameters: Any) -> BuildResult:
     sources = [str(path) for path in sorted((folder / "suite").glob("*"))]
     test = a_test(build=Build(script=script, sources=sources, timeout=timeout))
-    return asyncio.run(build(folder / "builds" / "key", test, a_case(**parameters), MACHINE))
+    case = built_case(test, **parameters)
+    return asyncio.run(build(folder / "builds" / "key", test, case, MACHINE))
 
 
 def source(folder: Path, name: str, text: str) -> None:
@@ -153,7 +155,7 @@ def test_a_cancelled_build_is_ended_and_made_anew_later(tmp_path: Path) -> None:
     made = tmp_path / "builds" / "key"
 
     async def cancel() -> None:
-        work = asyncio.create_task(build(made, test, a_case(), MACHINE))
+        work = asyncio.create_task(build(made, test, built_case(test), MACHINE))
         while not (made / "pid").exists() or not (made / "pid").read_text():
             await asyncio.sleep(0.01)
         work.cancel()
@@ -164,7 +166,7 @@ def test_a_cancelled_build_is_ended_and_made_anew_later(tmp_path: Path) -> None:
     wait_for(lambda: not alive(made / "pid"))
     assert not (made / RESULT).exists()
     (tmp_path / "builds" / "go").write_text("")
-    assert asyncio.run(build(made, test, a_case(), MACHINE)) == BuildResult(0, "")
+    assert asyncio.run(build(made, test, built_case(test), MACHINE)) == BuildResult(0, "")
 
 
 DRIVER = """
@@ -190,7 +192,7 @@ def test_an_orphaned_build_is_waited_for_and_not_made_twice(tmp_path: Path) -> N
     made = tmp_path / "builds" / "key"
 
     async def take_over() -> BuildResult:
-        work = asyncio.create_task(build(made, test, a_case(), MACHINE))
+        work = asyncio.create_task(build(made, test, built_case(test), MACHINE))
         done, _ = await asyncio.wait([work], timeout=0.3)
         assert not done, "it did not wait"
         (tmp_path / "builds" / "go").write_text("")
@@ -210,20 +212,27 @@ def test_an_orphaned_build_ends_at_its_timeout_without_a_driver(tmp_path: Path) 
 
 def test_builds_of_one_key_do_not_run_beside_each_other(tmp_path: Path) -> None:
     test = a_test(build=Build(script="echo x >> ../count; sleep 0.2"))
+    case = built_case(test)
 
     async def thrice() -> list[BuildResult]:
         made = tmp_path / "builds" / "key"
-        return await asyncio.gather(*(build(made, test, a_case(), MACHINE) for _ in range(3)))
+        return await asyncio.gather(*(build(made, test, case, MACHINE) for _ in range(3)))
 
     assert asyncio.run(thrice()) == [BuildResult(0, "")] * 3
     assert (tmp_path / "builds" / "count").read_text() == "x\n"
 
 
-@pytest.mark.parametrize("name", sorted(OWN_FILES))
-def test_a_source_with_a_name_of_ours_is_refused(tmp_path: Path, name: str) -> None:
-    source(tmp_path, name, "mine")
-    result = make(tmp_path, "true")
-    assert result == BuildResult(1, f"{tmp_path}/suite/{name}: a name of Seatrial's own; rename it")
+def test_sources_that_changed_after_planning_are_not_built(tmp_path: Path) -> None:
+    source(tmp_path, "main.sh", "echo planned")
+    test = a_test(build=Build(script="sh main.sh", sources=[str(tmp_path / "suite/main.sh")]))
+    case = built_case(test)
+    source(tmp_path, "main.sh", "echo edited")
+    failed = BuildResult(1, "the sources changed since the trial was made; start a new trial")
+    made = tmp_path / "key"
+    assert asyncio.run(build(made, test, case, MACHINE)) == failed
+    assert not (made / LOG).exists()
+    source(tmp_path, "main.sh", "echo planned")
+    assert asyncio.run(build(made, test, case, MACHINE)) == BuildResult(0, "")
 
 
 def test_a_source_may_be_called_build_sh(tmp_path: Path) -> None:
@@ -243,7 +252,7 @@ def test_a_module_that_does_not_load_fails_the_build(tmp_path: Path) -> None:
     )
     test = a_test(build=Build(script="echo built > it"))
     made = tmp_path / "key"
-    result = asyncio.run(build(made, test, a_case(), machine))
+    result = asyncio.run(build(made, test, built_case(test, machine), machine))
     log = "seatrial: module o'dd/1 did not load"
     assert result == BuildResult(1, f"its set-up ended with 90\n{log}")
     assert not (made / "it").exists()
@@ -252,5 +261,5 @@ def test_a_module_that_does_not_load_fails_the_build(tmp_path: Path) -> None:
 def test_a_sites_setup_sees_no_arguments_and_its_habits_end_there(tmp_path: Path) -> None:
     machine = a_machine(setup="export COUNT=$#\nset -euo pipefail\nset -C")
     test = a_test(build=Build(script="false; echo $COUNT $#"))
-    assert asyncio.run(build(tmp_path / "key", test, a_case(), machine)).code == 0
+    assert asyncio.run(build(tmp_path / "key", test, built_case(test, machine), machine)).code == 0
     assert (tmp_path / "key" / LOG).read_text() == "0 0\n"

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import StoreError
-from seatrial.journal import codes
+from seatrial.journal import codes, journal
 from seatrial.journal.codes import EVENT_NUMBERS, Name
 from seatrial.journal.events import Event, encode
 from seatrial.store import ingest, queries
@@ -230,7 +230,7 @@ def test_any_split_of_the_bytes_gives_the_same_store(cuts: list[int], at_once: i
         trial.folder.journal.write_bytes(b"")
         done = 0
         with pytest.MonkeyPatch.context() as patch, open_store(folder / "store.sqlite") as store:
-            patch.setattr(ingest, "READ_AT_ONCE", at_once)
+            patch.setattr(journal, "READ_AT_ONCE", at_once)
             for cut in [*cuts, len(STREAM)]:
                 with trial.folder.journal.open("ab") as file:
                     file.write(STREAM[done:cut])
@@ -245,7 +245,7 @@ def test_a_crash_in_the_middle_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_trial(tmp_path)
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(journal, "READ_AT_ONCE", 1000)
     calls = iter(range(1000))
     keep = ingest._keep
 
@@ -267,7 +267,7 @@ def test_a_crash_in_the_middle_loses_and_doubles_nothing(
 def test_two_at_once_double_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(8):
         a_trial(tmp_path, f"t{number}")
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 700)
+    monkeypatch.setattr(journal, "READ_AT_ONCE", 700)
     path = tmp_path / "store.sqlite"
     open_store(path).close()
     errors: list[BaseException] = []
@@ -485,7 +485,7 @@ def test_another_programs_database_is_not_touched(tmp_path: Path) -> None:
 def test_a_journal_line_longer_than_a_block_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "READ_AT_ONCE", 64)
+    monkeypatch.setattr(journal, "READ_AT_ONCE", 64)
     trial = TrialMaker(tmp_path, "long", [a_case(1)])
     line = encode(Event(time=NOON, event="alert", text="x" * 5000))
     trial.folder.journal.write_bytes(line + b"\n" + line + b"\n")

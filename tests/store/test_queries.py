@@ -141,7 +141,7 @@ def test_a_trial_counts_its_runs(tmp_path: Path) -> None:
     started = trial.now
     trial.run(cases[0], "r1")
     trial.run(cases[0], "r2", codes.FAILED)
-    trial.run(cases[1], "r3", codes.LOST)
+    trial.run(cases[1], "r3", codes.LOST, again=True)
     trial.run(cases[1], "r4", verdict=None)
     trial.event(Name.LOGGING_START, run_id="r5", case=cases[2].id, test="stream")
     trial.event(Name.TRIAL_PAUSE)
@@ -155,7 +155,7 @@ def test_a_trial_counts_its_runs(tmp_path: Path) -> None:
 def test_the_last_loss_of_a_case_that_is_lost_too_often_is_its_failure(tmp_path: Path) -> None:
     trial = TrialMaker(tmp_path, "lost", [a_case(1)])
     for number in range(4):
-        trial.run(trial.cases[0], f"r{number}", codes.LOST)
+        trial.run(trial.cases[0], f"r{number}", codes.LOST, again=number < 3)
     row = one_trial(tmp_path, trial)
     assert (row.runs, row.failed, row.waiting) == (1, 1, 0)
     with synced(tmp_path / "store.sqlite", tmp_path) as store:
@@ -168,7 +168,7 @@ def test_what_was_cancelled_with_its_trial_waits(tmp_path: Path) -> None:
     trial.start()
     trial.run(trial.cases[0], "r1", codes.CANCELLED)  # by somebody else: that is its verdict
     trial.event(Name.TRIAL_CANCEL)
-    trial.run(trial.cases[1], "r2", codes.CANCELLED)
+    trial.run(trial.cases[1], "r2", codes.CANCELLED, again=True)
     trial.event(Name.TRIAL_PAUSE)
     row = one_trial(tmp_path, trial)
     assert (row.failed, row.waiting, row.state) == (1, 1, "cancelled")
@@ -177,6 +177,17 @@ def test_what_was_cancelled_with_its_trial_waits(tmp_path: Path) -> None:
     trial.event(Name.TRIAL_END, value=1)
     row = one_trial(tmp_path, trial)
     assert (row.passed, row.failed, row.waiting, row.state) == (1, 1, 0, "ended")
+
+
+def test_a_cancelled_run_waits_though_its_end_is_seen_after_a_resume(tmp_path: Path) -> None:
+    """The store takes the conductor's word, which the verdict bears."""
+    trial = TrialMaker(tmp_path, "resumed", [a_case(1)])
+    trial.start()
+    trial.event(Name.TRIAL_CANCEL)
+    trial.event(Name.TRIAL_RESUME)
+    trial.run(trial.cases[0], "r1", codes.CANCELLED, again=True)
+    row = one_trial(tmp_path, trial)
+    assert (row.failed, row.waiting) == (0, 1)
 
 
 def test_a_trial_that_nobody_runs_is_interrupted(tmp_path: Path) -> None:

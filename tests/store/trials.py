@@ -43,6 +43,7 @@ class TrialMaker:
         created: int = NOON,
         machine: str = "frontier",
         tags: tuple[str, ...] = ("node",),
+        expected: str = "",
     ) -> None:
         names = dict.fromkeys(case.test for case in cases)
         tests = {
@@ -64,8 +65,9 @@ class TrialMaker:
             host="login1",
             asked=Asked(suites=["/suite"]),
             machine=Machine(machine=machine, nodes=[Nodes(names="n[001-004]", cores=8)]),
-            references="",
+            references="references.yaml",
             tests=tests,
+            expected=expected,
         )
         self.tag = tag
         self.machine = machine
@@ -99,6 +101,7 @@ class TrialMaker:
         why: str = "",
         figures: Mapping[str, float] | None = None,
         files: Mapping[str, bytes] | None = None,
+        again: bool = False,
     ) -> None:
         """The events of a run: to its verdict, or with None until its script has started."""
         path = self.folder.run(case.test, run_id)
@@ -119,7 +122,8 @@ class TrialMaker:
         self.event(Name.CHECK_START, **of)
         for name, value in (figures or {}).items():
             self.event(Name.METRIC, alias=name, value=value, unit="MB/s", better="higher", **of)
-        self.event(Name.CHECK_END, value=verdict.number, alias=verdict.name, text=why, **of)
+        said = {"alias": verdict.name, "text": why, "again": again}
+        self.event(Name.CHECK_END, value=verdict.number, **said, **of)
 
     def end(self, passed: bool = True) -> None:
         self.event(Name.TRIAL_END, value=0 if passed else 1)

@@ -33,7 +33,13 @@ class Place:
         self.machine()
 
     def machine(self, **keys: Any) -> None:
-        whole = {"machine": "m", "nodes": NODES, "toolchains": {"gcc": GCC}, **keys}
+        whole = {
+            "machine": "m",
+            "scheduler": "slurm",
+            "nodes": NODES,
+            "toolchains": {"gcc": GCC},
+            **keys,
+        }
         (self.folder / "machine.yaml").write_text(yaml.safe_dump(whole, sort_keys=False))
 
     def test(self, name: str = "t", **keys: Any) -> Path:

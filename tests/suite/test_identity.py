@@ -29,7 +29,8 @@ BASE: dict[str, Any] = {"parameters": {"a": [1], "b": ["x"]}, "run": {"script": 
         {"parameters": {"b": ["x"], "a": [1]}},
         {"parameters": {"a": "1", "b": ["x"]}},
         {"parameters": {"a": 1, "b": ["x"]}},
-        {"run": {"script": "false", "walltime": "1h", "tasks": 4}},
+        {"run": {"script": "false", "walltime": "1h", "exclusive": True}},
+        {"run": {"nodes": "1 * 1", "tasks_per_node": 1, "threads_per_task": "1"}},
         {"repeat": 7},
         {"about": "another", "tags": ["t"], "environment": {"E": "1"}},
     ],
@@ -66,6 +67,15 @@ def test_machine_toolchain_and_name_change_a_case(place: Place) -> None:
     assert len(before | other | chain | named) == 4
 
 
+def test_a_size_changes_a_case(place: Place) -> None:
+    found = set()
+    sizes = [{}, {"nodes": 4}, {"tasks": 4}, {"threads_per_task": 4}, {"nodes": 2, "tasks": 4}]
+    for size in sizes:
+        place.test(**BASE | {"run": size})
+        found |= ids(place)
+    assert len(found) == len(sizes)
+
+
 def test_values_that_hold_what_separates_them(place: Place) -> None:
     place.test(parameters={"a": ["1", "1;b=2"], "b": ["2;b=3", "3"]})
     assert len(ids(place)) == 4
@@ -74,7 +84,7 @@ def test_values_that_hold_what_separates_them(place: Place) -> None:
 def test_identity_stays_as_it_is_for_ever(place: Place) -> None:
     """Series of years hang on it: this may only be changed with a way to carry them over."""
     place.test(parameters={"touch": ["all"], "threads": [2], "flag": [True]})
-    assert ids(place) == {"6uc3fx3bvppauqzl"}
+    assert ids(place) == {"jcnrpz63di6m75d5"}
 
 
 # ---- builds -------------------------------------------------------------------------------

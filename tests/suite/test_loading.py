@@ -141,6 +141,34 @@ def test_what_may_not_be_read_is_told(place: Place) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("names", "collide"),
+    [
+        (["a", "a/b"], True),
+        (["a/b", "a"], True),
+        (["x/a/b/c", "x/a"], True),
+        (["a", "./a"], True),
+        (["stdout/x"], True),
+        (["a", "ab", "a.b/c", "stdout.txt"], False),
+        (["x/a", "x/b"], False),
+    ],
+)
+def test_an_input_below_another_is_refused(place: Place, names: list[str], collide: bool) -> None:
+    place.test(inputs=[{"source": "test.yaml", "name": name} for name in names])
+    if collide:
+        assert "is there already" in place.fault()
+    else:
+        assert len(place.cases()) == 1
+
+
+@pytest.mark.parametrize("name", ["build.log", "seatrial.sh", "seatrial.result.new", "seatrial.x"])
+def test_a_source_named_as_a_builds_own_files_is_refused(place: Place, name: str) -> None:
+    place.test(build={"sources": [name], "script": "true"})
+    (place.suite / "t" / name).write_text("mine")
+    fault = f"build.sources[0]: {name} is a name of Seatrial's own in a build; rename it"
+    assert place.fault().endswith(fault)
+
+
 # ---- files of every kind ------------------------------------------------------------------
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

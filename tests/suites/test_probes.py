@@ -52,8 +52,8 @@ def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
 def test_every_probe_is_listed_for_a_large_machine(place: Workplace) -> None:
     nodes = [{"names": "n[0001-4096]", "cores": 96, "numa_domains": 8}]
     chain = {"mpicc": "mpicc"}
-    machine = {"machine": "large", "nodes": nodes, "toolchains": {"gcc": chain}}
-    place.machine.write_text(yaml.safe_dump(machine))
+    machine = {"machine": "large", "scheduler": "slurm", "nodes": nodes}
+    place.machine.write_text(yaml.safe_dump(machine | {"toolchains": {"gcc": chain}}))
     done = place.seatrial("list", str(PROBES), "-m", str(place.machine), "--format", "json")
     assert done.code == 0, done.said
     cases = [Case(**case) for case in json.loads(done.out)]

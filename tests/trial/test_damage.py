@@ -4,6 +4,7 @@ steps back, a second driver. Each gives a clear message, and nothing is lost."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import socket
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.errors import TrialError
 from seatrial.journal.codes import Name
 from seatrial.trial.driver import Driver
 from tests.programs import Driving, Workplace, until
@@ -105,7 +107,8 @@ def test_what_a_job_does_to_its_events_costs_no_other_run(place: Workplace) -> N
     verdicts = place.verdicts()
     assert verdicts.pop("forged") == "failed"
     assert verdicts.pop("fifo") == "timeout"  # its own shell waits for a reader
-    assert verdicts.pop("all_gone") in ("wrong answer", "check error")
+    for ends_lost in ("torn", "folder", "all_gone"):
+        assert verdicts.pop(ends_lost) == "failed"
     assert set(verdicts.values()) == {"pass"}
     place.audit()
 
@@ -135,6 +138,33 @@ def _sessions(place: Workplace) -> str:
     from tests.programs import job_shells
 
     return ",".join(map(str, job_shells(place.trial())))
+
+
+def test_an_event_of_an_unknown_case_is_told(place: Workplace) -> None:
+    gate = gated(place)
+    with at_work(place) as driving:
+        driving.kill()
+    gate.touch()
+    cases = place.trial().path / "cases.jsonl"
+    whole = cases.read_bytes()
+    cases.write_bytes(whole.partition(b"\n")[2])
+    done = place.resume()
+    assert done.code == 3
+    assert place.events("t", Name.SUBMIT_START)[0].case in done.err
+    assert "cases.jsonl" in done.err and "defect" not in done.err
+    cases.write_bytes(whole)
+    complete(place)
+
+
+@pytest.mark.parametrize("name", ["trial.json", "cases.jsonl"])
+def test_a_trial_with_bytes_that_are_no_text_is_told(place: Workplace, name: str) -> None:
+    place.test("a")
+    assert place.run("--name", "t", "--dry-run").code == 0
+    file = place.trial().path / name
+    file.write_bytes(file.read_bytes().replace(b"plain", b"pl\xffin"))
+    done = place.resume()
+    assert done.code == 3
+    assert name in done.err and "defect" not in done.err
 
 
 # ---- file systems ------------------------------------------------------------------------------
@@ -271,6 +301,42 @@ def test_a_store_that_cannot_be_used_costs_no_verdict(place: Workplace, how: str
     assert listed.code == 0, listed.said
     assert "good" in listed.out
     assert "bad" in listed.out
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(errno.EMFILE, "ulimit -n"), (errno.EDQUOT, "space"), (errno.EACCES, "right")],
+)
+def test_a_run_that_cannot_be_made_is_told_with_what_helps(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch, number: int, says: str
+) -> None:
+    place.test("a")
+    assert place.run("--name", "t", "--dry-run").code == 0
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("seatrial.trial.driver.prepare", fail)
+    with pytest.raises(TrialError, match=says):
+        asyncio.run(Driver(place.trial()).drive())
+
+
+def test_a_file_server_that_does_not_answer_ends_no_trial(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.test("a", "sleep 0.2")
+    assert place.run("--name", "t", "--dry-run").code == 0
+    exists, asked = Path.exists, []
+
+    def stale(path: Path) -> bool:
+        if path.name == "cancel":
+            asked.append(path)
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", stale)
+    outcome = asyncio.run(Driver(place.trial()).drive())
+    assert asked and dict(outcome.verdicts) == {"pass": 1}
 
 
 # ---- the clock, and a second driver ------------------------------------------------------------

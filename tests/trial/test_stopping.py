@@ -131,6 +131,15 @@ def test_cancel_of_a_trial_that_nobody_drives(jobs: Jobs) -> None:
     jobs.complete()
 
 
+def test_a_stale_request_to_cancel_cancels_no_resume(place: Workplace) -> None:
+    place.test("a", "sleep 0.2")
+    assert place.run("--name", "t", "--dry-run").code == 0
+    place.trial().cancel_request.touch()
+    assert place.resume().code == 0
+    assert not place.trial().cancel_request.exists()
+    place.audit()
+
+
 def test_builds_are_ended_by_a_cancellation_and_made_again(place: Workplace) -> None:
     begun, gate = place.folder / "begun", place.folder / "gate"
     build = {"script": f"touch {begun}; until [ -e {gate} ]; do sleep 0.02; done"}

@@ -16,7 +16,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from seatrial.backends.protocol import (
@@ -35,16 +35,18 @@ GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
 STARTING_SECONDS = 0.2
 LOOK_SECONDS = 0.05
+QUICK_SECONDS = 1.0  # in less, process ids are not given out all around
 
 
 class _Process:
     """A running job: its process, the kernel's handle on it (None where the kernel has no such
-    handles), and how it is being ended."""
+    handles), when it began on the loop's clock, and how it is being ended."""
 
-    def __init__(self, job: Job, pid: int, handle: int | None) -> None:
+    def __init__(self, job: Job, pid: int, handle: int | None, began: float) -> None:
         self.job = job
         self.pid = pid
         self.handle = handle
+        self.began = began
         self.walltime: asyncio.TimerHandle
         self.look: asyncio.Handle | None = None
         self.ending: int | None = None
@@ -83,7 +85,7 @@ class LocalBackend:
                 why = f"{job.path}: bash cannot be started there: {error.strerror}"
                 self._report(Refused(job.run_id, why))
                 continue
-            self._watch(job, pid, job.walltime)
+            self._watch(job, pid, 0.0)
             self._report(Queued(job.run_id, str(pid)))
 
     def _spawn(self, job: Job) -> int:
@@ -101,12 +103,12 @@ class LocalBackend:
             setsigdef=[signal.SIGINT, signal.SIGPIPE],
         )
 
-    def _watch(self, job: Job, pid: int, seconds_left: float) -> None:
-        process = _Process(job, pid, _handle(pid))
-        self._running[job.run_id] = process
+    def _watch(self, job: Job, pid: int, age: float) -> None:
         loop = asyncio.get_running_loop()
-        process.walltime = loop.call_later(
-            max(0.0, seconds_left), self._end, process, TIMEOUT.number
+        process = _Process(job, pid, _handle(pid), loop.time() - age)
+        self._running[job.run_id] = process
+        process.walltime = loop.call_at(
+            process.began + job.walltime, self._end, process, TIMEOUT.number
         )
         if process.handle is None:
             process.look = loop.call_soon(self._look, process)
@@ -125,7 +127,10 @@ class LocalBackend:
         """The job's shell ended; its id stays taken, and so safe to signal, until it is reaped."""
         self._unwatch(process)
         if process.ending is None:
-            _signal_group(process.pid, signal.SIGKILL)  # what it left in the background
+            lived = asyncio.get_running_loop().time() - process.began
+            _end_rest(process.pid, lived)
+            if _outlived(process.job, lived):
+                process.ending = TIMEOUT.number
             self._conclude(process)
         else:
             process.exited.set()
@@ -157,7 +162,7 @@ class LocalBackend:
         deadline = loop.time() + GRACE_SECONDS
         _signal_session(process.pid, signal.SIGTERM)
         pause = SHORTEST_PAUSE
-        while _session(process.pid) and loop.time() < deadline:
+        while _session(process.pid, _pids()) and loop.time() < deadline:
             await asyncio.sleep(max(0.0, min(pause, deadline - loop.time())))
             pause *= 2
         _signal_session(process.pid, signal.SIGKILL)
@@ -181,7 +186,7 @@ class LocalBackend:
 
     def _adopt(self, job: Job, pid: int) -> None:
         try:
-            self._watch(job, pid, job.walltime - _age(pid))
+            self._watch(job, pid, _age(pid))
         except (ProcessLookupError, FileNotFoundError):  # it ended just now
             exit_code = job_events(job.path).exit_code
             self._report(_ended(job, None, exit_code))
@@ -225,6 +230,16 @@ def _ended(job: Job, ending: int | None, exit_code: int | None) -> Ended:
     return Ended(job.run_id, None, "exited", exit_code)
 
 
+def _outlived(job: Job, lived: float) -> bool:
+    """Whether a job ended only after its walltime: a busy loop may see its end before it sees that
+    the time is up. When it ended tells the job itself, as the end may be seen late, too."""
+    longest = job.walltime + LOOK_SECONDS
+    if lived <= longest:
+        return False
+    end = job_events(job.path).end
+    return end is None or lived - (time.time() - end.time / 1e9) > longest
+
+
 def _handle(pid: int) -> int | None:
     """The kernel's handle on a process; None before Linux 5.3 (RHEL 8 has 4.18). Raises
     ProcessLookupError where there is no such process."""
@@ -254,27 +269,34 @@ def _reap(pid: int) -> int | None:
     return code if code >= 0 else 128 - code
 
 
-def _signal_group(leader: int, number: int) -> None:
+def _end_rest(leader: int, age: float) -> None:
+    """End what a job left in the background, in its own group and in others. To look at all
+    processes of the host after every quick run would cost more than the run: ids are given out in
+    turn, so those of its processes are between its own and the latest."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, number)
+        os.killpg(leader, signal.SIGKILL)
+    latest = int(Path("/proc/loadavg").read_text().split()[-1])
+    quick = age < QUICK_SECONDS and leader <= latest
+    _signal(_session(leader, range(leader, latest + 1) if quick else _pids()), signal.SIGKILL)
 
 
 def _signal_session(leader: int, number: int) -> None:
-    for pid in _session(leader):
+    _signal(_session(leader, _pids()), number)
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def _session(leader: int) -> list[int]:
+def _session(leader: int, among: Iterable[int]) -> list[int]:
     """The processes of a session that have not ended."""
     pids = []
-    for pid in _pids():
-        try:
-            state, _, _, session = _stat(pid)[:4]
-        except OSError:
-            continue
-        if session == str(leader) and state not in "ZX":
-            pids.append(pid)
+    for pid in among:
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) == leader and _stat(pid)[0] not in "ZX":
+                pids.append(pid)
     return pids
 
 

@@ -37,20 +37,22 @@ from seatrial.machine.model import Machine
 from seatrial.runs.directory import job_events
 from seatrial.units import seconds
 
-SHORTEST_POLL = 1.0
-POLL_SHARE = 20.0  # asking takes at most this part of the time
+SHORTEST_POLL = 0.5
+POLL_SHARE = 10.0  # asking takes at most this part of the time
 LONGEST_BACK_OFF = 60.0
 
 
 @dataclass(slots=True)
 class _Task:
-    """A run that Slurm has, as far as is known; ``missing_since`` on the monotonic clock."""
+    """A run that Slurm has, as far as is known; ``missing_since`` on the monotonic clock; ``kept``
+    is an end after which Slurm kept the job, which is why it is being cancelled."""
 
     job: Job
     name: str
     array: int
     index: int
     missing_since: float = 0.0
+    kept: TaskState | None = None
 
     @property
     def job_id(self) -> str:
@@ -73,9 +75,10 @@ class SlurmBackend:
     jobs = 1000
 
     def __init__(self, machine: Machine, submissions: Path) -> None:
+        self.machine = machine
         self.slurm = machine.slurm
         self.submissions = submissions
-        self.client = SlurmClient(machine.slurm)
+        self.client = SlurmClient(machine)
         self.config = Config(DEFAULT_ARRAY, False)
         self._config_known = False
         self._tasks: dict[str, _Task] = {}
@@ -107,7 +110,7 @@ class SlurmBackend:
         return slurm_batch.arrange(jobs, self.config.largest_array)
 
     def write(self, submission: Submission) -> None:
-        slurm_batch.write(self.submissions / submission.name, submission, self.slurm)
+        slurm_batch.write(self.submissions / submission.name, submission, self.machine)
 
     # ---- submitting and finding again -----------------------------------------------------
 
@@ -116,26 +119,26 @@ class SlurmBackend:
         self._spawn(self._submit(submission))
 
     async def _submit(self, submission: Submission) -> None:
-        async with self._submitting:
-            folder = self.submissions / submission.name
-            self.write(submission)
-            delay = SHORTEST_POLL
-            while not self._dropped(submission):
+        folder = self.submissions / submission.name
+        self.write(submission)
+        delay = SHORTEST_POLL
+        while not self._dropped(submission):
+            async with self._submitting:
                 answer = await self.client.submit(folder, submission)
-                if answer.job_id is None and answer.temporary:
-                    self._say_trouble(answer.why)
-                    await asyncio.sleep(delay)
-                    delay = min(2 * delay, LONGEST_BACK_OFF)
-                    # Perhaps it got there although no answer came back: look before trying again.
-                    found = await self._find_by_name(submission, folder)
-                    answer = answer._replace(job_id=found)
-                if answer.job_id is not None:
-                    self._say_recovered()
-                    self._register(submission, answer.job_id)
-                    return
-                if not answer.temporary:
-                    self._refuse(submission, answer.why)
-                    return
+            if answer.job_id is None and answer.temporary:
+                self._say_trouble(answer.why)
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LONGEST_BACK_OFF)
+                # Perhaps it got there although no answer came back: look before trying again.
+                found = await self._find_by_name(submission, folder)
+                answer = answer._replace(job_id=found)
+            if answer.job_id is not None:
+                self._say_recovered()
+                self._register(submission, answer.job_id)
+                return
+            if not answer.temporary:
+                self._refuse(submission, answer.why)
+                return
 
     def _dropped(self, submission: Submission) -> bool:
         """Whether all of it was cancelled before Slurm got it."""
@@ -216,9 +219,7 @@ class SlurmBackend:
         longest = seconds(self.slurm.poll)
         wait = SHORTEST_POLL
         while True:
-            if await self._woken(wait):
-                wait = SHORTEST_POLL
-                continue
+            await self._wait(wait)
             began = time.monotonic()
             try:
                 changed = await self._poll()
@@ -229,20 +230,23 @@ class SlurmBackend:
                 continue
             took = time.monotonic() - began
             wait = SHORTEST_POLL if changed or self._to_cancel else min(1.5 * wait, longest)
-            wait = min(max(wait, POLL_SHARE * took), max(longest, LONGEST_BACK_OFF))
+            wait = min(max(wait, POLL_SHARE * took), longest)
 
-    async def _woken(self, wait: float) -> bool:
-        """Wait for the next poll; True where new jobs or a cancellation came before it."""
-        if self._tasks:
+    async def _wait(self, wait: float) -> None:
+        """Wait for the next poll. New jobs and cancellations bring it forward; none puts it off."""
+        while not self._tasks:
+            await self._changed.wait()
+            self._changed.clear()
+            wait = SHORTEST_POLL
+        due = time.monotonic() + wait
+        while (left := due - time.monotonic()) > 0:
             # Not wait_for: that of Python 3.11 loses a cancellation that comes with the result.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(left):
                     await self._changed.wait()
-        else:
-            await self._changed.wait()
-        woken = self._changed.is_set()
-        self._changed.clear()
-        return woken
+            if self._changed.is_set():
+                self._changed.clear()
+                due = min(due, time.monotonic() + SHORTEST_POLL)
 
     async def _poll(self) -> bool:
         """Ask for all jobs at once; whether anything changed."""
@@ -270,9 +274,15 @@ class SlurmBackend:
         return changed
 
     def _conclude(self, task: _Task, state: TaskState) -> bool:
-        """Report the task's end if it has ended."""
-        if state.active:
+        """Report the task's end if it has ended. One that Slurm keeps is cancelled before that, or
+        it might run again later, over the output of this run."""
+        if state.state in slurm_text.KEPT and task.job.run_id not in self._to_cancel:
+            task.kept = state
+            self._to_cancel.add(task.job.run_id)
+        if state.active or state.state in slurm_text.KEPT:
             return False
+        if state.state == "CANCELLED":
+            state = task.kept or state
         code = slurm_text.ENDED[state.state]
         self._end(task, Ended(task.job.run_id, code, state.state, state.exit_code, state.nodes))
         return True
@@ -287,16 +297,27 @@ class SlurmBackend:
         for task in missing:
             # An active state here is one that the accounting has not been told the end of.
             state = accounted.get(task.key)
+            cancelled = task.job.run_id in self._to_cancel
             if state is not None and self._conclude(task, state):
                 continue
             own = job_events(task.job.path)
             task.missing_since = task.missing_since or now
             if own.end is not None:
                 self._end(task, Ended(task.job.run_id, None, "gone", own.exit_code))
-            elif task.job.run_id in self._to_cancel:
-                self._end(task, Ended(task.job.run_id, CANCELLED.number, "gone", None))
+            elif cancelled:
+                code = slurm_text.ENDED[task.kept.state] if task.kept else CANCELLED.number
+                self._end(task, Ended(task.job.run_id, code, "gone", None))
             elif now - task.missing_since >= seconds(self.slurm.lost_after):
-                self._end(task, Ended(task.job.run_id, LOST.number, "gone", None))
+                await self._look_by_id(task)
+
+    async def _look_by_id(self, task: _Task) -> None:
+        """Lost is only what the controller says it has not: squeue may be kept from showing it."""
+        state = await self.client.job(task.job_id) if task.array else None
+        if state is None or _key(state) != task.key:
+            self._end(task, Ended(task.job.run_id, LOST.number, "gone", None))
+        else:
+            task.missing_since = 0.0
+            self._conclude(task, state)
 
     def _end(self, task: _Task, ended: Ended) -> None:
         self._tasks.pop(task.job.run_id, None)

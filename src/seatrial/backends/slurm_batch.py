@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.backends.protocol import Job, Submission
-from seatrial.machine.model import Slurm
+from seatrial.backends.slurm_text import PREFIX
+from seatrial.machine.model import Machine, Slurm
 from seatrial.runs.environment import write_script
 
-PREFIX = "seatrial-"
+_GROUP = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 
 _SCRIPT = """\
 #!/bin/bash
@@ -47,18 +49,19 @@ def _shape(job: Job) -> tuple[object, ...]:
     )
 
 
-def write(folder: Path, submission: Submission, slurm: Slurm) -> None:
+def write(folder: Path, submission: Submission, machine: Machine) -> None:
     """Write the list of runs, the batch script and, to be read, the line that submits it."""
     folder.mkdir(parents=True, exist_ok=True)
     runs = folder / "runs"
     write_script(runs, "".join(f"{job.path}\n" for job in submission.jobs))
     write_script(folder / "job.sh", _SCRIPT.format(runs=shlex.quote(str(runs))))
-    line = shlex.join(sbatch_line(folder, submission, slurm))
+    line = shlex.join(sbatch_line(folder, submission, machine))
     write_script(folder / "submit.sh", f"{line}\n")
 
 
-def sbatch_line(folder: Path, submission: Submission, slurm: Slurm) -> list[str]:
+def sbatch_line(folder: Path, submission: Submission, machine: Machine) -> list[str]:
     """The sbatch command of a submission."""
+    slurm = machine.slurm
     job = submission.jobs[0]
     line = [
         "sbatch",
@@ -77,14 +80,35 @@ def sbatch_line(folder: Path, submission: Submission, slurm: Slurm) -> list[str]
     ]
     if job.exclusive:
         line.append("--exclusive")
-    if nodelist := job.node or slurm.nodelist:
-        line.append(f"--nodelist={nodelist}")
-    if constraint := "&".join(filter(None, (slurm.constraint, *job.features))):
+    if job.node:
+        line.append(f"--nodelist={job.node}")
+    elif excluded := _excluded(machine):
+        line.append(f"--exclude={excluded}")
+    if constraint := _constraint(slurm.constraint, *job.features):
         line.append(f"--constraint={constraint}")
     for name in ("partition", "account", "qos", "reservation"):
         if value := getattr(slurm, name):
             line.append(f"--{name}={value}")
     return [*line, *slurm.options, str(folder / "job.sh")]
+
+
+def _excluded(machine: Machine) -> str:
+    """The machine's nodes that jobs are kept off. To sbatch, ``--nodelist`` is "all of these"."""
+    if not machine.slurm.nodelist:
+        return ""
+    from ClusterShell.NodeSet import NodeSet
+
+    kept = NodeSet(machine.slurm.nodelist, resolver=None)
+    return str(NodeSet(",".join(kind.names for kind in machine.nodes), resolver=None) - kept)
+
+
+def _constraint(*parts: str) -> str:
+    """All of them together. ``|`` binds less than ``&``, but Slurm takes no nested parentheses: a
+    part gets them only where it holds a ``|`` outside of its own."""
+    given = [part for part in parts if part]
+    if len(given) > 1:
+        given = [f"({part})" if "|" in _GROUP.sub("", part) else part for part in given]
+    return "&".join(given)
 
 
 def cluster_option(slurm: Slurm) -> list[str]:

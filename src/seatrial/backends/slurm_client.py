@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import pwd
 import re
 import signal
 import time
@@ -17,12 +16,19 @@ from typing import NamedTuple
 from seatrial.backends import slurm_batch, slurm_text
 from seatrial.backends.protocol import Submission
 from seatrial.backends.slurm_text import Nonsense, TaskState
-from seatrial.machine.model import Slurm
+from seatrial.machine.model import Machine
 
 QUERY_SECONDS = 60.0
 SUBMIT_SECONDS = 180.0
 IDS_AT_ONCE = 500
 DEFAULT_ARRAY = 1001
+
+# What a user set for Slurm's commands that would make them ask or tell something else than is meant
+# here. A site's defaults for sbatch stay, such as SBATCH_ACCOUNT; our own options win over them.
+_MISLEADING = re.compile(
+    r"(SQUEUE|SACCT|SCANCEL|SCONTROL|SINFO)_\w+|SLURM_(CLUSTERS|TIME_FORMAT)"
+    r"|SBATCH_(CLUSTERS|WAIT|INPUT|ERROR)"
+)
 
 
 class Unanswered(Exception):
@@ -47,10 +53,12 @@ class Config(NamedTuple):
 class SlurmClient:
     """Asks and tells one cluster."""
 
-    def __init__(self, slurm: Slurm) -> None:
-        self.slurm = slurm
-        self._cluster = slurm_batch.cluster_option(slurm)
-        self._user = pwd.getpwuid(os.geteuid()).pw_name
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._cluster = slurm_batch.cluster_option(machine.slurm)
+        self._environment = {
+            name: value for name, value in os.environ.items() if not _MISLEADING.fullmatch(name)
+        }
 
     async def config(self) -> Config:
         text = await self._ask("scontrol", *self._cluster, "show", "config")
@@ -66,14 +74,14 @@ class SlurmClient:
         return Config(max(1, int(size)), accounting)
 
     async def queue(self, *only: str) -> list[TaskState]:
-        """Every array task of this user that the controller remembers, ended ones included."""
+        """Every array task of ours that the controller remembers, ended ones included."""
         text = await self._ask(
             "squeue",
             *self._cluster,
             "--noheader",
             "--array",
             "--states=all",
-            f"--user={self._user}",
+            f"--user={os.geteuid()}",
             f"--Format={slurm_text.SQUEUE_FORMAT}",
             *only,
         )
@@ -99,6 +107,18 @@ class SlurmClient:
         except Nonsense as error:
             raise Unanswered(str(error)) from error
 
+    async def job(self, job_id: str) -> TaskState | None:
+        """What the controller has as that array task, whatever squeue shows; None: it has none."""
+        try:
+            text = await self._ask("scontrol", *self._cluster, "--oneliner", "show", "job", job_id)
+            return slurm_text.parse_job(text)
+        except Nonsense as error:
+            raise Unanswered(str(error)) from error
+        except Unanswered as error:
+            if slurm_text.is_no_job(str(error)):
+                return None
+            raise
+
     async def find(self, name: str, since: float, accounting: bool) -> int | None:
         """The array of that name, if the scheduler ever got it."""
         tasks = await self.queue(f"--name={name}")
@@ -116,7 +136,7 @@ class SlurmClient:
     async def submit(self, folder: Path, submission: Submission) -> Answer:
         """Run sbatch. Its answer goes to a file, which it writes even if this process is killed
         meanwhile; as long as it runs it holds the lock on that file."""
-        line = slurm_batch.sbatch_line(folder, submission, self.slurm)
+        line = slurm_batch.sbatch_line(folder, submission, self.machine)
         with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
             fcntl.flock(answer, fcntl.LOCK_EX)
             try:
@@ -125,6 +145,7 @@ class SlurmClient:
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=answer,
                     stderr=errors,
+                    env=self._environment,
                     start_new_session=True,
                 )
             except OSError as error:
@@ -171,6 +192,7 @@ class SlurmClient:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
+                env=self._environment,
                 start_new_session=True,
             )
         except OSError as error:
@@ -185,7 +207,7 @@ class SlurmClient:
             await _ended(process, 0)
             raise
         if process.returncode != 0:
-            said = slurm_text.first_words(errors.decode(errors="replace"))
+            said = slurm_text.first_words((errors.strip() or out).decode(errors="replace"))
             raise Unanswered(f"{line[0]} failed: {said}")
         return out.decode(errors="replace")
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from seatrial.journal import codes
 
+PREFIX = "seatrial-"  # of the names of our jobs
+
 ENDED: dict[str, int | None] = {
     "COMPLETED": None,  # judged by its exit code and its answer
     "FAILED": None,
@@ -26,6 +28,9 @@ ENDED: dict[str, int | None] = {
     "SPECIAL_EXIT": codes.SPECIAL_EXIT.number,
     "TIMEOUT": codes.TIMEOUT.number,
 }
+
+# Ended, but Slurm keeps the job and may run it again.
+KEPT = frozenset({"REQUEUED", "SPECIAL_EXIT"})
 
 ACTIVE = frozenset(
     {
@@ -44,6 +49,7 @@ _TEMPORARY = re.compile(
     r"|backup controller|reset by peer|broken pipe|I/O error|host name|Transport endpoint|retrying",
     re.IGNORECASE,
 )
+_NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _JOB_ID = re.compile(r"([0-9]{1,18})(?:;\S+)?")
 _TASK = re.compile(r"([0-9]{1,18})_([0-9]{1,18})")
@@ -70,16 +76,17 @@ class TaskState(NamedTuple):
 
 
 def parse_squeue(text: str) -> list[TaskState]:
-    """The tasks of ``squeue --array --Format=SQUEUE_FORMAT``; jobs that are no arrays are passed
-    over, and a user's own job may be named like ``a|b``. Raises Nonsense."""
+    """Our tasks of ``squeue --array --Format=SQUEUE_FORMAT``; other jobs of the user are passed
+    over, whatever their state and though they may be named like ``a|b``. Raises Nonsense."""
     tasks = []
     for line in text.splitlines():
         if not line.strip():
             continue
         fields = [field.strip() for field in line.split("|")]
-        if len(fields) < 7 or not _NUMBER.fullmatch(fields[0]) or not _known(fields[-4]):
-            if line.startswith("CLUSTER:"):
-                continue
+        whole = len(fields) >= 7 and _NUMBER.fullmatch(fields[0])
+        if line.startswith("CLUSTER:") or (whole and not fields[2].startswith(PREFIX)):
+            continue
+        if not whole or not _known(fields[-4]):
             raise Nonsense(f"squeue answered {line[:80]!r}")
         if _NUMBER.fullmatch(fields[1]):
             array, number, *name, state, status, nodes, _ = fields
@@ -102,6 +109,23 @@ def parse_sacct(text: str) -> list[TaskState]:
             name = "|".join(fields[1:-3])
             tasks.append(TaskState(array, number, name, state, code, fields[-1]))
     return tasks
+
+
+def parse_job(text: str) -> TaskState:
+    """The task of ``scontrol --oneliner show job ARRAY_TASK``. Raises Nonsense."""
+    pairs = (word.partition("=") for word in text.split())
+    fields = {key: value for key, equals, value in pairs if equals}
+    array, task, state = (fields.get(k, "") for k in ("ArrayJobId", "ArrayTaskId", "JobState"))
+    if not (_NUMBER.fullmatch(array) and _NUMBER.fullmatch(task) and _known(state)):
+        raise Nonsense(f"scontrol answered {text[:80]!r}")
+    name, code = fields.get("JobName", ""), _exit_code(fields.get("ExitCode", ""))
+    nodes = fields.get("NodeList", "").replace("(null)", "")
+    return TaskState(int(array), int(task), name, state, code, nodes)
+
+
+def is_no_job(text: str) -> bool:
+    """Whether an error of scontrol says that the controller has no such job."""
+    return bool(_NO_JOB.search(text))
 
 
 def parse_job_id(text: str) -> int | None:

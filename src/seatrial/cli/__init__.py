@@ -6,6 +6,7 @@ Errors of Seatrial's own become one message on stderr here, and their exit code.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -75,15 +76,37 @@ def seatrial(context: click.Context, trials: Path, store: Path | None) -> None:
                  2  usage or bad input; nothing was run
                  3  the trial could not go on
     """
-    context.obj = Folders(trials, store or trials / "store.sqlite")
+    context.obj = Folders(trials, store)
 
 
 class Folders:
     """Where a command works: the folder of the trials and the store."""
 
-    def __init__(self, trials: Path, store: Path) -> None:
+    def __init__(self, trials: Path, named_store: Path | None) -> None:
         self.trials = trials
-        self.store = store
+        self.store = named_store or trials / "store.sqlite"
+        self._named_store = named_store
+
+    def around(self, trial: Path) -> Folders:
+        """The folders for a trial that was named by its path, which may lie elsewhere."""
+        if os.path.realpath(trial.parent) == os.path.realpath(self.trials):
+            return self
+        return Folders(trial.parent, self._named_store)
+
+    def command(self, *words: str) -> str:
+        """What to type, from where this command was typed, to have another work here, too."""
+        import shlex
+
+        places: list[str] = []
+        if not _same(self.trials, os.environ.get("SEATRIAL_TRIALS") or "trials"):
+            places += ["--trials", str(self.trials)]
+        if self._named_store and not _same(self._named_store, os.environ.get("SEATRIAL_STORE")):
+            places += ["--store", str(self._named_store)]
+        return shlex.join(["seatrial", *places, *words])
+
+
+def _same(one: Path, other: str | None) -> bool:
+    return other is not None and os.path.realpath(one) == os.path.realpath(other)
 
 
 def main() -> None:
@@ -105,6 +128,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         code = 141
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"seatrial: {place}{error.strerror or error}", file=sys.stderr)
+        code = 3
     except Exception:
         import traceback
 

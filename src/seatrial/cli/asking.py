@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.tables import plain
 from seatrial.units import SECOND_NS, seconds, show_number
+from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
     from seatrial.store.schema import Store
@@ -23,7 +23,7 @@ def opened(folders: Folders) -> Store:
 
     store = synced(folders.store, folders.trials)
     for notice in store.notices:
-        print(f"seatrial: {plain(notice)}", file=sys.stderr)
+        print(f"seatrial: {plain_line(notice)}", file=sys.stderr)
     return store
 
 

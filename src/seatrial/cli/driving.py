@@ -18,22 +18,28 @@ def drive_and_tell(
     folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
 ) -> int:
     """Drive the trial to its end, show it live, print what came out; the exit code."""
-    from seatrial.cli.progress import Progress
+    from seatrial.cli.progress import Progress, fall_silent
     from seatrial.cli.summary import print_summary
 
-    driver = Driver(folder)
-    with Progress(driver, quiet) as progress:
-        driver.ledger.observer = progress
-        outcome = _drive(driver, host_is_gone=host_is_gone)
-    if driver.ledger.complete:
-        click.echo(f"{folder.tag} is complete; nothing was left to run.")
-    print_summary(folder, folders, outcome)
+    folders = folders.around(folder.path)
+    progress = Progress(quiet)
+    driver = Driver(folder, progress)
+    with progress:
+        outcome = _drive(driver, folders, host_is_gone=host_is_gone)
+    try:
+        if driver.ledger.complete:
+            click.echo(f"{folder.tag} is complete; nothing was left to run.")
+        print_summary(folder, folders, outcome)
+    except BrokenPipeError:
+        fall_silent()
     if outcome.failed:
         return 1
     return 0 if outcome.complete else 3
 
 
-def _drive(driver: Driver, cancel: str = "", host_is_gone: bool = False) -> Outcome:
+def _drive(
+    driver: Driver, folders: Folders, cancel: str = "", host_is_gone: bool = False
+) -> Outcome:
     async def drive() -> Outcome:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, driver.interrupt)
@@ -44,25 +50,26 @@ def _drive(driver: Driver, cancel: str = "", host_is_gone: bool = False) -> Outc
     try:
         return asyncio.run(drive())
     except Stop as stop:
-        resume = f"seatrial resume {driver.folder.tag}"
+        resume = folders.command("resume", driver.folder.tag)
         print(f"seatrial: {stop}; continue with `{resume}`", file=sys.stderr)
         sys.exit(3)
 
 
-def write_scripts(folder: TrialFolder) -> int:
+def write_scripts(folder: TrialFolder, folders: Folders) -> int:
     """A dry run: every script is written, nothing is submitted; `seatrial resume` would."""
     driver = Driver(folder)
     count = asyncio.run(driver.write_scripts())
     click.echo(f"{count} scripts written, nothing submitted: {folder.path}")
-    click.echo(f"To run them: seatrial resume {folder.tag}")
+    click.echo(f"To run them: {folders.command('resume', folder.tag)}")
     return 0
 
 
 def cancel(folder: TrialFolder, folders: Folders) -> int:
     """Cancel through the driver that has the trial, else by taking the trial up for that."""
+    folders = folders.around(folder.path)
     driver = Driver(folder)
     try:
-        outcome = _drive(driver, cancel="cancelled by `seatrial cancel`")
+        outcome = _drive(driver, folders, cancel="cancelled by `seatrial cancel`")
     except Owned:
         folder.cancel_request.touch()
         click.echo(f"{folder.tag}: its driver was asked to cancel; it will say when it has.")
@@ -70,5 +77,6 @@ def cancel(folder: TrialFolder, folders: Folders) -> int:
     if outcome.complete:
         click.echo(f"{folder.tag}: it is complete; there is nothing to cancel.")
     else:
-        click.echo(f"{folder.tag}: cancelled; `seatrial resume {folder.tag}` takes it up again.")
+        resume = folders.command("resume", folder.tag)
+        click.echo(f"{folder.tag}: cancelled; `{resume}` takes it up again.")
     return 0

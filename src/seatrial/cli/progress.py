@@ -17,17 +17,28 @@ from seatrial.units import count, show_number, show_seconds
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from seatrial.trial.driver import Driver
 
 FIGURES_SHOWN = 2
+
+
+def fall_silent() -> None:
+    """Nobody reads what is printed any more, as in ``seatrial run | head``: it goes nowhere from
+    here on, and the trial goes on."""
+    import os
+    import sys
+
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 class Progress:
     """An observer that prints. It keeps what is running, never what is over."""
 
-    def __init__(self, driver: Driver, quiet: bool) -> None:
-        self.driver = driver
+    def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
+        self.finished = 0
+        self.wanted = 0
         self.began = time.monotonic()
         self.running: dict[str, str] = {}
         self.building: dict[str, str] = {}
@@ -53,10 +64,20 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._live is not None:
-            self._live.stop()
+        self._end_live()
+
+    def _end_live(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            try:
+                live.stop()
+            except OSError:
+                fall_silent()
 
     # ---- events ---------------------------------------------------------------------------
+
+    def on_open(self, finished: int, wanted: int) -> None:
+        self.finished, self.wanted = finished, wanted
 
     def on_event(self, event: Event, case: Case | None) -> None:
         name, run = event.event, event.run_id
@@ -78,9 +99,8 @@ class Progress:
         elif name in (Name.TRIAL_PAUSE, Name.TRIAL_CANCEL, Name.ALERT):
             self._print(click.style("note", fg="yellow"), event.text)
         elif name in (Name.TRIAL_START, Name.TRIAL_RESUME) and not self.quiet:
-            conductor = self.driver.conductor
-            left = conductor.wanted - conductor.finished
-            self._print("", f"{event.trial}: {count(left, 'run')} on {event.machine}")
+            left = count(self.wanted - self.finished, "run")
+            self._print("", f"{event.trial}: {left} on {event.machine}")
 
     def _add_figure(self, event: Event) -> None:
         figures = self._figures.setdefault(event.run_id, [])
@@ -91,6 +111,7 @@ class Progress:
         run = event.run_id
         self.running.pop(run, None)
         self.tally[event.alias] += 1
+        self.finished += not event.again
         start, end = self._starts.pop(run, 0), self._ends.pop(run, 0)
         took = show_seconds((end - start) / 1e9) if start and end > start else ""
         figures = self._figures.pop(run, [])
@@ -120,6 +141,13 @@ class Progress:
         from seatrial.verify.reading import plain
 
         line = f"{word} {plain(text)}" if word else plain(text)
+        try:
+            self._show(line)
+        except OSError:
+            fall_silent()
+            self._end_live()
+
+    def _show(self, line: str) -> None:
         if self._live is not None:
             from rich.text import Text
 
@@ -130,8 +158,7 @@ class Progress:
     # ---- the status line ------------------------------------------------------------------
 
     def _status(self) -> str:
-        conductor = self.driver.conductor
-        parts = [f"{conductor.finished}/{conductor.wanted} done"]
+        parts = [f"{self.finished}/{self.wanted} done"]
         failed = sum(count for name, count in self.tally.items() if name != PASS.name)
         if failed:
             parts.append(f"[red]{failed} not passed[/red]")

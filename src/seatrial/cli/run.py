@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import asked_of, selection_options
+from seatrial.errors import UsageError
+
+if TYPE_CHECKING:
+    from seatrial.trial.plan import Plan
 
 
 @click.command("run")
@@ -52,22 +56,29 @@ def command(
         failed_from=failed_from or "",
     )
     plan = make_plan(asked, machine)
-    if failed_from:
-        plan = plan.only(_failed_cases(folders, failed_from))
     require_cases(plan)
+    if failed_from:
+        plan = _only_failed(plan, folders, failed_from)
     folder = create(
         folders.trials, plan.record(tag or new_tag(folders.trials, asked.suites)), plan.cases
     )
     for what, why in plan.skipped[:10]:
         click.echo(f"left out: {what}: {why}", err=True)
     if dry_run:
-        return write_scripts(folder)
+        return write_scripts(folder, folders)
     return drive_and_tell(folder, folders, quiet)
 
 
-def _failed_cases(folders: Folders, trial: str) -> set[str]:
+def _only_failed(plan: Plan, folders: Folders, trial: str) -> Plan:
+    """The plan with the cases alone that did not pass in a trial. Raises UsageError for none."""
     from seatrial.store import queries
     from seatrial.store.ingest import synced
 
     with synced(folders.store, folders.trials) as store:
-        return set(queries.latest_failed_cases(store, queries.trial(store, trial)))
+        failed = set(queries.latest_failed_cases(store, queries.trial(store, trial)))
+    if not failed:
+        raise UsageError(f"no case of {trial} failed")
+    plan = plan.only(failed)
+    if not plan.cases:
+        raise UsageError(f"no case that failed in {trial} is among those selected")
+    return plan

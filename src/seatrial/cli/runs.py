@@ -58,9 +58,10 @@ def command(
 
 def _print_table(folders: Folders, store: Store, filters: Filters, found: list[RunRow]) -> None:
     from seatrial.cli.asking import nothing, show_time
-    from seatrial.cli.tables import Column, plain, table
+    from seatrial.cli.tables import Column, table
     from seatrial.store import queries
     from seatrial.units import show_seconds
+    from seatrial.verify.reading import plain_line
 
     if not found:
         any_trial = bool(queries.trials(store))
@@ -87,7 +88,7 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
     ]
     click.echo(table(columns, rows))
     if not several:
-        click.echo(f"all of trial {plain(found[0].trial)}")
+        click.echo(f"all of trial {plain_line(found[0].trial)}")
     more = queries.count_runs(store, filters) - len(found)
     if more:
         click.echo(f"{more} older runs are not shown; --limit 0 shows all")
@@ -108,19 +109,19 @@ def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None
     import csv
     import io
 
-    from seatrial.cli.tables import plain
     from seatrial.store.export import run_record
     from seatrial.store.rows import RunRow
+    from seatrial.verify.reading import plain_line
 
     fields = ["verdict", *(name for name in RunRow.__struct_fields__ if name != "row")]
     metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     titles = [f"{name} [{unit}]" if unit not in ("", "1") else name for name, unit in metrics]
-    writer.writerow([plain(title) for title in [*fields, *titles]])
+    writer.writerow([plain_line(title) for title in [*fields, *titles]])
     for run in found:
         values = run_record(run)
         measured = {(m.name, m.unit): m.value for m in figures.get(run.row, ())}
         cells = [*(values[name] for name in fields), *(measured.get(key) for key in metrics)]
-        writer.writerow([plain(cell) if isinstance(cell, str) else cell for cell in cells])
+        writer.writerow([plain_line(cell) if isinstance(cell, str) else cell for cell in cells])
     click.echo(out.getvalue(), nl=False)

@@ -12,6 +12,7 @@ from seatrial.cli import Folders
 if TYPE_CHECKING:
     from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
     from seatrial.store.schema import Store
+    from seatrial.verify.references import References
 
 LARGEST_TAIL = 1 << 16
 LARGEST_SCRIPT = 1 << 18
@@ -51,7 +52,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         parts = [
             _head(trial, found, case),
             _time_line(found, queries.events_of(store, found)),
-            _figures(queries.metrics_of(store, found)),
+            _figures(queries.metrics_of(store, found), trial, case),
             _files(found),
         ]
     if scripts:
@@ -127,9 +128,9 @@ def _when(run: RunRow) -> str:
 
 
 def _fields(*pairs: tuple[str, str]) -> str:
-    from seatrial.cli.tables import plain
+    from seatrial.verify.reading import plain_line
 
-    kept = [(name, plain(text)) for name, text in pairs if text]
+    kept = [(name, plain_line(text)) for name, text in pairs if text]
     widest = max(len(name) for name, _ in kept)
     return "\n".join(f"{click.style(name.ljust(widest), bold=True)}  {text}" for name, text in kept)
 
@@ -171,19 +172,61 @@ def _what(event: EventRow) -> str:
     return ": ".join(filter(None, [" ".join(filter(None, words)), event.text]))
 
 
-def _figures(metrics: list[MetricRow]) -> str:
+def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
     from seatrial.cli.asking import show_figure
     from seatrial.cli.tables import Column, table
 
-    columns = [Column("figure", folds=True), Column("value", right=True), Column("better")]
-    rows = [[m.name, show_figure(m.value, m.unit), m.better] for m in metrics]
-    return table(columns, rows) if rows else ""
+    if not metrics:
+        return ""
+    references = _references(trial)
+    columns = [
+        Column("figure", folds=True),
+        Column("value", right=True),
+        Column("better"),
+        Column("reference", right=True),
+        Column("off", right=True),
+    ]
+    rows = [
+        [m.name, show_figure(m.value, m.unit), m.better, *_expected(m, case, references)]
+        for m in metrics
+    ]
+    return table(columns, rows)
+
+
+def _references(trial: TrialRow) -> References:
+    """The references that the trial judges by; none where its folder cannot be read any more."""
+    from seatrial.errors import SeatrialError
+    from seatrial.trial.folder import TrialFolder, references_of
+    from seatrial.verify.references import References
+
+    try:
+        return references_of(TrialFolder(Path(trial.path)).record())
+    except SeatrialError:
+        return References()
+
+
+def _expected(figure: MetricRow, case: CaseRow, references: References) -> tuple[str, str]:
+    """What a figure's reference is, a value or bounds, and how far off its value the figure is."""
+    from seatrial.cli.asking import show_figure
+    from seatrial.verify import references as refs
+
+    try:
+        found = refs.matching(references, case.test, figure.name, case.parameters, case.toolchain)
+    except refs.AmbiguousReference:
+        return "ambiguous", ""
+    if found is None:
+        return "", ""
+    off = refs.percent_off(figure.value, found) if figure.unit == found.unit else None
+    if found.value is not None:
+        return show_figure(found.value, found.unit), "" if off is None else f"{off:+.1f} %"
+    limits = ((">=", found.min), ("<=", found.max))
+    said = [f"{sign} {show_figure(v, found.unit)}" for sign, v in limits if v is not None]
+    return ", ".join(said), ""
 
 
 def _files(run: RunRow) -> str:
-    from seatrial.cli.tables import plain
-    from seatrial.store.outputs import tail
     from seatrial.units import show_bytes
+    from seatrial.verify.reading import plain_line, tail
 
     if not run.path:
         return ""
@@ -191,14 +234,14 @@ def _files(run: RunRow) -> str:
     for name in FILES:
         piece = tail(Path(run.path) / name, 0)
         size = "is not there" if piece is None else show_bytes(piece.size)
-        lines.append(f"{plain(str(Path(run.path) / name))}  ({size})")
+        lines.append(f"{plain_line(str(Path(run.path) / name))}  ({size})")
     return _section("files", lines)
 
 
 def _scripts(trial: TrialRow, run: RunRow) -> str:
     from seatrial.errors import TrialError
-    from seatrial.store.outputs import head
     from seatrial.trial.folder import TrialFolder
+    from seatrial.verify.reading import head
 
     texts: list[tuple[str, str]] = []
     try:
@@ -218,7 +261,7 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
 
 
 def _tail(run: RunRow, name: str, lines: int) -> str:
-    from seatrial.store.outputs import tail
+    from seatrial.verify.reading import tail
 
     piece = tail(Path(run.path) / name, LARGEST_TAIL) if run.path else None
     if piece is None:
@@ -232,7 +275,7 @@ def _tail(run: RunRow, name: str, lines: int) -> str:
 
 
 def _safe_lines(text: str) -> list[str]:
-    from seatrial.cli.tables import plain
+    from seatrial.verify.reading import plain_line
 
     lines = text.removesuffix("\n").split("\n") if text.strip("\n") else []
-    return [plain(line.removesuffix("\r").expandtabs()) for line in lines]
+    return [plain_line(line.removesuffix("\r").expandtabs()) for line in lines]

@@ -52,11 +52,11 @@ def rebuild(folders: Folders) -> int:
 
     Trials whose folder is gone are then gone from the store too.
     """
-    from seatrial.cli.tables import plain
     from seatrial.errors import UsageError
     from seatrial.store.ingest import sync
     from seatrial.store.schema import reopen_empty
     from seatrial.units import show_seconds
+    from seatrial.verify.reading import plain_line
 
     if not folders.trials.is_dir():
         raise UsageError(f"{folders.trials}: is no folder of trials; name it with --trials")
@@ -64,7 +64,7 @@ def rebuild(folders: Folders) -> int:
     with reopen_empty(folders.store) as store:
         synced = sync(store, folders.trials, _progress)
     for notice in store.notices:
-        click.echo(f"seatrial: {plain(notice)}", err=True)
+        click.echo(f"seatrial: {plain_line(notice)}", err=True)
     took = show_seconds(time.monotonic() - began)
     click.echo(f"{folders.store}: {synced.trials} trials, {synced.events} events in {took}")
     return 0

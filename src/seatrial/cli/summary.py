@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections import Counter
 
 import click
 
 from seatrial.cli import Folders
 from seatrial.cli.asking import opened, show_figure
 from seatrial.cli.tables import Column, table
-from seatrial.errors import SeatrialError
+from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS
 from seatrial.store import queries
-from seatrial.store.rows import CaseRow, SummaryRow
+from seatrial.store.rows import CaseRow, Filters, SummaryRow, TrialRow
+from seatrial.store.schema import Store
 from seatrial.suite.model import Better
 from seatrial.trial.driver import Outcome
 from seatrial.trial.folder import TrialFolder, references_of
@@ -35,8 +38,9 @@ COLUMNS = (
 def print_summary(folder: TrialFolder, folders: Folders, outcome: Outcome) -> None:
     """Print the figures of the trial and its outcome. A store that cannot be used is told, and
     costs the table, not the trial."""
+    name = folder.tag
     try:
-        _print_figures(folder, folders)
+        name = _print_figures(folder, folders)
     except SeatrialError as error:
         click.echo(f"seatrial: no table of figures: {error}", err=True)
     verdicts = dict(outcome.verdicts)
@@ -46,32 +50,58 @@ def print_summary(folder: TrialFolder, folders: Folders, outcome: Outcome) -> No
     click.echo(f"trial  {min(str(folder.path), os.path.relpath(folder.path), key=len)}")
     if not outcome.complete:
         click.echo(f"ended before all cases ran: {outcome.why}")
-        click.echo(f"next   seatrial resume {folder.tag}")
+        click.echo(f"next   {folders.command('resume', folder.tag)}")
     elif verdicts:
-        click.echo(f"next   seatrial runs --trial {folder.tag} --failed")
+        click.echo(f"next   {folders.command('runs', '--trial', name, '--failed')}")
     else:
-        click.echo(f"next   seatrial runs --trial {folder.tag}\n       seatrial show RUN")
+        click.echo(f"next   {folders.command('runs', '--trial', name)}")
+        click.echo(f"       {folders.command('show', 'RUN')}")
 
 
-def _print_figures(folder: TrialFolder, folders: Folders) -> None:
+def _print_figures(folder: TrialFolder, folders: Folders) -> str:
+    """Print the table; how to ask the store for the trial, as it may hold its tag twice."""
     with opened(folders) as store:
-        trial = queries.trial(store, folder.tag)
+        trial, name = _found(store, folder)
         rows = queries.summary(store, trial)
         if not rows:
-            return
+            return name
         cases = {case.id: case for case in queries.cases_of(store, trial)}
+        failed: dict[str, Counter[str]] = {}
+        for run in queries.runs(store, Filters(trial=name, failed=True)):
+            failed.setdefault(run.case, Counter())[run.verdict] += 1
     references = references_of(folder.record())
-    shown = [_row(row, cases[row.case], references) for row in rows[:MOST_ROWS]]
+    shown = [
+        _row(row, cases[row.case], failed.get(row.case, Counter()), references)
+        for row in rows[:MOST_ROWS]
+    ]
     click.echo(table(COLUMNS, shown))
     if len(rows) > MOST_ROWS:
-        click.echo(f"and {len(rows) - MOST_ROWS} more: seatrial export {folder.tag} --format json")
+        more = folders.command("export", name, "--format", "json")
+        click.echo(f"and {len(rows) - MOST_ROWS} more: {more}")
+    return name
 
 
-def _row(row: SummaryRow, case: CaseRow, references: refs.References) -> list[str]:
+def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
+    """The trial and how to ask for it: by its tag, or by its path where that could be another."""
+    path = os.path.realpath(folder.path)
+    with contextlib.suppress(UsageError):
+        trial = queries.trial(store, folder.tag)
+        if os.path.realpath(trial.path) == path:
+            return trial, folder.tag
+    return queries.trial(store, path), path
+
+
+def _row(
+    row: SummaryRow, case: CaseRow, failed: Counter[str], references: refs.References
+) -> list[str]:
     """Value: the median. Spread: (largest - least) / median, where there are two or more."""
     value = show_figure(row.median, row.unit) if row.median is not None else "none"
     spread = f"{100 * row.spread:.1f} %" if row.spread is not None else ""
     reference, verdict = _judged(row, case, references)
+    if failed:  # the runs' own verdicts count more than that on their median
+        of = f" of {case.repeat}"
+        several = case.repeat > 1
+        verdict = ", ".join(f"{n}{of} {name}" if several else name for name, n in failed.items())
     return [row.case_name, row.metric, value, spread, str(row.n), reference, verdict]
 
 

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import click
 
+from seatrial.verify.reading import plain_line
+
 GAP = "  "
 NARROWEST = 10
 
@@ -29,24 +31,9 @@ class Column(NamedTuple):
     folds: bool = False
 
 
-def plain(text: str) -> str:
-    """Text in which every character that is not printed is written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
-
-
-def _escape(char: str) -> str:
-    number = ord(char)
-    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char)
-    if short is None and number > 0xFFFF:
-        short = f"\\U{number:08x}"
-    return short or (f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}")
-
-
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
     """The table, titles in bold. A column with nothing in it is left out."""
-    safe = [[plain(cell) for cell in row] for row in rows]
+    safe = [[plain_line(cell) for cell in row] for row in rows]
     kept = [i for i in range(len(columns)) if any(row[i] for row in safe)]
     columns = [columns[i] for i in kept]
     safe = [[row[i] for i in kept] for row in safe]

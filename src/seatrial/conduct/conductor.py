@@ -63,7 +63,7 @@ class Conductor:
         self.finished = 0
         self.wanted = 0
         self._attempts = [0] * len(cases)
-        self._losses: dict[int, int] = {}
+        self._losses: Counter[int] = Counter()
         self._room = limits.room
         self._placed = 0
         self.held = ""  # why nothing is launched
@@ -121,13 +121,12 @@ class Conductor:
         if number is None:
             return
         self._on_job_end(event)
-        flight = self.in_flight.pop(event.run_id, None)
-        if flight is None:
+        again = self.runs_again(number, event.run_id, event.value)
+        if self.in_flight.pop(event.run_id, None) is None:
             self._take(number)  # a run that was rejected before it was launched
-        if event.value == CANCELLED.number and flight is not None and flight.cancelled:
-            self._want(number)  # cancelled by us: it runs again when the trial is resumed
-        elif event.value == LOST.number and self._losses.get(number, 0) < MOST_LOSSES:
-            self._losses[number] = self._losses.get(number, 0) + 1
+        if again:
+            if event.value == LOST.number:
+                self._losses[number] += 1
             self._want(number)
         else:
             self.finished += 1
@@ -208,6 +207,14 @@ class Conductor:
         return free if worth_it else 0
 
     # ---- the parts of the state -----------------------------------------------------------
+
+    def runs_again(self, number: int, run_id: str, code: int | float | str | None) -> bool:
+        """Whether the case of a run runs again after this verdict: cancelled with the trial, it
+        waits until that is resumed; what was lost is made good a few times for each case."""
+        if code == CANCELLED.number:
+            flight = self.in_flight.get(run_id)
+            return flight is not None and flight.cancelled
+        return code == LOST.number and self._losses[number] < MOST_LOSSES
 
     def size(self, number: int) -> int:
         """The room that a case takes: its cores on a shared node, at most the whole of it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 from msgspec import Struct
 
@@ -10,7 +12,8 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``time`` is in nanoseconds since the epoch, UTC. ``value`` is a number for codes and figures.
 
     ``case`` and ``run_id`` are empty for events about the trial or a build; a build's ``path`` is
-    its directory and its ``alias`` the build's key. ``unit`` and ``better`` belong to metrics.
+    its directory and its ``alias`` the build's key. ``unit`` and ``better`` belong to metrics;
+    ``again`` to a verdict that does not stand, as the case runs again.
     """
 
     time: int
@@ -29,7 +32,27 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: str = ""
     unit: str = ""
     better: str = ""
+    again: bool = False
 
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Event).decode
+
+_LATEST = 1 << 62  # what a database can hold, and twice as late as any clock
+
+
+def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
+    """The events of the lines that are some, and how many others there are, blank ones aside."""
+    events: list[Event] = []
+    damaged = 0
+    for line in lines:
+        try:
+            event = decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            damaged += bool(line.strip())
+            continue
+        if 0 <= event.time < _LATEST:
+            events.append(event)
+        else:
+            damaged += 1
+    return events, damaged

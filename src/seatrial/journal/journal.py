@@ -3,7 +3,7 @@
     with Journal.own(folder / "journal.jsonl") as journal:     # one writer, or a JournalError
         journal.append(event)                                  # buffered
         journal.flush()                                        # on disk before the act it announces
-    events, end, damaged = read(path)                          # from any byte offset on
+    for event in read(path): ...                               # from any byte offset on
 
 A torn last line, left by a crash or a full disk, is cut off when the journal is next owned. A line
 damaged in the middle is skipped and counted, never fatal.
@@ -17,15 +17,14 @@ import fcntl
 import os
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
-
-import msgspec
+from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
 from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, decode, encode
+from seatrial.journal.events import Event, decode_lines, encode
 
 READ_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20
@@ -122,48 +121,54 @@ class Journal:
             self.close()
 
 
-class Reading(NamedTuple):
-    """Events read, the offset behind the last whole line, and how many lines were not events."""
+class Block(NamedTuple):
+    """The events of some whole lines, the offset behind these, and how many were no events."""
 
     events: list[Event]
     end: int
     damaged: int
 
 
+def read_blocks(file: BinaryIO, offset: int = 0) -> Iterator[Block]:
+    """What an open journal holds from ``offset`` to its last whole line, a bounded block at a
+    time, so that a journal of any size can be read."""
+    position = file.seek(offset)
+    rest = b""
+    while data := file.read(READ_AT_ONCE):
+        position += len(data)
+        *lines, rest = (rest + data).split(b"\n")
+        if lines:
+            events, damaged = decode_lines(lines)
+            yield Block(events, position - len(rest), damaged)
+        if len(rest) > LONGEST_LINE:
+            rest = b"\0"  # no event is that long; its end is still to be found
+
+
+class Reading:
+    """The events of a journal, read as they are asked for. ``end``, the offset behind the last
+    whole line, and ``damaged``, how many lines were not events, are of what was read so far."""
+
+    def __init__(self, path: Path, offset: int) -> None:
+        self._path = path
+        self.end = offset
+        self.damaged = 0
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            with self._path.open("rb") as file:
+                for block in read_blocks(file, self.end):
+                    self.end = block.end
+                    self.damaged += block.damaged
+                    yield from block.events
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise JournalError(_cannot("read", self._path, error)) from error
+
+
 def read(path: Path, offset: int = 0) -> Reading:
     """The events from ``offset`` to the last whole line. A missing file holds none."""
-    events: list[Event] = []
-    damaged = 0
-    end = position = offset
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            rest = b""
-            while block := file.read(READ_AT_ONCE):
-                *lines, rest = (rest + block).split(b"\n")
-                for line in lines:
-                    event = _event(line)
-                    if event is not None:
-                        events.append(event)
-                    elif line.strip():
-                        damaged += 1
-                position += len(block)
-                if lines:
-                    end = position - len(rest)
-                if len(rest) > LONGEST_LINE:
-                    rest = b"\0"  # no event is that long; its end is still to be found
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise JournalError(_cannot("read", path, error)) from error
-    return Reading(events, end, damaged)
-
-
-def _event(line: bytes) -> Event | None:
-    try:
-        return decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+    return Reading(path, offset)
 
 
 def _whole_lines(descriptor: int) -> int:
@@ -185,8 +190,8 @@ def _last_time(descriptor: int, end: int) -> int:
     while True:
         start = max(0, end - size)
         lines = os.pread(descriptor, end - start, start).split(b"\n")
-        events = (_event(line) for line in lines if line)
-        times = [event.time for event in events if event and event.event not in _OF_JOBS]
+        events, _ = decode_lines(lines)
+        times = [event.time for event in events if event.event not in _OF_JOBS]
         if times or start == 0:
             return max(times, default=0)
         size *= 4

@@ -5,7 +5,7 @@
     site.references                  # machines/c5/references.yaml, beside it
 
 Names are looked up in ``machines/`` below the working directory, then in
-``~/.config/seatrial/machines``, then among the descriptions that ship.
+``~/.config/seatrial/machines``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import NamedTuple
 from seatrial.documents import Faults, Node, Place, decode, read
 from seatrial.errors import UsageError
 from seatrial.machine.facts import unfold
-from seatrial.machine.model import Machine, Scalar
+from seatrial.machine.model import Machine
 from seatrial.units import bytes_of, seconds
+from seatrial.written import Scalar
 
 FOLDER = Path("machines")
 
@@ -43,7 +44,7 @@ def find_machine(name: str | None) -> Site:
     if name is not None and (name.endswith((".yaml", ".yml")) or "/" in name):
         return load_machine(Path(name))
     wanted = name or this_host()
-    folders = (FOLDER, Path.home() / ".config/seatrial/machines", _shipped())
+    folders = (FOLDER, Path.home() / ".config/seatrial/machines")
     for folder in folders:
         if _exists(folder / f"{wanted}.yaml"):
             return load_machine(folder / f"{wanted}.yaml")
@@ -93,6 +94,16 @@ def _check(machine: Machine, node: Node, faults: Faults) -> None:
             bytes_of(kind.memory)
         except ValueError as error:
             faults.add(place("nodes", i, "memory"), f"nodes[{i}].memory", str(error))
+    if machine.scheduler == "local" and len(seen) > 1:
+        text = f"{len(seen)} nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`"
+        faults.add(place("nodes"), "nodes", text)
+    try:
+        kept = set(unfold(machine.slurm.nodelist)) if machine.slurm.nodelist else set()
+        if other := sorted(kept - seen):
+            text = f"{other[0]} is no node of this machine"
+            faults.add(place("slurm", "nodelist"), "slurm.nodelist", text)
+    except ValueError as error:
+        faults.add(place("slurm", "nodelist"), "slurm.nodelist", str(error))
     for key, value in (("poll", machine.slurm.poll), ("lost_after", machine.slurm.lost_after)):
         try:
             seconds(value)
@@ -123,7 +134,3 @@ def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, st
 
 def _exists(path: Path) -> bool:
     return os.path.exists(path)  # noqa: PTH110 - Path's raises where it may not look
-
-
-def _shipped() -> Path:
-    return Path(__file__).parents[3] / "machines"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-Scalar = str | int | float | bool
+from seatrial.written import Scalar, Written
+
 LauncherKind = Literal["srun", "mpirun", "mpiexec", "none"]
 
 
-class _Written(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Part of a file that a person writes."""
-
-
-class Nodes(_Written, frozen=True):
+class Nodes(Written, frozen=True):
     """Nodes that are alike."""
 
     names: Annotated[str, Meta(description="node set, such as n[001-128]")]
@@ -27,7 +24,7 @@ class Nodes(_Written, frozen=True):
     features: Annotated[list[str], Meta(description="features, as Slurm's constraints")] = []
 
 
-class Launcher(_Written, frozen=True):
+class Launcher(Written, frozen=True):
     """What starts tasks, and what is added to its line."""
 
     kind: LauncherKind
@@ -38,7 +35,7 @@ class Launcher(_Written, frozen=True):
     options: Annotated[list[str], Meta(description="arguments added to its line")] = []
 
 
-class Toolchain(_Written, frozen=True):
+class Toolchain(Written, frozen=True):
     """Compilers, MPI and flags: a programming environment."""
 
     cc: str = "cc"
@@ -59,7 +56,7 @@ class Toolchain(_Written, frozen=True):
     version: Annotated[str, Meta(description="what the compiler says of itself")] = ""
 
 
-class Slurm(_Written, frozen=True):
+class Slurm(Written, frozen=True):
     """How jobs are given to Slurm."""
 
     partition: str = ""
@@ -76,7 +73,7 @@ class Slurm(_Written, frozen=True):
     ] = "30m"
 
 
-class Machine(_Written, frozen=True):
+class Machine(Written, frozen=True):
     """A system under test."""
 
     machine: Annotated[str, Meta(description="name of the machine")]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import fcntl
 import os
 import shlex
@@ -21,23 +20,24 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from seatrial.errors import UsageError
+from seatrial.journal.codes import TIMEOUT
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, toolchain_variables, write_script
-from seatrial.suite.build_key import build_parameters
+from seatrial.suite.build_key import BuildKeys, build_parameters
 from seatrial.suite.model import Case, Test
 from seatrial.units import seconds, show_seconds
 
 LOG_TAIL = 2000
+CHANGED = "the sources changed since the trial was made; start a new trial"
 
 LOG = "build.log"
 LOCK = "seatrial.lock"
 SCRIPT = "seatrial.script"
 JOB = "seatrial.sh"
 RESULT = "seatrial.result"
-OWN_FILES = frozenset({LOG, LOCK, SCRIPT, JOB, RESULT, f"{RESULT}.new"})
 
 GRACE_SECONDS = 5
-TIMED_OUT = 23
 
 # The script's processes do not hold the lock: what it leaves behind must not stop a later build.
 _SHELL = """\
@@ -81,10 +81,14 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
         done = _result(directory)
         if done is None:
             _stage(directory, test, case, machine)
+            if BuildKeys().key(test, case, machine) != case.build:  # after they were copied
+                return BuildResult(1, CHANGED)
             done = await _run(directory, lock, seconds(test.build.timeout))
         return done
     except OSError as error:
         return BuildResult(1, _why(error, directory))
+    except UsageError as error:
+        return BuildResult(1, str(error))
     finally:
         os.close(lock)
 
@@ -108,8 +112,6 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     environment += preamble(machine, test, case.toolchain)
     for source in map(Path, test.build.sources):
         target = directory / source.name
-        if source.name in OWN_FILES:
-            raise FileExistsError(errno.EEXIST, "a name of Seatrial's own; rename it", str(source))
         if source.is_dir():
             shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
         else:
@@ -148,7 +150,7 @@ async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
         return done
     if time.monotonic() - began >= timeout:
         why = f"not done after {show_seconds(timeout)}"
-        return BuildResult(TIMED_OUT, f"{why}\n{log_tail(directory)}")
+        return BuildResult(TIMEOUT.number, f"{why}\n{log_tail(directory)}")
     why = f"its set-up ended with {code}" if 0 <= code < 128 else "it was killed"
     return BuildResult(1, f"{why}\n{log_tail(directory)}")
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seatrial.machine.model import Machine, Toolchain
-from seatrial.suite.model import Scalar, Test, show
+from seatrial.suite.model import Test, show
+from seatrial.written import Scalar
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+-]+")
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.launchers import launch_line
-from seatrial.suite.model import Case, Scalar, Test
+from seatrial.suite.model import Case, Test
+from seatrial.written import Scalar
 
 CLAIMED = 93
 """The exit code of a job script that finds its run claimed by another job."""

@@ -16,11 +16,11 @@ import msgspec
 
 from seatrial.journal import codes
 from seatrial.store import queries
-from seatrial.store.outputs import tail
 from seatrial.store.queries import UNFINISHED
 from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.units import SECOND_NS, show_number
+from seatrial.verify.reading import tail
 
 LONGEST_OUTPUT = 16384
 

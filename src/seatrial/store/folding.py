@@ -93,7 +93,7 @@ def fold(database: sqlite3.Connection, trial: TrialState, events: Iterable[Event
             run = runs.of(event)
             _change_run(run, event)
             if event.event == Name.CHECK_END:
-                _judge(run, event, trial.state == "cancelled")
+                _judge(run, event)
             rows.append((run.id, None, *_facts(event)))
             if event.event == Name.METRIC and (value := _finite(event.value)) is not None:
                 figures.append((run.id, runs.metric(event), value))
@@ -214,13 +214,13 @@ def _elapsed(run: _Run) -> float | None:
     return (run.ended - run.started) / SECOND_NS
 
 
-def _judge(run: _Run, event: Event, cancelling: bool) -> None:
+def _judge(run: _Run, event: Event) -> None:
     if run.finished is None or event.time >= run.finished:
         run.finished = event.time
         code = _whole(event.value)
         run.code = codes.CHECK_ERROR.number if code is None else code
         run.why = event.text[:LONGEST_TEXT]
-        run.again = cancelling and run.code == codes.CANCELLED.number
+        run.again = event.again
 
 
 _CHANGES: dict[str, Callable[[_Run, Event], None]] = {

@@ -20,15 +20,15 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError, TrialError
-from seatrial.journal.events import Event, decode
-from seatrial.store.folding import LARGEST_INTEGER, TrialState, fold
+from seatrial.journal.events import Event
+from seatrial.journal.journal import Block, read_blocks
+from seatrial.store.folding import TrialState, fold
 from seatrial.store.schema import Store, open_memory, open_store
 from seatrial.trial.folder import TrialFolder
 
 if TYPE_CHECKING:
     import sqlite3
 
-READ_AT_ONCE = 8 << 20
 SAMPLE = 4096
 
 Progress = Callable[[str, int, int], None]
@@ -209,32 +209,14 @@ def _fingerprint(file: BinaryIO, end: int) -> int:
 def _next_block(file: BinaryIO, state: TrialState) -> tuple[list[Event], bool]:
     """The events of the next whole lines, and whether these were the last. ``state`` moves on."""
     found = os.fstat(file.fileno())
-    file.seek(state.offset)
-    data = file.read(READ_AT_ONCE)
-    while b"\n" not in data and (more := file.read(READ_AT_ONCE)):
-        data += more
-    whole = data.rfind(b"\n") + 1
-    done = state.offset + len(data) >= found.st_size
-    events = []
-    for line in data[:whole].split(b"\n"):
-        event = _event(line)
-        if event is not None:
-            events.append(event)
-        elif line.strip():
-            state.damaged += 1
-    state.offset += whole
+    nothing = Block([], state.offset, 0)
+    events, state.offset, damaged = next(read_blocks(file, state.offset), nothing)
+    state.damaged += damaged
+    done = file.tell() >= found.st_size
     state.inode, state.modified = found.st_ino, found.st_mtime_ns
     state.size = found.st_size if done else -1
     state.fingerprint = _fingerprint(file, state.offset)
     return events, done
-
-
-def _event(line: bytes) -> Event | None:
-    try:
-        event = decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return event if 0 <= event.time < LARGEST_INTEGER else None
 
 
 def _keep(database: sqlite3.Connection, state: TrialState) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from seatrial.conduct.conductor import MOST_LOSSES
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.codes import CODES, EVENT_NUMBERS
@@ -40,17 +39,9 @@ AT_ONCE = 500
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 
-# A run that is run again is neither good nor bad: cancelled with its trial, or lost, which the
-# conductor makes good a few times for each case.
-_RUN_AGAIN = (
-    f"(runs.again OR runs.code = {codes.LOST.number} AND (SELECT count(*) FROM runs AS earlier"
-    " WHERE earlier.case_row = runs.case_row AND earlier.seq < runs.seq"
-    f" AND earlier.code = {codes.LOST.number}) < {MOST_LOSSES})"
-)
-_DOUBTFUL = (codes.LOST.number, codes.CANCELLED.number)
+# A run whose case runs again is neither good nor bad.
 _FAILED = (
-    f"(runs.code NOT IN ({codes.PASS.number}, {UNFINISHED[0]}, {UNFINISHED[1]})"
-    f" AND NOT {_RUN_AGAIN})"
+    f"(runs.code NOT IN ({codes.PASS.number}, {UNFINISHED[0]}, {UNFINISHED[1]}) AND NOT runs.again)"
 )
 
 
@@ -190,8 +181,8 @@ def figures(store: Store, found: Sequence[RunRow]) -> dict[int, list[MetricRow]]
 
 def run_again(store: Store, trial: TrialRow) -> set[int]:
     """The ``row`` of each run that does not count, as it was lost or cancelled and is run again."""
-    sql = f"SELECT id FROM runs WHERE trial = ? AND code IN (?, ?) AND {_RUN_AGAIN}"
-    return {row for (row,) in store.rows(sql, (trial.row, *_DOUBTFUL))}
+    sql = "SELECT id FROM runs WHERE trial = ? AND again"
+    return {row for (row,) in store.rows(sql, (trial.row,))}
 
 
 _EVENT_NAMES = {number: str(name) for name, number in EVENT_NUMBERS.items()}
@@ -247,15 +238,12 @@ def trial_of(store: Store, run: RunRow) -> TrialRow:
 def _trials(store: Store, where: str, values: Sequence[Any]) -> list[TrialRow]:
     tallies: dict[int, dict[int, int]] = {}
     chosen = f"WHERE trial IN (SELECT id FROM trials {where})" if where else ""
-    counted = f"SELECT trial, code, count(*) FROM runs {chosen} GROUP BY trial, code"
-    for row, code, count in store.rows(counted, values):
-        tallies.setdefault(row, {})[code] = count
+    counted = f"SELECT trial, code, again, count(*) FROM runs {chosen} GROUP BY trial, code, again"
     again: dict[int, int] = {}
-    if any(code in tally for tally in tallies.values() for code in _DOUBTFUL):
-        sql = (
-            f"SELECT trial, count(*) FROM runs WHERE code IN (?, ?) AND {_RUN_AGAIN} GROUP BY trial"
-        )
-        again = dict(store.rows(sql, _DOUBTFUL))
+    for row, code, runs_again, count in store.rows(counted, values):
+        tally = tallies.setdefault(row, {})
+        tally[code] = tally.get(code, 0) + count
+        again[row] = again.get(row, 0) + count * runs_again
     sql = (
         "SELECT id, tag, path, machine, created, started, last, state, cases, planned, damaged"
         f" FROM trials {where} ORDER BY created DESC, id DESC"

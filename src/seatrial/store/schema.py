@@ -25,7 +25,7 @@ from seatrial.errors import StoreError
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
 WAIT_S = 10.0
 LONGEST_HOLD_S = 0.3  # who writes for longer lets others in for a breath: SQLite has no queue
@@ -74,12 +74,12 @@ CREATE TABLE runs (
     started INTEGER, ended INTEGER, elapsed REAL,           -- of its script, in seconds
     finished INTEGER,                                       -- time of the verdict
     exit_code INTEGER, job_id TEXT NOT NULL, nodes TEXT NOT NULL, path TEXT NOT NULL,
-    again INTEGER NOT NULL,                                 -- cancelled with its trial
+    again INTEGER NOT NULL,                                 -- 1: its case runs again
     UNIQUE (run_id, trial)
 );
 CREATE INDEX runs_by_begin ON runs (began);
 CREATE INDEX runs_by_trial ON runs (trial, began);
-CREATE INDEX runs_by_verdict ON runs (trial, code);
+CREATE INDEX runs_by_verdict ON runs (trial, code, again);
 CREATE INDEX runs_by_case ON runs (case_row);
 CREATE TABLE events (
     run INTEGER, trial INTEGER,                             -- a run's, or else a trial's

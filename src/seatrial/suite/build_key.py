@@ -22,7 +22,8 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.machine.model import Machine
-from seatrial.suite.model import Build, Case, Scalar, Test, show
+from seatrial.suite.model import Build, Case, Test, show
+from seatrial.written import Scalar
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

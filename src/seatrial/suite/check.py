@@ -11,12 +11,14 @@ from pathlib import Path
 
 from seatrial.machine.load import faults_of_variables
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
-from seatrial.suite.model import Input, Scalar, Test, show
+from seatrial.suite.model import Input, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.variables import is_reserved
 from seatrial.units import seconds
+from seatrial.written import Scalar
 
 RUN_FILES = frozenset({"job.sh", "job.environment", "stdout", "stderr", "events.jsonl"})
+BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 
 _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -195,6 +197,9 @@ class _Checker:
                 self.fault(
                     f"a second {path.name}; both would be copied there", "build", "sources", i
                 )
+            if path.name == BUILD_LOG or path.name.startswith(BUILD_FILES):
+                message = f"{path.name} is a name of Seatrial's own in a build; rename it"
+                self.fault(message, "build", "sources", i)
             names.add(path.name)
         try:
             seconds(build.timeout)
@@ -202,20 +207,27 @@ class _Checker:
             self.fault(str(error), "build", "timeout")
 
     def inputs(self) -> None:
-        taken = set(RUN_FILES)
+        taken = list(RUN_FILES)
         for i, item in enumerate(self.test.inputs):
             if not isinstance(item, Input):
                 continue
             if not os.path.exists(item.source):  # noqa: PTH110
                 self.fault(f"{item.source} does not exist", "inputs", i)
             name = os.path.normpath(item.name or Path(item.source).name)
-            if name in taken or name == "." or Path(name).is_absolute() or name.startswith(".."):
-                self.fault(f"{name!r} must be a free name inside the run directory", "inputs", i)
-            taken.add(name)
+            if name == "." or Path(name).is_absolute() or name.startswith(".."):
+                self.fault(f"{name!r} must be a name inside the run directory", "inputs", i)
+            elif other := next((one for one in taken if _collide(one, name)), ""):
+                self.fault(f"{name!r} is not free: {other!r} is there already", "inputs", i)
+            taken.append(name)
 
     def _no_nul(self, text: str, *key: str) -> None:
         if "\0" in text:
             self.fault("holds a NUL character", *key)
+
+
+def _collide(one: str, other: str) -> bool:
+    """Whether two names are the same, or one lies below the other."""
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 def _is_expression(walltime: str, known: set[str]) -> bool:

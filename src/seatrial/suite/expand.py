@@ -23,10 +23,11 @@ from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.suite.load import Suite
-from seatrial.suite.model import Case, Scalar, Test, show
+from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.select import compile_keyword
 from seatrial.units import seconds
+from seatrial.written import Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +204,9 @@ class _Binder:
         walltime = self.walltime(names)
         pinned = facts.node_names() if self.test.run.scope == "each_node" else [""]
         for node in pinned:
+            place = (self.machine.machine, chain, node)
             case = Case(
-                id=case_id(self.test.name, binding, self.machine.machine, chain, node),
+                id=case_id(self.test.name, binding, *place, (nodes, tasks, threads)),
                 test=self.test.name,
                 parameters=binding,
                 toolchain=chain,
@@ -231,12 +233,18 @@ class _Binder:
 
 
 def case_id(
-    test: str, parameters: Mapping[str, Scalar], machine: str, toolchain: str, node: str
+    test: str,
+    parameters: Mapping[str, Scalar],
+    machine: str,
+    toolchain: str,
+    node: str,
+    size: tuple[int, int, int],
 ) -> str:
     """The identity of a case: 16 letters and digits of the SHA-256 of what it means. The order in
-    which parameters are written does not matter."""
+    which parameters are written does not matter. ``size``: nodes, tasks, threads of each task."""
     bound = [f"{name}={show(parameters[name])}" for name in sorted(parameters)]
-    text = "\n".join((test, machine, toolchain, node, *bound))  # each is one line of text
+    shape = "x".join(map(str, size))
+    text = "\n".join((test, machine, toolchain, node, shape, *bound))  # each is one line of text
     return base64.b32encode(hashlib.sha256(text.encode()).digest()[:10]).decode().lower()
 
 

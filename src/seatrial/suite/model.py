@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-Scalar = str | int | float | bool
+from seatrial.written import Scalar, Written
+
 Expression = Annotated[
     int | str, Meta(description="a whole number or an expression over parameters and facts")
 ]
@@ -21,19 +22,17 @@ Better = Literal["higher", "lower"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
-class _Written(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Part of a file that a person writes."""
-
-
-class Requires(_Written, frozen=True):
+class Requires(Written, frozen=True):
     """What a node or machine must have; cases that cannot have it are not made."""
 
     nodes: Annotated[int, Meta(description="least number of nodes of the machine", ge=1)] = 1
     features: Annotated[list[str], Meta(description="features that each node must have")] = []
-    commands: Annotated[list[str], Meta(description="commands that must be on PATH")] = []
+    commands: Annotated[
+        list[str], Meta(description="commands that must be on the caller's PATH")
+    ] = []
 
 
-class Input(_Written, frozen=True):
+class Input(Written, frozen=True):
     """A file or folder that is put into each run directory before the script starts."""
 
     source: Annotated[str, Meta(description="path, relative to the test's folder")]
@@ -41,7 +40,7 @@ class Input(_Written, frozen=True):
     how: Annotated[Literal["link", "copy"], Meta(description="symbolic link or a copy")] = "link"
 
 
-class Build(_Written, frozen=True):
+class Build(Written, frozen=True):
     """How a test is built: once for each distinct content, outside any allocation."""
 
     script: Annotated[str, Meta(description="bash; its working directory is the build's own")]
@@ -54,7 +53,7 @@ class Build(_Written, frozen=True):
     timeout: Annotated[Duration, Meta(description="longest time a build may take")] = "1h"
 
 
-class Run(_Written, frozen=True):
+class Run(Written, frozen=True):
     """How a test is run."""
 
     script: Annotated[str, Meta(description="bash as written; the run directory is its place")]
@@ -73,7 +72,7 @@ class Run(_Written, frozen=True):
     exclusive: Annotated[bool, Meta(description="nothing else may run on its nodes")] = False
 
 
-class Check(_Written, frozen=True, rename={"in_file": "in"}):
+class Check(Written, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, about one file."""
 
     in_file: Annotated[str, Meta(description="file that is looked at")] = "stdout"
@@ -83,7 +82,7 @@ class Check(_Written, frozen=True, rename={"in_file": "in"}):
     contains: Annotated[str | None, Meta(description="text that must be there")] = None
     absent: Annotated[str | None, Meta(description="text that must not be there")] = None
     matches: Annotated[str | None, Meta(description="regular expression that must match")] = None
-    file: Annotated[str | None, Meta(description="file that must exist and not be empty")] = None
+    file: Annotated[str | None, Meta(description="file that must exist; it may be empty")] = None
     value: Annotated[str | None, Meta(description="pattern with one group: a number")] = None
     equals: Annotated[float | None, Meta(description="what that number must be")] = None
     tolerance: Annotated[float, Meta(description="absolute tolerance", ge=0)] = 0.0
@@ -93,7 +92,7 @@ class Check(_Written, frozen=True, rename={"in_file": "in"}):
     size_limit: Annotated[Size | None, Meta(description="most bytes read of the file")] = None
 
 
-class Metric(_Written, frozen=True, rename={"in_file": "in"}):
+class Metric(Written, frozen=True, rename={"in_file": "in"}):
     """A figure of merit and where it is found."""
 
     find: Annotated[str, Meta(description="regular expression with one group, line by line")]
@@ -106,7 +105,7 @@ class Metric(_Written, frozen=True, rename={"in_file": "in"}):
     size_limit: Annotated[Size | None, Meta(description="most bytes read of the file")] = None
 
 
-class TestFile(_Written, frozen=True):
+class TestFile(Written, frozen=True):
     """A ``test.yaml``."""
 
     __test__ = False  # not a test of pytest's
@@ -158,9 +157,10 @@ class Test(TestFile, frozen=True, kw_only=True):
 class Case(Struct, frozen=True, kw_only=True):
     """A test with every parameter bound, on one machine and toolchain.
 
-    ``id`` is the hash of what the case means: test, parameters, machine, toolchain and, for
-    ``scope: each_node``, the node. Scripts, repeats and display names are not part of it, so that
-    a series goes on when they change. ``walltime`` is in seconds, ``build`` a build key or "".
+    ``id`` is the hash of what the case means: test, parameters, machine, toolchain, the numbers of
+    nodes, tasks and threads and, for ``scope: each_node``, the node. Scripts, repeats and display
+    names are not part of it, so that a series goes on when they change. ``walltime`` is in seconds,
+    ``build`` a build key or "".
     """
 
     id: str

@@ -15,7 +15,8 @@ from itertools import islice
 from typing import Any
 
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
-from seatrial.suite.model import Scalar, TestFile, show
+from seatrial.suite.model import TestFile, show
+from seatrial.written import Scalar
 
 MOST_CASES = 1_000_000
 

@@ -14,6 +14,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from socket import gethostname
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.observer import Observer, Silent
+from seatrial.trial.remedies import remedy
 from seatrial.trial.settle import Judge, Settled
 
 REFILL_SHARE = 4
@@ -91,6 +93,8 @@ class Driver:
         self._cancelled: set[str] = set()
         self._again: list[Job] = []  # announced by an earlier driver, never submitted
         self._interrupts = 0
+        self._drive: asyncio.Task[Any] | None = None
+        self._stop: Stop | None = None
 
     def _limits(self) -> Limits:
         asked, machine = self.record.asked, self.record.machine
@@ -109,8 +113,19 @@ class Driver:
         """Start or resume the trial and see it through. With ``cancel`` (a reason) its jobs are
         cancelled instead. ``host_is_gone``: no process of another host that drove it can be alive.
         Raises JournalError, TrialError, BackendError and Stop."""
+        self._drive = asyncio.current_task()
+        try:
+            return await self._drive_to_end(cancel, host_is_gone)
+        except asyncio.CancelledError:
+            if self._stop is None:
+                raise
+            raise self._stop from None
+
+    async def _drive_to_end(self, cancel: str, host_is_gone: bool) -> Outcome:
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
+            with contextlib.suppress(OSError):  # a request that an earlier driver did not see
+                self.folder.cancel_request.unlink()
             unresolved = self.ledger.replay()
             if self.ledger.complete:
                 return Outcome(self.ledger.verdicts, True, "it was complete already")
@@ -126,9 +141,11 @@ class Driver:
                 self._spawn(self._watch_for_cancel())
                 return await self._loop()
             finally:
-                await self._end_tasks()
-                await self.backend.close()
-                journal.flush()
+                try:
+                    await self._end_tasks()
+                    await self.backend.close()
+                finally:
+                    journal.flush()
 
     def _require_same_host(self) -> None:
         """Processes of another host cannot be seen from here: their runs would run twice."""
@@ -160,18 +177,23 @@ class Driver:
         return outcome
 
     def interrupt(self) -> None:
-        """A person pressed Ctrl-C: first stop launching and wait, then cancel the jobs."""
+        """A person pressed Ctrl-C: first stop launching and wait, then cancel the jobs, then leave
+        at once: a scheduler that does not answer cannot cancel."""
         self._interrupts += 1
         if self._interrupts == 1:
             why = "interrupted: starting nothing more, waiting for what runs; again to cancel it"
             self._inbox.put_nowait(_Note(Name.TRIAL_PAUSE, {"text": why}))
-        else:
-            why = "interrupted twice by Ctrl-C"
+        elif self._interrupts == 2:
+            why = "interrupted twice: cancelling what runs; again to leave at once, jobs go on"
             self._inbox.put_nowait(_Note(Name.TRIAL_CANCEL, {"text": why}))
+        else:
+            self.stop("interrupted three times; jobs that run go on")
 
-    def stop(self) -> None:
-        """Leave at once (SIGTERM, SIGHUP)."""
-        self._inbox.put_nowait(Stop("told to stop; jobs that run go on"))
+    def stop(self, why: str = "told to stop; jobs that run go on") -> None:
+        """Leave at once (SIGTERM, SIGHUP), whatever the driver waits for."""
+        self._stop = Stop(why)
+        if self._drive is not None:
+            self._drive.cancel()
 
     async def _take_up(self, unresolved: Sequence[Unresolved]) -> None:
         """Have the backend find the jobs of an earlier driver; settle those that had ended."""
@@ -238,8 +260,8 @@ class Driver:
             prepare(job.path, self._scripts.job_script(test, case, place), test)
         except OSError as error:
             raise TrialError(
-                f"{job.path}: the run cannot be made: {error.strerror}; "
-                f"free space or restore access, then `seatrial resume {self.folder.tag}`"
+                f"{error.filename or job.path}: the run cannot be made: {error.strerror}; "
+                f"{remedy(error)}, then resume the trial"
             ) from error
 
     def _make_job(self, run_id: str, number: int) -> Job:
@@ -400,7 +422,7 @@ class Driver:
         """`seatrial cancel` leaves a file, which works from any host that sees the trial."""
         request = self.folder.cancel_request
         while True:
-            if request.exists():
+            if _exists(request):
                 with contextlib.suppress(OSError):
                     request.unlink()
                 self._interrupts += 1
@@ -413,6 +435,14 @@ class Driver:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _exists(path: Path) -> bool:
+    """Whether it is there; a file server that does not say so now may in a second."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 _EXIT = "exit code "

@@ -21,9 +21,12 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.machine.model import Machine
+from seatrial.runs.environment import write_script
 from seatrial.suite.model import Case, Test
+from seatrial.trial.remedies import remedy
 from seatrial.verify.references import References, loads
 
+_DAMAGED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
@@ -109,7 +112,7 @@ class TrialFolder:
             return msgspec.json.decode(path.read_bytes(), type=Record)
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-        except msgspec.DecodeError as error:
+        except _DAMAGED as error:
             raise TrialError(f"{path}: is not a trial's record: {error}") from error
 
     def cases(self) -> list[Case]:
@@ -118,7 +121,7 @@ class TrialFolder:
             return msgspec.json.Decoder(Case).decode_lines(path.read_bytes())
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-        except msgspec.DecodeError as error:
+        except _DAMAGED as error:
             raise TrialError(f"{path}: is damaged: {error}") from error
 
 
@@ -128,6 +131,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     if not _TAG.fullmatch(record.tag):
         raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
     folder = TrialFolder(trials / record.tag)
+    _require_utf8(folder.path)
     making = trials.absolute() / f".making-{record.tag}-{os.getpid()}"
     try:
         making.mkdir(parents=True)
@@ -138,19 +142,36 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             (making / name).mkdir()
         for test in record.tests.values():
             script = TrialFolder(making).script(test.name)
-            script.write_text(test.run.script.rstrip("\n") + "\n")
+            write_script(script, test.run.script.rstrip("\n") + "\n")
         making.rename(folder.path)
-    except OSError as error:
+    except BaseException as error:
         shutil.rmtree(making, ignore_errors=True)
+        if isinstance(error, UnicodeEncodeError):
+            raise UsageError(
+                f"{error.object[:200]!r}: this path is not UTF-8, and cannot be recorded; rename it"
+            ) from error
+        if not isinstance(error, OSError):
+            raise
         if folder.path.exists():
             raise UsageError(
                 f"{folder.path}: a trial of this tag exists; choose another"
             ) from error
         raise TrialError(
             f"{folder.path}: the trial cannot be made: {error.strerror}; "
-            "free space, or name another place with --trials"
+            f"{remedy(error)}, or name another place with --trials"
         ) from error
     return folder
+
+
+def _require_utf8(path: Path) -> None:
+    """The journal holds the paths of runs, as JSON."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{str(path)!r}: this path is not UTF-8, and cannot be recorded; "
+            "name another place with --trials"
+        ) from error
 
 
 def find(trials: Path, tag: str) -> TrialFolder:

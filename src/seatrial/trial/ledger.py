@@ -11,6 +11,7 @@ from socket import gethostname
 from typing import Any, NamedTuple
 
 from seatrial.conduct.conductor import Conductor
+from seatrial.errors import TrialError
 from seatrial.journal.codes import Code, Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal, read
@@ -53,11 +54,12 @@ class Ledger:
         """Fold what the journal holds; the runs that it leaves without a verdict."""
         reading = read(self.journal.path)
         unresolved: dict[str, Unresolved] = {}
-        for event in reading.events:
+        for event in reading:
+            self._fresh = False
             self._fold(event)
             run_id = event.run_id
             if event.event == Name.SUBMIT_START:
-                self.runs[run_id] = self.conductor.index[event.case]
+                self.runs[run_id] = self._number(event)
                 unresolved[run_id] = Unresolved(run_id, event.alias, "", None)
             elif event.event == Name.JOB_QUEUED and run_id in unresolved:
                 unresolved[run_id] = unresolved[run_id]._replace(job_id=event.job_id)
@@ -70,11 +72,20 @@ class Ledger:
                 self.host = event.nodes
             self.complete = event.event == Name.TRIAL_END
         self._damaged = reading.damaged
-        self._fresh = not reading.events
         return list(unresolved.values())
+
+    def _number(self, event: Event) -> int:
+        number = self.conductor.index.get(event.case)
+        if number is None:
+            raise TrialError(
+                f"{self.journal.path}: its run {event.run_id} is of the case {event.case!r}, which "
+                "cases.jsonl has not; put the cases.jsonl back that the trial was made with"
+            )
+        return number
 
     def open(self) -> None:
         """Note that the trial starts, or is taken up again."""
+        self.observer.on_open(self.conductor.finished, self.conductor.wanted)
         if self._damaged:
             self.note(Name.ALERT, text=f"the journal has {self._damaged} damaged lines")
         self.note(Name.TRIAL_START if self._fresh else Name.TRIAL_RESUME, nodes=gethostname())
@@ -86,7 +97,9 @@ class Ledger:
 
     def verdict(self, run_id: str, code: Code, why: str) -> None:
         """A run has its verdict; it is over."""
-        self.note(Name.CHECK_END, run_id, value=code.number, alias=code.name, text=why)
+        again = self.conductor.runs_again(self.runs[run_id], run_id, code.number)
+        said: dict[str, Any] = {"alias": code.name, "text": why, "again": again}
+        self.note(Name.CHECK_END, run_id, value=code.number, **said)
         del self.runs[run_id]
 
     def note_of_job(self, run_id: str, event: Event) -> None:

@@ -7,6 +7,8 @@ folder = create(trials, plan.record(tag), plan.cases)
 from __future__ import annotations
 
 import getpass
+import os
+import re
 import socket
 import time
 from collections.abc import Container
@@ -25,6 +27,8 @@ from seatrial.trial.folder import Asked, Record
 from seatrial.units import count
 from seatrial.verify.references import reference_text
 from seatrial.verify.written import check_judging
+
+LONGEST_STEM = 90  # of a tag, which may get a number
 
 
 class Plan(NamedTuple):
@@ -48,7 +52,7 @@ class Plan(NamedTuple):
             tag=tag,
             created=time.time_ns(),
             version=__version__,
-            user=getpass.getuser(),
+            user=_user(),
             host=socket.gethostname(),
             asked=self.asked,
             machine=self.site.machine,
@@ -93,10 +97,20 @@ def require_cases(plan: Plan) -> None:
 
 
 def new_tag(trials: Path, suites: list[str]) -> str:
-    """A run tag that is free: local date and time and the suite's name."""
+    """A run tag that is free: local date and time and the suite's name, as far as a tag may have
+    its letters."""
     name = Path(suites[0]).absolute().name if suites else "trial"
-    stem = time.strftime("%Y%m%d-%H%M%S") + "-" + name
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-")
+    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{name or 'trial'}"[:LONGEST_STEM]
     tag, number = stem, 2
     while (trials / tag).exists():
         tag, number = f"{stem}-{number}", number + 1
     return tag
+
+
+def _user() -> str:
+    """The user's name; in a container there may be none, but a number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

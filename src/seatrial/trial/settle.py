@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,12 +18,13 @@ from seatrial.journal.events import Event
 from seatrial.runs.captured import capture
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.runs.script import CLAIMED
-from seatrial.suite.model import Case
+from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.folder import Record, references_of
 from seatrial.verify.figures import Figure
+from seatrial.verify.search import PAGE
 from seatrial.verify.verdict import judge
 
-INLINE_BYTES = 1 << 20
+THREADS = 2
 PATIENCE_SECONDS = 15.0
 LOOK_AGAIN_SECONDS = 0.5
 
@@ -44,13 +47,14 @@ class Judge:
         self.environments = environments
         self.patient = patient
         self.references = references_of(record)
+        self._free_threads = asyncio.Semaphore(THREADS)
 
     def settle_at_once(self, case: Case, path: Path, ended: Ended) -> Settled | None:
         """The outcome, or None where it takes waiting or long reading: then ``settle`` it."""
         own = job_events(path)
         if self.patient and ended.code is None and own.end is None:
             return None
-        if self._is_long(case, path):
+        if not self._is_quick(case, path, ended):
             return None
         return self._settled(case, path, ended, own)
 
@@ -59,13 +63,18 @@ class Judge:
         own = job_events(path)
         if self.patient and ended.code is None:
             own = await _own_end(path, own)
-        if self._is_long(case, path):
-            return await asyncio.to_thread(self._settled, case, path, ended, own)
-        return self._settled(case, path, ended, own)
+        if self._is_quick(case, path, ended):
+            return self._settled(case, path, ended, own)
+        async with self._free_threads:
+            return await _in_thread(lambda: self._settled(case, path, ended, own))
 
-    def _is_long(self, case: Case, path: Path) -> bool:
+    def _is_quick(self, case: Case, path: Path, ended: Ended) -> bool:
+        """Whether judging is surely so quick that walltimes and people need not be served
+        meanwhile: nothing is read, or a page of stdout at most."""
         test = self.record.tests[case.test]
-        return "python" in test.metrics or _size(f"{path}/stdout") > INLINE_BYTES
+        if ended.code is not None or not (test.verify or test.metrics):
+            return True
+        return _reads_stdout_alone(test) and _size(f"{path}/stdout") <= PAGE
 
     def _settled(self, case: Case, path: Path, ended: Ended, own: JobEvents) -> Settled:
         environment = capture(path, self.environments, case.parameters)
@@ -75,15 +84,44 @@ class Judge:
             return Settled(events, (), code_of(ended.code), _why(ended))
         if own.end is None and ended.exit_code == CLAIMED:
             return Settled(events, (), LOST, "it was started twice, and the first left no end")
-        exit_code = own.exit_code if own.end is not None else ended.exit_code
-        if exit_code is None:
+        if own.end is None and ended.exit_code is None:
             return Settled(events, (), LOST, "the job ended without a word and left no exit code")
-        if own.start is None and exit_code != 0:
-            why = f"the job script ended with {exit_code} before the test's own: see stderr"
+        if own.end is None:
+            why = (
+                "the job script ended before the test's own did, "
+                f"with exit code {ended.exit_code}: see stderr"
+            )
             return Settled(events, (), FAILED, why)
         test = self.record.tests[case.test]
-        verdict = judge(test, case, path, exit_code, self.references)
+        verdict = judge(test, case, path, own.exit_code, self.references)
         return Settled(events, verdict.figures, verdict.code, verdict.why)
+
+
+def _reads_stdout_alone(test: Test) -> bool:
+    """Whether the checks and metrics of a test, exit codes and sizes aside, look at stdout alone
+    and by patterns alone."""
+    return all(
+        check.identical is None and check.in_file == "stdout" for check in test.verify
+    ) and all(
+        isinstance(metric, Metric) and metric.in_file == "stdout"
+        for metric in test.metrics.values()
+    )
+
+
+async def _in_thread(work: Callable[[], Settled]) -> Settled:
+    """Do it in a thread that nobody waits for when the driver leaves, as the threads of an executor
+    are; the run is then judged again when the trial is resumed."""
+    done: Future[Settled] = Future()
+    done.set_running_or_notify_cancel()  # from here on it always takes a result
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="judge", daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
 async def _own_end(path: Path, own: JobEvents) -> JobEvents:

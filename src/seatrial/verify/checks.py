@@ -97,12 +97,11 @@ def _matches(check: Check, folder: Path) -> Finding | None:
 
 
 def _file(check: Check, folder: Path) -> Finding | None:
-    name = check.file or ""
     try:
-        size = size_of(folder, name)
+        size_of(folder, check.file or "")
     except Unreadable as error:
         return _wrong(str(error))
-    return None if size else _wrong(f"{name} is empty")
+    return None
 
 
 def _value(check: Check, folder: Path) -> Finding | None:

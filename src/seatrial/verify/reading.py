@@ -2,7 +2,8 @@
 directory, a device or a loop of links, a file may have any size and hold any bytes.
 
 text = read_text(run_directory, "stdout", DEFAULT_LIMIT)
-print(tail(run_directory / "stderr", 4096))
+piece = tail(run_directory / "stderr", 4096)
+print(plain(piece.text) if piece else "not there")
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import NamedTuple
 
 from seatrial.errors import SeatrialError
 from seatrial.units import show_bytes
@@ -75,26 +77,58 @@ def sha256(folder: Path, name: str) -> str:
     return digest.hexdigest()
 
 
-def tail(path: Path, count_bytes: int) -> str:
-    """The last bytes of a file as text that is safe on a terminal: control characters other than
-    newline and tab are escaped. Raises Missing or Unreadable."""
-    descriptor = _open(path, str(path))
+class Piece(NamedTuple):
+    """The beginning or the end of a file; ``size`` is that of the whole file."""
+
+    text: str
+    size: int
+
+    def cut(self, limit: int) -> bool:
+        return self.size > limit
+
+
+def head(path: Path, limit: int) -> Piece | None:
+    """The first bytes of a regular file as text; None if it cannot be read."""
+    return _piece(path, limit, from_end=False)
+
+
+def tail(path: Path, limit: int) -> Piece | None:
+    """The last bytes of a regular file as text; None if it cannot be read."""
+    return _piece(path, limit, from_end=True)
+
+
+def _piece(path: Path, limit: int, from_end: bool) -> Piece | None:
+    try:
+        descriptor = _open(path, str(path))
+    except Unreadable:
+        return None
     try:
         size = os.fstat(descriptor).st_size
-        os.lseek(descriptor, max(0, size - count_bytes), os.SEEK_SET)
-        data = _read_at_most(descriptor, str(path), count_bytes)
+        start = max(0, size - limit) if from_end else 0
+        data = os.pread(descriptor, limit, start)
+    except OSError:
+        return None
     finally:
         os.close(descriptor)
-    if size > count_bytes:
-        data = data.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that was cut
-    return plain(data.decode("utf-8", errors="replace").replace("\r\n", "\n"))
+    if start:  # do not begin in the middle of a character
+        data = data.lstrip(bytes(range(0x80, 0xC0)))
+    return Piece(data.decode("utf-8", errors="backslashreplace"), size)
 
 
 def plain(text: str) -> str:
     """Text that cannot abuse a terminal: what is not printable is escaped, but newline and tab."""
+    return _escaped(text, "\n\t")
+
+
+def plain_line(text: str) -> str:
+    """The same on one line: newline and tab are escaped too."""
+    return _escaped(text, "")
+
+
+def _escaped(text: str, kept: str) -> str:
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
 def _open(path: Path, name: str) -> int:

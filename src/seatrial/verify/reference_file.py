@@ -13,8 +13,9 @@ from pathlib import Path
 
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.places import LARGEST_FILE, Faults, parse, plain_scalar
-from seatrial.suite.model import Scalar, show
+from seatrial.suite.model import show
 from seatrial.verify.references import Reference, References, faults_of, identity, loads
+from seatrial.written import Scalar
 
 Identity = tuple[object, ...]
 

@@ -19,9 +19,10 @@ from msgspec import Meta, Struct
 
 from seatrial.errors import UsageError
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
-from seatrial.suite.model import Better, Scalar, show
+from seatrial.suite.model import Better, show
 from seatrial.units import show_number
 from seatrial.verify.figures import Figure, Finding
+from seatrial.written import Scalar, Written
 
 if TYPE_CHECKING:
     from seatrial.places import Faults, Node
@@ -29,11 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_TOLERANCE = 0.05
 
 
-class _Written(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Part of a file that a person writes."""
-
-
-class Learned(_Written, frozen=True):
+class Learned(Written, frozen=True):
     """Where a reference comes from that was accepted from measurements."""
 
     trial: Annotated[str, Meta(description="run tag of the trial")]
@@ -41,7 +38,7 @@ class Learned(_Written, frozen=True):
     at: Annotated[str, Meta(description="day on which it was accepted, such as 2026-11-21")]
 
 
-class Reference(_Written, frozen=True):
+class Reference(Written, frozen=True):
     """What one metric of one test is expected to be, with relative or absolute bounds."""
 
     test: Annotated[str, Meta(description="name of the test in its suite")]
@@ -64,7 +61,7 @@ class Reference(_Written, frozen=True):
     learned: Annotated[Learned | None, Meta(description="written by seatrial reference")] = None
 
 
-class ReferencesFile(_Written, frozen=True):
+class ReferencesFile(Written, frozen=True):
     """A ``references.yaml``."""
 
     references: list[Reference]
