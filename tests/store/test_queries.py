@@ -281,7 +281,7 @@ def test_the_summary_of_a_trial(tmp_path: Path) -> None:
     ]
 
 
-def test_latest_failed_cases(tmp_path: Path) -> None:
+def test_failed_cases(tmp_path: Path) -> None:
     cases = [a_case(number) for number in range(5)]
     trial = TrialMaker(tmp_path, "f", cases)
     trial.run(cases[0], "a1", codes.FAILED)
@@ -293,8 +293,8 @@ def test_latest_failed_cases(tmp_path: Path) -> None:
     trial.run(cases[3], "d2", verdict=None)
     trial.write()
     with synced(tmp_path / "store.sqlite", tmp_path) as store:
-        found = queries.latest_failed_cases(store, queries.trial(store, "f"))
-    assert found == [cases[number].id for number in (1, 2, 4)]
+        found = queries.failed_cases(store, queries.trial(store, "f"))
+    assert found == [cases[number].id for number in (0, 1, 2, 4)]
 
 
 # ---- enough for large stores --------------------------------------------------------------

@@ -26,6 +26,7 @@ from seatrial.backends.protocol import (
     NeverStarted,
     Queued,
     Refused,
+    Started,
     Submission,
 )
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
@@ -87,6 +88,7 @@ class LocalBackend:
                 continue
             self._watch(job, pid, 0.0)
             self._report(Queued(job.run_id, str(pid)))
+            self._report(Started(job.run_id))
 
     def _spawn(self, job: Job) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC

@@ -43,6 +43,13 @@ class Queued(NamedTuple):
     job_id: str
 
 
+class Started(NamedTuple):
+    """The run's job runs, on these nodes if the scheduler names them."""
+
+    run_id: str
+    nodes: str = ""
+
+
 class Refused(NamedTuple):
     """The scheduler will not take the run."""
 
@@ -73,7 +80,7 @@ class Trouble(NamedTuple):
     text: str
 
 
-Fact = Queued | Refused | Ended | NeverStarted | Trouble
+Fact = Queued | Started | Refused | Ended | NeverStarted | Trouble
 
 
 class Backend(Protocol):

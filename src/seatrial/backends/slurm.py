@@ -26,6 +26,7 @@ from seatrial.backends.protocol import (
     NeverStarted,
     Queued,
     Refused,
+    Started,
     Submission,
     Trouble,
 )
@@ -52,6 +53,7 @@ class _Task:
     array: int
     index: int
     missing_since: float = 0.0
+    started: bool = False
     kept: TaskState | None = None
 
     @property
@@ -274,11 +276,14 @@ class SlurmBackend:
         return changed
 
     def _conclude(self, task: _Task, state: TaskState) -> bool:
-        """Report the task's end if it has ended. One that Slurm keeps is cancelled before that, or
+        """Report that the task started, or its end if it has ended. One that Slurm keeps is cancelled before that, or
         it might run again later, over the output of this run."""
         if state.state in slurm_text.KEPT and task.job.run_id not in self._to_cancel:
             task.kept = state
             self._to_cancel.add(task.job.run_id)
+        if state.state == "RUNNING" and not task.started:
+            task.started = True
+            self._report(Started(task.job.run_id, state.nodes))
         if state.active or state.state in slurm_text.KEPT:
             return False
         if state.state == "CANCELLED":

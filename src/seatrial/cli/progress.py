@@ -81,7 +81,7 @@ class Progress:
 
     def on_event(self, event: Event, case: Case | None) -> None:
         name, run = event.event, event.run_id
-        if name == Name.JOB_QUEUED and case is not None:
+        if name == Name.JOB_START and case is not None:
             self.running[run] = case.name
         elif name == Name.BINARY_EXECUTE_START:
             self._starts[run] = event.time

@@ -75,7 +75,7 @@ def _only_failed(plan: Plan, folders: Folders, trial: str) -> Plan:
     from seatrial.store.ingest import synced
 
     with synced(folders.store, folders.trials) as store:
-        failed = set(queries.latest_failed_cases(store, queries.trial(store, trial)))
+        failed = set(queries.failed_cases(store, queries.trial(store, trial)))
     if not failed:
         raise UsageError(f"no case of {trial} failed")
     plan = plan.only(failed)

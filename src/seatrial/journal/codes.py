@@ -16,6 +16,7 @@ class Name(StrEnum):
     SUBMIT_START = "submit_start"
     SUBMIT_END = "submit_end"
     JOB_QUEUED = "job_queued"
+    JOB_START = "job_start"
     BINARY_EXECUTE_START = "binary_execute_start"
     BINARY_EXECUTE_END = "binary_execute_end"
     CHECK_START = "check_start"
@@ -37,6 +38,7 @@ EVENT_NUMBERS: dict[Name, int] = {
     Name.SUBMIT_START: 140,
     Name.SUBMIT_END: 150,
     Name.JOB_QUEUED: 160,
+    Name.JOB_START: 165,
     Name.BINARY_EXECUTE_START: 170,
     Name.BINARY_EXECUTE_END: 180,
     Name.JOB_END: 185,
@@ -58,6 +60,7 @@ EVENT_MEANINGS: dict[Name, str] = {
     Name.SUBMIT_START: "a run is about to be given to the backend (intent); alias: its submission",
     Name.SUBMIT_END: "the backend took it (value 0) or refused it (value 1, text: why)",
     Name.JOB_QUEUED: "the backend named its job; job_id: the job",
+    Name.JOB_START: "the backend says that the job runs; nodes: where, if it says so",
     Name.BINARY_EXECUTE_START: "the run's script started; nodes: where; written by the job",
     Name.BINARY_EXECUTE_END: "the run's script ended; value: its exit code; written by the job",
     Name.JOB_END: "the job is over by the scheduler's word; value: a code; alias: its state",

@@ -200,6 +200,11 @@ def _started(run: _Run, event: Event) -> None:
         run.code = codes.IN_PROGRESS.number
 
 
+def _runs(run: _Run, event: Event) -> None:
+    if run.finished is None:
+        run.code = codes.IN_PROGRESS.number
+
+
 def _ended(run: _Run, event: Event) -> None:
     if run.ended is None or event.time >= run.ended:
         run.ended = event.time
@@ -225,6 +230,7 @@ def _judge(run: _Run, event: Event) -> None:
 
 _CHANGES: dict[str, Callable[[_Run, Event], None]] = {
     Name.LOGGING_START: _made,
+    Name.JOB_START: _runs,
     Name.BINARY_EXECUTE_START: _started,
     Name.BINARY_EXECUTE_END: _ended,
 }

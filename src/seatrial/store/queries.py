@@ -333,12 +333,11 @@ def _summarised(one: Samples) -> SummaryRow:
     )
 
 
-def latest_failed_cases(store: Store, trial: TrialRow) -> list[str]:
-    """The ids of the cases whose latest finished run did not pass, or that have none."""
+def failed_cases(store: Store, trial: TrialRow) -> list[str]:
+    """The ids of the cases of which a run did not pass, or none has finished."""
     sql = (
-        "SELECT cases.case_id, runs.code FROM cases LEFT JOIN runs ON runs.case_row = cases.id"
-        " AND runs.finished IS NOT NULL WHERE cases.trial = ?"
-        " ORDER BY cases.id, runs.finished, runs.seq"
+        "SELECT cases.case_id FROM cases LEFT JOIN runs ON runs.case_row = cases.id"
+        " AND runs.finished IS NOT NULL AND NOT runs.again WHERE cases.trial = ?"
+        " GROUP BY cases.id HAVING runs.code IS NULL OR max(runs.code != ?) ORDER BY cases.id"
     )
-    latest = dict(store.rows(sql, (trial.row,)))
-    return [case for case, code in latest.items() if code != codes.PASS.number]
+    return [case for (case,) in store.rows(sql, (trial.row, codes.PASS.number))]

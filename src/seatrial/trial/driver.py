@@ -26,6 +26,7 @@ from seatrial.backends.protocol import (
     NeverStarted,
     Queued,
     Refused,
+    Started,
     Submission,
     Trouble,
 )
@@ -335,11 +336,13 @@ class Driver:
         if note.event:
             self.ledger.note(note.event, **note.more)
 
-    def _on_run_fact(self, fact: Queued | Refused | Ended | NeverStarted) -> None:
+    def _on_run_fact(self, fact: Queued | Started | Refused | Ended | NeverStarted) -> None:
         run_id = fact.run_id
         if isinstance(fact, Queued):
             self.ledger.note(Name.SUBMIT_END, run_id, value=0)
             self.ledger.note(Name.JOB_QUEUED, run_id, job_id=fact.job_id)
+        elif isinstance(fact, Started):
+            self.ledger.note(Name.JOB_START, run_id, nodes=fact.nodes)
         elif isinstance(fact, Refused):
             self.ledger.note(Name.SUBMIT_END, run_id, value=1, text=fact.why)
             self._verdict(run_id, LAUNCH_FAILED, fact.why)
