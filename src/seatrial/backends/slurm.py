@@ -88,7 +88,7 @@ class SlurmBackend:
         self._facts: deque[Fact] = deque()
         self._news = asyncio.Event()
         self._changed = asyncio.Event()
-        self._trouble = ""
+        self._troubles: set[str] = set()
         self._seen: Counter[str] = Counter()  # how many tasks were in which state
         self._work: set[asyncio.Task[None]] = set()
         self._submitting = asyncio.Lock()
@@ -228,7 +228,7 @@ class SlurmBackend:
                 self._say_recovered()
             except Unanswered as error:
                 self._say_trouble(str(error))
-                wait = min(2 * wait, max(longest, LONGEST_BACK_OFF))
+                wait = min(2 * wait, longest)
                 continue
             took = time.monotonic() - began
             wait = SHORTEST_POLL if changed or self._to_cancel else min(1.5 * wait, longest)
@@ -276,8 +276,8 @@ class SlurmBackend:
         return changed
 
     def _conclude(self, task: _Task, state: TaskState) -> bool:
-        """Report that the task started, or its end if it has ended. One that Slurm keeps is cancelled before that, or
-        it might run again later, over the output of this run."""
+        """Report that the task started, or its end if it has ended. One that Slurm keeps is
+        cancelled before that, or it might run again later, over the output of this run."""
         if state.state in slurm_text.KEPT and task.job.run_id not in self._to_cancel:
             task.kept = state
             self._to_cancel.add(task.job.run_id)
@@ -355,14 +355,14 @@ class SlurmBackend:
         self._news.set()
 
     def _say_trouble(self, text: str) -> None:
-        """Each trouble is said once until it is over."""
-        if text != self._trouble:
-            self._trouble = text
+        """Each trouble is said once until all are over."""
+        if text not in self._troubles:
+            self._troubles.add(text)
             self._report(Trouble(f"Slurm: {text}; waiting, nothing is ended by this"))
 
     def _say_recovered(self) -> None:
-        if self._trouble:
-            self._trouble = ""
+        if self._troubles:
+            self._troubles.clear()
             self._report(Trouble("Slurm answers again"))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -16,6 +16,7 @@ from seatrial.units import count, show_number, show_seconds
 
 if TYPE_CHECKING:
     from rich.live import Live
+    from rich.text import Text
 
 
 FIGURES_SHOWN = 2
@@ -131,7 +132,7 @@ class Progress:
             return
         if event.value == 0:
             took = show_seconds((event.time - began) / 1e9)
-            self._print("built", f"{test}  {took}")
+            self._print("built", f"{test} ({event.alias[:8]})  {took}")
             return
         self._print(click.style("build failed", fg="red"), f"{test}: {event.path}/build.log")
         for line in event.text.splitlines()[-10:]:
@@ -157,7 +158,9 @@ class Progress:
 
     # ---- the status line ------------------------------------------------------------------
 
-    def _status(self) -> str:
+    def _status(self) -> Text:
+        from rich.text import Text
+
         parts = [f"{self.finished}/{self.wanted} done"]
         failed = sum(count for name, count in self.tally.items() if name != PASS.name)
         if failed:
@@ -171,4 +174,4 @@ class Progress:
             more = f" and {len(self.running) - 1} more" if len(self.running) > 1 else ""
             parts.append(f"running {first}{more}")
         parts.append(show_seconds(time.monotonic() - self.began))
-        return "  ".join(parts)
+        return Text.from_markup("  ".join(parts))

@@ -51,6 +51,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
         trial = queries.trial_of(store, found)
         parts = [
             _head(trial, found, case),
+            _why(found),
             _time_line(found, queries.events_of(store, found)),
             _figures(queries.metrics_of(store, found), trial, case),
             _files(found),
@@ -83,6 +84,7 @@ def _json(store: Store, run: RunRow) -> str:
 def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
     from seatrial.units import show_seconds
 
+    brief = bool(run.why) and "\n" not in run.why
     resources = [
         f"{number} {word if number == 1 else word + 's'}"
         for number, word in ((case.nodes, "node"), (case.tasks, "task"))
@@ -96,7 +98,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
         ("run", f"{run.trial}/{run.run_id}"),
         ("case", run.case_name),
         ("test", f"{run.test}, application {run.app}" if run.app else run.test),
-        ("verdict", f"{run.verdict}: {run.why}" if run.why else run.verdict),
+        ("verdict", f"{run.verdict}: {run.why}" if brief else run.verdict),
         ("machine", trial.machine),
         ("asked", ", ".join(resources)),
         ("pinned to", case.node),
@@ -108,6 +110,13 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
         ("ran", _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
+
+
+def _why(run: RunRow) -> str:
+    """A reason of several lines, such as the end of a build's log."""
+    from seatrial.verify.reading import plain
+
+    return _section("why", plain(run.why).splitlines()) if "\n" in run.why else ""
 
 
 def _word(value: object) -> str:
@@ -169,7 +178,8 @@ def _what(event: EventRow) -> str:
         words.insert(0, f"exit code {value}")
     elif value is not None:
         words.insert(0, str(value))
-    return ": ".join(filter(None, [" ".join(filter(None, words)), event.text]))
+    text = event.text.partition("\n")[0]
+    return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
 
 
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:

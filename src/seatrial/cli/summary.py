@@ -46,6 +46,8 @@ def print_summary(folder: TrialFolder, folders: Folders, outcome: Outcome) -> No
     verdicts = dict(outcome.verdicts)
     passed = verdicts.pop(PASS.name, 0)
     counts = [f"{passed} passed", *(f"{count} {name}" for name, count in sorted(verdicts.items()))]
+    if outcome.left:
+        counts.append(f"{outcome.left} left to run")
     click.echo(", ".join(counts))
     click.echo(f"trial  {min(str(folder.path), os.path.relpath(folder.path), key=len)}")
     if not outcome.complete:

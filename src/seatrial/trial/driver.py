@@ -49,11 +49,13 @@ CANCEL_LOOK_SECONDS = 1.0
 
 
 class Outcome(NamedTuple):
-    """How a drive ended: verdicts by name, whether all cases have their runs, and why if not."""
+    """How a drive ended: verdicts by name, whether all cases have their runs, why if not, and the
+    number of runs that are left."""
 
     verdicts: Counter[str]
     complete: bool
     why: str
+    left: int = 0
 
     @property
     def failed(self) -> bool:
@@ -170,7 +172,8 @@ class Driver:
                 self._receive(self._inbox.get_nowait())
 
     def _finish(self, finish: Finish) -> Outcome:
-        outcome = Outcome(self.ledger.verdicts, finish.complete, finish.why)
+        left = self.conductor.wanted - self.conductor.finished
+        outcome = Outcome(self.ledger.verdicts, finish.complete, finish.why, left)
         if finish.complete:
             self.ledger.note(Name.TRIAL_END, value=1 if outcome.failed else 0)
         elif not self._interrupts:
