@@ -39,7 +39,7 @@ from seatrial.runs.directory import job_events
 from seatrial.units import seconds
 
 SHORTEST_POLL = 0.5
-POLL_SHARE = 10.0  # asking takes at most this part of the time
+POLL_SHARE = 20.0  # asking takes at most this part of the time
 LONGEST_BACK_OFF = 60.0
 
 
