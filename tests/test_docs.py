@@ -21,7 +21,7 @@ from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
 from seatrial.trial.folder import Asked
-from seatrial.trial.plan import make_plan, require_cases
+from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.verify import references
 from seatrial.verify.metrics import formats
 from seatrial.written import Written
@@ -281,7 +281,7 @@ def test_examples_have_no_fault(page: Path, tmp_path: Path) -> None:
     for name, text in tests:
         put(folder / "first" / name if name == "test.yaml" else folder / name, text, page)
     if tests:
-        plan = make_plan(Asked(suites=[str(folder)]), str(tmp_path / "machine.yaml"))
+        plan = prepare_trial(Asked(suites=[str(folder)]), str(tmp_path / "machine.yaml"))
         require_cases(plan)
         assert {case.test for case in plan.cases} == set(plan.tests)
         assert len(plan.tests) == len(tests)

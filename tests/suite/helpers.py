@@ -17,7 +17,7 @@ import yaml
 from seatrial.errors import InvalidFiles
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Asked
-from seatrial.trial.plan import Plan, make_plan
+from seatrial.trial.prepare import Prepared, prepare_trial
 
 GCC = {"cc": "gcc", "cflags": "-O2"}
 CLANG = {"cc": "clang", "cflags": "-O2"}
@@ -53,9 +53,9 @@ class Place:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    def plan(self, *suites: Path, with_builds: bool = False, **asked: Any) -> Plan:
+    def plan(self, *suites: Path, with_builds: bool = False, **asked: Any) -> Prepared:
         paths = [str(path) for path in suites or (self.suite,)]
-        return make_plan(
+        return prepare_trial(
             Asked(suites=paths, **asked), str(self.folder / "machine.yaml"), with_builds=with_builds
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.trial.plan import require_cases
+from seatrial.trial.prepare import require_cases
 from tests.suite.helpers import CLANG, GCC, Place
 
 

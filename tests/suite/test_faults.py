@@ -14,7 +14,7 @@ import pytest
 
 from seatrial.errors import InvalidFiles
 from seatrial.trial.folder import Asked
-from seatrial.trial.plan import make_plan
+from seatrial.trial.prepare import prepare_trial
 from tests.suite.helpers import Place
 
 DATA = Path(__file__).parent / "data"
@@ -22,7 +22,7 @@ DATA = Path(__file__).parent / "data"
 
 def told(place: Place) -> list[str]:
     with pytest.raises(InvalidFiles) as raised:
-        make_plan(Asked(suites=[str(DATA / "broken")]), str(place.folder / "machine.yaml"))
+        prepare_trial(Asked(suites=[str(DATA / "broken")]), str(place.folder / "machine.yaml"))
     return [text.replace(f"{DATA}/", "") for text in raised.value.faults]
 
 

@@ -21,27 +21,29 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
 
     SUITE is a folder with tests (default: the current one). Tests are checked as for a run.
     """
-    from seatrial.trial.plan import make_plan, require_cases
+    from seatrial.trial.prepare import prepare_trial, require_cases
 
-    plan = make_plan(asked_of(**selection), machine, with_builds=False)
-    require_cases(plan)
+    prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
+    require_cases(prepared)
     if form == "json":
         import msgspec
 
-        click.echo(msgspec.json.encode(plan.cases).decode())
+        click.echo(msgspec.json.encode(prepared.cases).decode())
         return 0
     lines = [f"{'case':16}  {'nodes':>5} {'tasks':>5} {'threads':>7}  name"]
-    for case in plan.cases:
+    for case in prepared.cases:
         sizes = f"{case.nodes:>5} {case.tasks:>5} {case.threads:>7}"
         lines.append(f"{case.id}  {sizes}  {case.name}")
         if commands:
             from seatrial.runs.launchers import launch_line
 
-            line = launch_line(plan.site.machine, plan.tests[case.test], case)
+            line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
-    tests = len({case.test for case in plan.cases})
-    lines += [f"left out: {what}: {why}" for what, why in plan.skipped]
-    machine_name = plan.site.machine.machine
-    lines.append(f"{count(len(plan.cases), 'case')} of {count(tests, 'test')} on {machine_name}")
+    tests = len({case.test for case in prepared.cases})
+    lines += [f"left out: {what}: {why}" for what, why in prepared.skipped]
+    machine_name = prepared.site.machine.machine
+    lines.append(
+        f"{count(len(prepared.cases), 'case')} of {count(tests, 'test')} on {machine_name}"
+    )
     click.echo("\n".join(lines))
     return 0

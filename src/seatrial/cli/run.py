@@ -11,7 +11,7 @@ from seatrial.cli.options import asked_of, selection_options
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
-    from seatrial.trial.plan import Plan
+    from seatrial.trial.prepare import Prepared
 
 
 @click.command("run")
@@ -47,7 +47,7 @@ def command(
     """
     from seatrial.cli.driving import drive_and_tell, write_scripts
     from seatrial.trial.folder import create
-    from seatrial.trial.plan import make_plan, new_tag, require_cases
+    from seatrial.trial.prepare import new_tag, prepare_trial, require_cases
 
     asked = asked_of(
         **selection,
@@ -55,22 +55,24 @@ def command(
         max_failures=max_failures or 0,
         failed_from=failed_from or "",
     )
-    plan = make_plan(asked, machine)
-    require_cases(plan)
+    prepared = prepare_trial(asked, machine)
+    require_cases(prepared)
     if failed_from:
-        plan = _only_failed(plan, folders, failed_from)
+        prepared = _only_failed(prepared, folders, failed_from)
     folder = create(
-        folders.trials, plan.record(tag or new_tag(folders.trials, asked.suites)), plan.cases
+        folders.trials,
+        prepared.record(tag or new_tag(folders.trials, asked.suites)),
+        prepared.cases,
     )
-    for what, why in plan.skipped[:10]:
+    for what, why in prepared.skipped[:10]:
         click.echo(f"left out: {what}: {why}", err=True)
     if dry_run:
         return write_scripts(folder, folders)
     return drive_and_tell(folder, folders, quiet)
 
 
-def _only_failed(plan: Plan, folders: Folders, trial: str) -> Plan:
-    """The plan with the cases alone that did not pass in a trial. Raises UsageError for none."""
+def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
+    """The cases alone that did not pass in a trial. Raises UsageError where there is none."""
     from seatrial.store import queries
     from seatrial.store.ingest import synced
 
@@ -78,7 +80,7 @@ def _only_failed(plan: Plan, folders: Folders, trial: str) -> Plan:
         failed = set(queries.failed_cases(store, queries.trial(store, trial)))
     if not failed:
         raise UsageError(f"no case of {trial} failed")
-    plan = plan.only(failed)
-    if not plan.cases:
+    prepared = prepared.only(failed)
+    if not prepared.cases:
         raise UsageError(f"no case that failed in {trial} is among those selected")
-    return plan
+    return prepared

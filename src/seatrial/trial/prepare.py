@@ -1,7 +1,7 @@
 """From what was asked to a trial that can be driven.
 
-plan = make_plan(asked, machine_name)       # reads and checks everything; runs nothing
-folder = create(trials, plan.record(tag), plan.cases)
+prepared = prepare_trial(asked, machine_name)       # reads and checks everything; runs nothing
+folder = create(trials, prepared.record(tag), prepared.cases)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from seatrial.verify.written import check_judging
 LONGEST_STEM = 90  # of a tag, which may get a number
 
 
-class Plan(NamedTuple):
+class Prepared(NamedTuple):
     """The selected cases in order, their tests, the machine, and what cannot run on it."""
 
     asked: Asked
@@ -41,8 +41,8 @@ class Plan(NamedTuple):
     skipped: list[tuple[str, str]]
     expected: str
 
-    def only(self, case_ids: Container[str]) -> Plan:
-        """The plan with these cases alone."""
+    def only(self, case_ids: Container[str]) -> Prepared:
+        """The prepared with these cases alone."""
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
 
     def record(self, tag: str) -> Record:
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
         )
 
 
-def make_plan(asked: Asked, machine: str | None, with_builds: bool = True) -> Plan:
+def prepare_trial(asked: Asked, machine: str | None, with_builds: bool = True) -> Prepared:
     """Load the machine and the suites, check everything, expand and select. Raises InvalidFiles
     with every fault, and UsageError, also where no case is left."""
     site = find_machine(machine)
@@ -80,18 +80,18 @@ def make_plan(asked: Asked, machine: str | None, with_builds: bool = True) -> Pl
     keys = BuildKeys() if with_builds else None
     cases, skipped = expand(suite, site.machine, selection, faults, keys)
     faults.raise_any()
-    return Plan(asked, site, suite.tests, cases, skipped, expected)
+    return Prepared(asked, site, suite.tests, cases, skipped, expected)
 
 
-def require_cases(plan: Plan) -> None:
+def require_cases(prepared: Prepared) -> None:
     """Zero cases are an error, never a pass: say why there are none."""
-    if plan.cases:
+    if prepared.cases:
         return
-    reasons = [f"  {what}: {why}" for what, why in plan.skipped[:10]]
+    reasons = [f"  {what}: {why}" for what, why in prepared.skipped[:10]]
     if reasons:
         raise UsageError("\n".join(["no case can run on this machine:", *reasons]))
     raise UsageError(
-        f"no case is selected of {count(len(plan.tests), 'test')}; "
+        f"no case is selected of {count(len(prepared.tests), 'test')}; "
         "`seatrial list` shows what there is, -k and --tag choose from it"
     )
 
