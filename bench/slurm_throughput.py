@@ -16,7 +16,7 @@ from bench.measuring import SEATRIAL, Row, ratios, scratch, timed, write_suite
 
 CASES = 1000
 PEER_CASES = 100
-ROUNDS = 3
+ROUNDS = 5
 
 MACHINE = """\
 machine: emu
@@ -38,7 +38,7 @@ def measure() -> list[Row]:
         for _ in range(ROUNDS):
             ours = timed(line, folder, cluster.env)
             pairs.append((ours.wall, _bare_array(cluster, folder)))
-        wall, bare = sorted(pairs)[ROUNDS // 2]
+        wall, bare = sorted(pairs, key=lambda pair: pair[0] / pair[1])[ROUNDS // 2]
         rows = [
             Row(
                 f"slurm: makespan of {CASES} cases, at most 1.15 x a bare array",

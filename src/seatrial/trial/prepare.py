@@ -42,7 +42,7 @@ class Prepared(NamedTuple):
     expected: str
 
     def only(self, case_ids: Container[str]) -> Prepared:
-        """The prepared with these cases alone."""
+        """The same with these cases alone."""
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
 
     def record(self, tag: str) -> Record:
