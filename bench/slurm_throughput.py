@@ -16,7 +16,7 @@ from bench.measuring import SEATRIAL, Row, ratios, scratch, timed, write_suite
 
 CASES = 1000
 PEER_CASES = 100
-ROUNDS = 5
+ROUNDS = 3  # more would fill the controller, which remembers ended jobs and holds 10,000
 
 MACHINE = """\
 machine: emu
