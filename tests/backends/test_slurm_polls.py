@@ -139,7 +139,7 @@ def test_a_job_is_lost_only_if_the_controller_says_so(tmp_path: Path, commands: 
         await backend.submit(a_submission(tmp_path))
         assert await first(backend, Queued) == Queued("r1", "7_0")
         await becomes(lambda: asked() >= 2)
-        assert not any(isinstance(fact, Ended) for fact in backend._facts)
+        assert not any(isinstance(fact, Ended) for fact in backend._news.waiting)
         commands.say("scontrol", NO_JOB)
         assert await first(backend, Ended) == Ended("r1", LOST.number, "gone", None)
 
@@ -177,7 +177,7 @@ def test_a_job_that_slurm_keeps_is_cancelled_before_its_end_is_told(
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await becomes(lambda: commands.told("scancel")[:2] == ["7_0", "7_0"])  # until it is gone
-        assert not any(isinstance(fact, Ended) for fact in backend._facts)
+        assert not any(isinstance(fact, Ended) for fact in backend._news.waiting)
         commands.say("squeue", gone)
         end = await first(backend, Ended)
         assert isinstance(end, Ended)

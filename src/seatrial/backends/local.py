@@ -15,10 +15,10 @@ import errno
 import os
 import signal
 import time
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from seatrial.backends.news import News
 from seatrial.backends.protocol import (
     Ended,
     Fact,
@@ -64,8 +64,7 @@ class LocalBackend:
     def __init__(self, cores: int) -> None:
         self.room = cores
         self._running: dict[str, _Process] = {}
-        self._facts: deque[Fact] = deque()
-        self._news = asyncio.Event()
+        self._news = News()
         self._null = -1
         self._environment = dict(os.environb)  # as bytes, which need not be encoded for each run
 
@@ -84,11 +83,11 @@ class LocalBackend:
                 pid = self._spawn(job)
             except OSError as error:
                 why = f"{job.path}: bash cannot be started there: {error.strerror}"
-                self._report(Refused(job.run_id, why))
+                self._news.report(Refused(job.run_id, why))
                 continue
             self._watch(job, pid, 0.0)
-            self._report(Queued(job.run_id, str(pid)))
-            self._report(Started(job.run_id))
+            self._news.report(Queued(job.run_id, str(pid)))
+            self._news.report(Started(job.run_id))
 
     def _spawn(self, job: Job) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -150,7 +149,7 @@ class LocalBackend:
         exit_code = _reap(process.pid)
         if exit_code is None:  # not our child: an earlier driver started it
             exit_code = job_events(process.job.path).exit_code
-        self._report(_ended(process.job, process.ending, exit_code))
+        self._news.report(_ended(process.job, process.ending, exit_code))
 
     def _end(self, process: _Process, code: int) -> None:
         if process.ending is None:
@@ -180,20 +179,20 @@ class LocalBackend:
                 if pid is not None:
                     self._adopt(job, pid)
                 elif events.end is not None:
-                    self._report(Ended(job.run_id, None, "exited", events.exit_code))
+                    self._news.report(Ended(job.run_id, None, "exited", events.exit_code))
                 elif events.claimed:
-                    self._report(Ended(job.run_id, LOST.number, "vanished", None))
+                    self._news.report(Ended(job.run_id, LOST.number, "vanished", None))
                 else:
-                    self._report(NeverStarted(job.run_id))
+                    self._news.report(NeverStarted(job.run_id))
 
     def _adopt(self, job: Job, pid: int) -> None:
         try:
             self._watch(job, pid, _age(pid))
         except (ProcessLookupError, FileNotFoundError):  # it ended just now
             exit_code = job_events(job.path).exit_code
-            self._report(_ended(job, None, exit_code))
+            self._news.report(_ended(job, None, exit_code))
         else:
-            self._report(Queued(job.run_id, str(pid)))
+            self._news.report(Queued(job.run_id, str(pid)))
 
     async def cancel(self, run_ids: Collection[str]) -> None:
         for run_id in run_ids:
@@ -201,11 +200,7 @@ class LocalBackend:
                 self._end(process, CANCELLED.number)
 
     async def facts(self) -> list[Fact]:
-        await self._news.wait()
-        self._news.clear()
-        facts = list(self._facts)
-        self._facts.clear()
-        return facts
+        return await self._news.take()
 
     async def close(self) -> None:
         for process in self._running.values():
@@ -217,10 +212,6 @@ class LocalBackend:
         if self._null >= 0:
             os.close(self._null)
             self._null = -1
-
-    def _report(self, fact: Fact) -> None:
-        self._facts.append(fact)
-        self._news.set()
 
 
 def _ended(job: Job, ending: int | None, exit_code: int | None) -> Ended:

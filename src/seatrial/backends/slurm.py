@@ -12,13 +12,14 @@ import asyncio
 import contextlib
 import shutil
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from seatrial.backends import slurm_batch, slurm_text
+from seatrial.backends.news import News
 from seatrial.backends.protocol import (
     Ended,
     Fact,
@@ -85,14 +86,12 @@ class SlurmBackend:
         self._config_known = False
         self._tasks: dict[str, _Task] = {}
         self._to_cancel: set[str] = set()
-        self._facts: deque[Fact] = deque()
-        self._news = asyncio.Event()
+        self._news = News()
         self._changed = asyncio.Event()
         self._troubles: set[str] = set()
         self._seen: Counter[str] = Counter()  # how many tasks were in which state
         self._work: set[asyncio.Task[None]] = set()
         self._submitting = asyncio.Lock()
-        self._failure: BaseException | None = None
 
     async def open(self) -> None:
         for program in ("sbatch", "squeue", "scancel", "scontrol"):
@@ -148,19 +147,19 @@ class SlurmBackend:
             return False
         for job in submission.jobs:
             self._to_cancel.discard(job.run_id)
-            self._report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
+            self._news.report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
         return True
 
     def _refuse(self, submission: Submission, why: str) -> None:
         for job in submission.jobs:
-            self._report(Refused(job.run_id, why))
+            self._news.report(Refused(job.run_id, why))
 
     def _register(self, submission: Submission, array: int) -> None:
         for index, job in enumerate(submission.jobs):
             if not job.run_id:
                 continue
             task = self._tasks[job.run_id] = _Task(job, submission.name, array, index)
-            self._report(Queued(job.run_id, task.job_id))
+            self._news.report(Queued(job.run_id, task.job_id))
         self._changed.set()
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
@@ -186,7 +185,7 @@ class SlurmBackend:
             self._register(whole, 0)
         else:
             for job in submission.jobs:
-                self._report(NeverStarted(job.run_id))
+                self._news.report(NeverStarted(job.run_id))
 
     def _as_written(self, folder: Path, submission: Submission) -> Submission:
         """The submission's jobs in the order of its array; those with a verdict are left out by the
@@ -283,7 +282,7 @@ class SlurmBackend:
             self._to_cancel.add(task.job.run_id)
         if state.state == "RUNNING" and not task.started:
             task.started = True
-            self._report(Started(task.job.run_id, state.nodes))
+            self._news.report(Started(task.job.run_id, state.nodes))
         if state.active or state.state in slurm_text.KEPT:
             return False
         if state.state == "CANCELLED":
@@ -327,7 +326,7 @@ class SlurmBackend:
     def _end(self, task: _Task, ended: Ended) -> None:
         self._tasks.pop(task.job.run_id, None)
         self._to_cancel.discard(task.job.run_id)
-        self._report(ended)
+        self._news.report(ended)
 
     # ---- the rest of the protocol ---------------------------------------------------------
 
@@ -337,33 +336,23 @@ class SlurmBackend:
         self._changed.set()
 
     async def facts(self) -> list[Fact]:
-        await self._news.wait()
-        if self._failure is not None:
-            raise self._failure
-        self._news.clear()
-        facts = list(self._facts)
-        self._facts.clear()
-        return facts
+        return await self._news.take()
 
     async def close(self) -> None:
         for work in list(self._work):
             work.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
 
-    def _report(self, fact: Fact) -> None:
-        self._facts.append(fact)
-        self._news.set()
-
     def _say_trouble(self, text: str) -> None:
         """Each trouble is said once until all are over."""
         if text not in self._troubles:
             self._troubles.add(text)
-            self._report(Trouble(f"Slurm: {text}; waiting, nothing is ended by this"))
+            self._news.report(Trouble(f"Slurm: {text}; waiting, nothing is ended by this"))
 
     def _say_recovered(self) -> None:
         if self._troubles:
             self._troubles.clear()
-            self._report(Trouble("Slurm answers again"))
+            self._news.report(Trouble("Slurm answers again"))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -379,5 +368,4 @@ class SlurmBackend:
                 f"{error.filename or self.submissions}: {error.strerror}; the trial can be resumed "
                 "when that is mended"
             )
-        self._failure = error
-        self._news.set()
+        self._news.fail(error)
