@@ -22,11 +22,13 @@ ROOMS = [
     ["suite"],
     ["verify"],
     ["conduct"],
+    ["plan"],
     ["runs"],
     ["backends"],
     ["trial"],
     ["store"],
     ["judge", "sinks"],
+    ["rehearse"],
     ["report", "web"],
     ["cli"],
 ]

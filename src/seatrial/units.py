@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 SECOND_NS = 1_000_000_000
@@ -11,6 +12,7 @@ _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)", re.ASCII)
 _DAYS = re.compile(r"(\d+)-(\d+)(?::(\d\d))?(?::(\d\d))?", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)", re.ASCII)
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%", re.ASCII)
 _LONGEST_TEXT = 64
 _LONGEST_SECONDS = 10 * 365 * 86400
 
@@ -25,6 +27,11 @@ def seconds(text: str | int | float) -> float:
     if not 0 < value <= _LONGEST_SECONDS:
         raise ValueError(f"{text!r} is not a duration between 1 ms and 10 years")
     return value
+
+
+def span_of(text: str | int | float) -> float:
+    """As ``seconds``, but 0 is one, too: none at all."""
+    return 0.0 if text == 0 and not isinstance(text, bool) else seconds(text)
 
 
 def _seconds_of_text(text: str) -> float:
@@ -56,6 +63,18 @@ def bytes_of(text: str | int) -> int:
     number, prefix, ending = found.groups()
     power = " kMGTP".index(prefix.replace("K", "k")) if prefix else 0
     return int(float(number) * (1000 if ending == "B" and prefix else 1024) ** power)
+
+
+def share_of(text: str | float) -> float:
+    """A share: a number (``0.05``) or per cent (``5%``). Raises ValueError with a remedy."""
+    if isinstance(text, str):
+        found = _PERCENT.fullmatch(text.strip()[:_LONGEST_TEXT])
+        if not found:
+            raise ValueError(f"{text[:_LONGEST_TEXT]!r} is not a share; write e.g. 0.05 or 5%")
+        return float(found[1]) / 100
+    if isinstance(text, bool) or not 0 <= text < math.inf:
+        raise ValueError(f"{text!r} is not a share; write e.g. 0.05 or 5%")
+    return float(text)
 
 
 def show_seconds(value: float) -> str:

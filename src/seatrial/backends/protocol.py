@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 class Job(NamedTuple):
     """A run as a backend sees it. ``walltime`` in seconds; ``node`` pins it to that node;
-    ``features`` are what its nodes must have."""
+    ``features`` are what its nodes must have; ``avoid`` are nodes that it must not get."""
 
     run_id: str
     path: Path
@@ -27,6 +27,7 @@ class Job(NamedTuple):
     node: str
     exclusive: bool
     features: tuple[str, ...] = ()
+    avoid: str = ""
 
 
 class Submission(NamedTuple):
@@ -74,13 +75,26 @@ class NeverStarted(NamedTuple):
     run_id: str
 
 
+class NodesDown(NamedTuple):
+    """These nodes cannot run jobs, and why, as far as the scheduler says."""
+
+    nodes: str
+    why: str
+
+
+class NodesUp(NamedTuple):
+    """These nodes can run jobs again."""
+
+    nodes: str
+
+
 class Trouble(NamedTuple):
     """The scheduler does not answer, or answers again; nothing is concluded from it."""
 
     text: str
 
 
-Fact = Queued | Started | Refused | Ended | NeverStarted | Trouble
+Fact = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Trouble
 
 
 class Backend(Protocol):

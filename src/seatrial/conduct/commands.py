@@ -12,10 +12,15 @@ class StartBuild(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """Give a new run of a case to the backend. ``case`` is its position in the trial."""
+    """Give a new run of a case to the backend. ``case`` is its position in the trial; ``target``
+    the metadata target that it is placed on; ``avoid`` are nodes that it must not get; ``stage``
+    is ``alone`` or ``full`` where that matters."""
 
     case: int
     run_id: str
+    target: str = ""
+    avoid: str = ""
+    stage: str = ""
 
 
 class Reject(NamedTuple):
@@ -33,6 +38,35 @@ class Cancel(NamedTuple):
     run_id: str
 
 
+class StopTest(NamedTuple):
+    """Record that a test is launched no more (``test_stop``)."""
+
+    test: str
+    why: str
+
+
+class ExcludeNodes(NamedTuple):
+    """Record that nodes get no more runs of this trial (``node_exclude``)."""
+
+    nodes: str
+    why: str
+
+
+class Alert(NamedTuple):
+    """Tell people. ``kind`` and ``subject`` say what it is about: the same is not told again for a
+    while, which the alert's event (``alias`` kind, ``test`` subject) makes known."""
+
+    kind: str
+    subject: str
+    text: str
+
+
+class Wake(NamedTuple):
+    """Nothing may happen, yet at ``time`` (ns) there will be something to decide."""
+
+    time: int
+
+
 class Finish(NamedTuple):
     """Nothing is left to do; ``complete`` is False where cases remain that were not started."""
 
@@ -40,4 +74,4 @@ class Finish(NamedTuple):
     why: str
 
 
-Command = StartBuild | Launch | Reject | Cancel | Finish
+Command = StartBuild | Launch | Reject | Cancel | StopTest | ExcludeNodes | Alert | Wake | Finish

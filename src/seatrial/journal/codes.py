@@ -28,7 +28,17 @@ class Name(StrEnum):
     TRIAL_PAUSE = "trial_pause"
     TRIAL_CANCEL = "trial_cancel"
     TRIAL_END = "trial_end"
+    TRIAL_EXTEND = "trial_extend"
+    TRIAL_ABANDON = "trial_abandon"
     ALERT = "alert"
+    NODE_DOWN = "node_down"
+    NODE_UP = "node_up"
+    NODE_EXCLUDE = "node_exclude"
+    NODE_ADMIT = "node_admit"
+    TEST_STOP = "test_stop"
+    TEST_ADMIT = "test_admit"
+    GAUGE = "gauge"
+    OUTPUT_QUIET = "output_quiet"
 
 
 EVENT_NUMBERS: dict[Name, int] = {
@@ -39,6 +49,7 @@ EVENT_NUMBERS: dict[Name, int] = {
     Name.SUBMIT_END: 150,
     Name.JOB_QUEUED: 160,
     Name.JOB_START: 165,
+    Name.OUTPUT_QUIET: 168,
     Name.BINARY_EXECUTE_START: 170,
     Name.BINARY_EXECUTE_END: 180,
     Name.JOB_END: 185,
@@ -50,7 +61,16 @@ EVENT_NUMBERS: dict[Name, int] = {
     Name.TRIAL_PAUSE: 320,
     Name.TRIAL_CANCEL: 330,
     Name.TRIAL_END: 340,
+    Name.TRIAL_EXTEND: 342,
+    Name.TRIAL_ABANDON: 344,
     Name.ALERT: 350,
+    Name.NODE_DOWN: 360,
+    Name.NODE_UP: 362,
+    Name.NODE_EXCLUDE: 364,
+    Name.NODE_ADMIT: 366,
+    Name.TEST_STOP: 370,
+    Name.TEST_ADMIT: 372,
+    Name.GAUGE: 380,
 }
 
 EVENT_MEANINGS: dict[Name, str] = {
@@ -72,7 +92,17 @@ EVENT_MEANINGS: dict[Name, str] = {
     Name.TRIAL_PAUSE: "the trial stopped and can be resumed; text: why",
     Name.TRIAL_CANCEL: "a person cancelled the trial",
     Name.TRIAL_END: "every case has its runs; value: 0 if all passed, else 1",
-    Name.ALERT: "something a person should know; text: what",
+    Name.TRIAL_EXTEND: "a person gave the trial more time; value: seconds",
+    Name.TRIAL_ABANDON: "a person gave the trial up: it cannot be resumed; text: why",
+    Name.ALERT: "something a person should know; alias: its kind, test: whose, text: what",
+    Name.NODE_DOWN: "the scheduler says that nodes are down; nodes: which, text: why",
+    Name.NODE_UP: "the scheduler says that nodes are back; nodes: which",
+    Name.NODE_EXCLUDE: "nodes get no more runs of this trial; nodes: which, text: why",
+    Name.NODE_ADMIT: "a person let nodes back in; nodes: which",
+    Name.TEST_STOP: "a test is launched no more; test: which, text: why",
+    Name.TEST_ADMIT: "a person let a test back in; test: which",
+    Name.GAUGE: "a gauge was read; alias: its name, value: the number; text: why there is none",
+    Name.OUTPUT_QUIET: "a run's output has not grown; value: for how many seconds",
 }
 
 
@@ -107,6 +137,7 @@ NO_FIGURE = Code(40, "no figure", "a metric was not found, not a finite number, 
 TOO_LARGE = Code(41, "output too large", "a file is larger than what may be read to judge it")
 CHECK_ERROR = Code(42, "check error", "the check itself could not be carried out")
 SPECIAL_EXIT = Code(43, "special exit", "the scheduler holds it for its special exit state")
+HUNG = Code(44, "hung", "its output had not grown for as long as the plan allows; it was ended")
 
 CODES: dict[int, Code] = {
     code.number: code
@@ -133,6 +164,7 @@ CODES: dict[int, Code] = {
         TOO_LARGE,
         CHECK_ERROR,
         SPECIAL_EXIT,
+        HUNG,
     )
 }
 

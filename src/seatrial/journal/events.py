@@ -13,7 +13,9 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``case`` and ``run_id`` are empty for events about the trial or a build; a build's ``path`` is
     its directory and its ``alias`` the build's key. ``unit`` and ``better`` belong to metrics;
-    ``again`` to a verdict that does not stand, as the case runs again.
+    ``again`` to a verdict that does not stand, as the case runs again. ``target`` is the metadata
+    target that a run was placed on, ``stage`` the part of an isolated-then-full component that it
+    belongs to (``alone`` or ``full``); both come with ``submit_start``.
     """
 
     time: int
@@ -33,6 +35,8 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unit: str = ""
     better: str = ""
     again: bool = False
+    target: str = ""
+    stage: str = ""
 
 
 encode = msgspec.json.Encoder().encode

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from seatrial.written import Scalar, Written
+from seatrial.machine.rehearsed import FileSystemModel, MachineModel
+from seatrial.written import Duration, Scalar, Size, Written
 
 LauncherKind = Literal["srun", "mpirun", "mpiexec", "none"]
 
@@ -73,6 +74,42 @@ class Slurm(Written, frozen=True):
     ] = "30m"
 
 
+class Target(Written, frozen=True):
+    """A metadata target of a file system: what run directories can be placed on."""
+
+    name: Annotated[str, Meta(description="name, such as mdt0; scripts get it as $TARGET")]
+    weight: Annotated[float, Meta(description="its part in weighted placement", gt=0)] = 1.0
+
+
+class FileSystem(Written, frozen=True):
+    """A file system that runs work on, and how a run's directory is put on one of its targets."""
+
+    path: Annotated[str, Meta(description="folder on it, below which run directories are made")]
+    targets: Annotated[list[str | Target], Meta(description="its metadata targets, by index")] = []
+    place: Annotated[
+        str,
+        Meta(description="bash that makes $DIRECTORY on $TARGET ($TARGET_INDEX); default: mkdir"),
+    ] = ""
+    timeout: Annotated[Duration, Meta(description="longest time that placing may take")] = "30s"
+    safe_load: Annotated[
+        float, Meta(description="open files that a target bears without harm; 0: unknown", ge=0)
+    ] = 0
+    runs: Annotated[int, Meta(description="most runs in flight on it; 0: no cap", ge=0)] = 0
+    space: Annotated[Size, Meta(description="most space of copied decks; 0: no cap")] = 0
+    rehearsal: FileSystemModel | None = None
+
+
+class Gauge(Written, frozen=True):
+    """A command that prints one number, such as the load of a metadata server."""
+
+    command: Annotated[str, Meta(description="bash; its first line of output is the number")]
+    every: Annotated[Duration, Meta(description="time between two readings")] = "30s"
+    timeout: Annotated[Duration, Meta(description="longest time that a reading may take")] = "10s"
+    rehearsal: Annotated[
+        str, Meta(description="what it reads in a rehearsal: FILESYSTEM or FILESYSTEM/TARGET")
+    ] = ""
+
+
 class Machine(Written, frozen=True):
     """A system under test."""
 
@@ -93,3 +130,8 @@ class Machine(Written, frozen=True):
     setup: Annotated[
         str, Meta(description="bash that runs before modules are loaded, in builds and runs")
     ] = ""
+    file_systems: Annotated[dict[str, FileSystem], Meta(description="by name")] = {}
+    gauges: Annotated[dict[str, Gauge], Meta(description="by name")] = {}
+    rehearsal: Annotated[
+        MachineModel, Meta(description="how it behaves when a plan is rehearsed on it")
+    ] = MachineModel()

@@ -10,13 +10,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from seatrial.written import Scalar, Written
+from seatrial.written import Duration, Scalar, Size, Written
 
 Expression = Annotated[
     int | str, Meta(description="a whole number or an expression over parameters and facts")
 ]
-Duration = Annotated[int | float | str, Meta(description="seconds, or e.g. 90s, 5m, 1h30m")]
-Size = Annotated[int | str, Meta(description="bytes, or e.g. 64MiB")]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
 Better = Literal["higher", "lower"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]

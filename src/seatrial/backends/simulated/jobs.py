@@ -1,0 +1,48 @@
+"""What a simulated cluster is given, and what it tells beside a backend's usual facts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class SimulatedJob(NamedTuple):
+    """A run as the simulated cluster sees it: what it asks for, and how it turns out if nothing
+    comes between.
+
+    ``walltime``, ``elapsed`` (of its script, with nobody beside it) and ``keeps`` (how long it
+    keeps its nodes after that) are in seconds; ``hangs``: the script does not end by itself;
+    ``exit_code`` is its script's. Of its time the share ``metadata`` is spent on its metadata
+    target, where it holds ``opens`` files open, and the share ``objects`` on the object targets of
+    its file system, of which it asks ``bandwidth`` GB/s.
+    """
+
+    run_id: str
+    nodes: int
+    walltime: float
+    elapsed: float
+    exit_code: int = 0
+    hangs: bool = False
+    keeps: float = 0.0
+    avoid: str = ""
+    node: str = ""
+    partition: str = ""
+    file_system: str = ""
+    target: str = ""
+    opens: float = 0.0
+    metadata: float = 0.0
+    objects: float = 0.0
+    bandwidth: float = 0.0
+
+
+class ScriptStarted(NamedTuple):
+    """The script of a run has started on these nodes."""
+
+    run_id: str
+    nodes: str
+
+
+class ScriptEnded(NamedTuple):
+    """The script of a run has ended by itself."""
+
+    run_id: str
+    exit_code: int

@@ -1,0 +1,143 @@
+"""What a trial was ordered to do, in plain numbers: the policy that the conductor decides by.
+
+It is made of a plan's component (``seatrial.plan``), kept in ``trial.json``, and never changes. A
+plain ``seatrial run`` has the default one: every case its repeats, once. Durations are seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Kind = Literal["once", "isolated_then_full", "sustained"]
+Weight = Literal["heavy", "normal", "light"]
+Answer = Literal["again", "elsewhere", "never"]
+Placement = Literal["round_robin", "weighted", "least_loaded"]
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """How a test takes part. All cases of it share an entry and take turns.
+
+    ``copies`` are kept in flight; ``weight`` is its part of the node-hours beside the others' (0:
+    it has no claim, and fills in where nodes would idle); ``most`` caps the copies in flight (0:
+    no cap). ``io`` is how heavy its I/O is: a closed throttle holds back ``heavy`` and ``normal``
+    ones. ``opens`` is the load that one copy lays on its metadata target. ``answers`` tells for
+    each cause of failure (a verdict's name) whether the run is made good; ``attempts`` bounds
+    that; after ``stop_after`` wrong answers in a row the test is stopped (0: never). A run whose
+    output has not grown for ``quiet_after`` is hung (0: not watched), and ended if
+    ``end_quiet``. ``alone`` and ``full`` are the numbers of runs alone and of waves at full
+    machine, for ``isolated_then_full``. ``bytes`` is the space that a run's copied deck takes.
+    """
+
+    name: str
+    copies: int = 0
+    weight: float = 0.0
+    most: int = 0
+    io: Weight = "normal"
+    file_system: str = ""
+    opens: float = 0.0
+    answers: dict[str, Answer] = {}
+    attempts: int = 3
+    stop_after: int = 0
+    quiet_after: float = 0.0
+    end_quiet: bool = True
+    alone: int = 1
+    full: int = 1
+    bytes: int = 0
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A metadata target that run directories are placed on. ``weight`` is for weighted placement;
+    ``safe`` is the most load (sum of the ``opens`` of its runs) that it is given, 0: no limit."""
+
+    name: str
+    file_system: str
+    weight: float = 1.0
+    safe: float = 0.0
+
+
+class Caps(Struct, frozen=True, kw_only=True):
+    """Most runs in flight: of the trial, on each target, on each file system; 0 or none: no cap.
+    ``bytes`` is the most space of copied decks on each file system."""
+
+    machine: int = 0
+    per_target: int = 0
+    file_systems: dict[str, int] = {}
+    bytes: dict[str, int] = {}
+
+
+class Stagger(Struct, frozen=True, kw_only=True):
+    """A token bucket: at most ``starts`` launches at once, and again as many each ``per`` seconds.
+    It counts the entries that are not ``light``."""
+
+    starts: int
+    per: float
+
+
+class Throttle(Struct, frozen=True, kw_only=True):
+    """A gauge that holds back I/O: above ``high`` it closes, below ``low`` it opens again. With no
+    reading for ``stale_after`` (or readings that fail) it is as ``on_failure`` says."""
+
+    gauge: str
+    high: float
+    low: float
+    on_failure: Literal["open", "closed"] = "closed"
+    stale_after: float = 300.0
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """A span of time: of the trial's since its start, or by the calendar (``absolute``, seconds
+    since the epoch). ``nodes`` are those that it is about, "" for the machine; ``entries`` the
+    positions of those that it is about, none for all."""
+
+    start: float
+    end: float
+    why: str = ""
+    nodes: str = ""
+    entries: list[int] = []
+    absolute: bool = False
+
+
+class Exclusion(Struct, frozen=True, kw_only=True):
+    """A node is excluded after ``after`` failures for one of ``causes`` there within ``within``
+    (0 failures: never); at most the share ``most`` of the nodes, beyond that people are told."""
+
+    after: int = 0
+    within: float = 86400.0
+    most: float = 0.05
+    causes: tuple[str, ...] = ("node failure", "hung", "timeout")
+
+
+class Watch(Struct, frozen=True, kw_only=True):
+    """When people are told (0: never): a test is short of its copies for ``short_for``; nothing
+    at all happened for ``silent_for``; a run waits in the queue ``wait_factor`` times as long as
+    is usual in this trial and at least ``wait_least``. The same is told again after ``again``."""
+
+    short_for: float = 0.0
+    silent_for: float = 0.0
+    wait_factor: float = 0.0
+    wait_least: float = 600.0
+    again: float = 3600.0
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """What a trial does. ``entry_of`` gives each case, by its position, its entry's position.
+    ``duration`` is the trial's time in seconds, pauses not counted; ``nodes`` how many there are
+    (0: unknown); ``reserve`` how many runs wait at the scheduler so that it always has work."""
+
+    kind: Kind = "once"
+    entries: list[Entry] = []
+    entry_of: list[int] = []
+    duration: float = 0.0
+    nodes: int = 0
+    reserve: int = 0
+    caps: Caps = Caps()
+    targets: list[Target] = []
+    placement: Placement = "round_robin"
+    stagger: Stagger | None = None
+    throttles: list[Throttle] = []
+    blackouts: list[Window] = []
+    outages: list[Window] = []
+    exclusion: Exclusion = Exclusion()
+    watch: Watch = Watch()

@@ -1,0 +1,297 @@
+"""An acceptance plan as people write it (``plan.yaml``).
+
+The structs are the file's shape: the loader decodes by them and ``seatrial schema plan`` prints
+them. ``seatrial.plan.policy`` makes of a component what the conductor decides by.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from seatrial.conduct.policy import Answer, Kind, Placement, Weight
+from seatrial.written import Duration, Scalar, Share, Written
+
+Cause = Literal[
+    "node failure",
+    "timeout",
+    "hung",
+    "wrong answer",
+    "performance",
+    "failed",
+    "out of memory",
+    "lost",
+]
+CriterionName = Literal[
+    "pass_rate",
+    "correct_answers",
+    "variability",
+    "utilisation",
+    "availability",
+    "mtbf",
+    "slowdown",
+    "jobs_in_flight",
+    "figure_of_merit",
+    "accepted_runs",
+]
+Moment = Annotated[
+    Duration | str, Meta(description="time since the trial began, or 2026-05-01T08:00Z")
+]
+
+
+class Phase(Written, frozen=True):
+    """A stage of the installation: the machine may have grown when the next one begins."""
+
+    phase: Annotated[str, Meta(description="name of the phase")]
+    nodes: Annotated[str, Meta(description="nodes there are; default: all of the machine")] = ""
+    about: str = ""
+
+
+class Evidence(Written, frozen=True):
+    """A document that shows what no run of Seatrial's can, such as a vendor's own report."""
+
+    document: Annotated[str, Meta(description="path, relative to the plan")]
+    sha256: Annotated[str, Meta(description="checksum of the document, in hex")]
+    signed_by: Annotated[str, Meta(description="who signed it")]
+    signed_on: Annotated[str, Meta(description="when: a date, 2026-05-01")]
+    about: str = ""
+
+
+class Waiver(Written, frozen=True):
+    """Criteria that both sides agreed not to hold against the machine."""
+
+    reason: str
+    by: Annotated[str, Meta(description="who agreed")]
+    on: Annotated[str, Meta(description="when: a date, 2026-05-01")]
+    criteria: Annotated[
+        list[CriterionName], Meta(description="which of them; none: the whole component")
+    ] = []
+
+
+class Criterion(Written, frozen=True):
+    """One condition for acceptance; its formula is in docs/plans.md. One bound, or both."""
+
+    criterion: CriterionName
+    at_least: Annotated[Share | Duration | None, Meta(description="lower bound")] = None
+    at_most: Annotated[Share | Duration | None, Meta(description="upper bound")] = None
+    tests: Annotated[
+        list[str], Meta(description="names or patterns of tests; default: all of the component")
+    ] = []
+    metric: Annotated[str, Meta(description="metric that figure_of_merit is about")] = ""
+
+
+class Exclude(Written, frozen=True):
+    """When a node gets no more runs of the trial."""
+
+    after: Annotated[int, Meta(description="failures there; 0: never", ge=0)] = 3
+    within: Annotated[Duration, Meta(description="span in which they are counted")] = "24h"
+    most: Annotated[Share, Meta(description="largest share of the nodes")] = "5%"
+    causes: Annotated[
+        list[Cause],
+        Meta(description="failures held against nodes; default: node failure, hung, timeout"),
+    ] = []
+
+
+class Retry(Written, frozen=True):
+    """What follows a failed run."""
+
+    answers: Annotated[
+        dict[Cause, Answer], Meta(description="again, elsewhere (on other nodes) or never")
+    ] = {}
+    attempts: Annotated[int, Meta(description="most attempts of a run in all", ge=1)] = 3
+    stop_after: Annotated[
+        int, Meta(description="wrong answers in a row that stop the test; 0: none do", ge=0)
+    ] = 3
+
+
+class Deck(Written, frozen=True):
+    """The input of a test, and how its runs come by it."""
+
+    source: Annotated[str, Meta(description="file or folder, relative to the test's folder")]
+    how: Annotated[
+        Literal["shared", "per_target", "per_run"],
+        Meta(description="one for all, a copy on each metadata target, or a copy for each run"),
+    ] = "shared"
+    name: Annotated[str, Meta(description="name in the run directory; default: its own")] = ""
+
+
+class Part(Written, frozen=True):
+    """How a test takes part in a component."""
+
+    copies: Annotated[int, Meta(description="copies kept in flight", ge=0)] = 0
+    weight: Annotated[float, Meta(description="its part of the node-hours, relative", ge=0)] = 0
+    share: Annotated[Share, Meta(description="its share of the node-hours, such as 25%")] = 0
+    most: Annotated[int | None, Meta(description="most copies in flight; default: no cap")] = None
+    fill: Annotated[bool, Meta(description="it has no claim, and runs where nodes idle")] = False
+    io: Annotated[Weight, Meta(description="how heavy its I/O is")] = "normal"
+    opens: Annotated[float, Meta(description="files that a run holds open", ge=0)] = 0
+    file_system: Annotated[str, Meta(description="where it runs; default: the component's")] = ""
+    deck: Deck | None = None
+    retry: Annotated[Retry | None, Meta(description="default: the component's")] = None
+    quiet_for: Annotated[
+        Duration | int, Meta(description="time without output after which a run is hung; 0: never")
+    ] = 0
+    quiet_answer: Annotated[
+        Literal["end", "tell"], Meta(description="what is done to a hung run")
+    ] = "end"
+    alone: Annotated[int, Meta(description="runs alone (isolated_then_full)", ge=1)] = 3
+    full: Annotated[int, Meta(description="waves at full machine", ge=1)] = 1
+
+
+class Cap(Written, frozen=True):
+    """Most runs in flight, as far as the parts do not say less."""
+
+    machine: Annotated[int, Meta(description="of the component; 0: no cap", ge=0)] = 0
+    per_target: Annotated[int, Meta(description="on each metadata target; 0: no cap", ge=0)] = 0
+
+
+class Stagger(Written, frozen=True):
+    """Starts are spread over time, but those of tests with light I/O."""
+
+    starts: Annotated[int, Meta(description="starts at once", ge=1)]
+    per: Annotated[Duration, Meta(description="time after which as many may follow")]
+
+
+class Throttle(Written, frozen=True):
+    """A gauge that holds back starts of tests whose I/O is not light."""
+
+    gauge: Annotated[str, Meta(description="a gauge of the machine")]
+    high: Annotated[float, Meta(description="above it starts stop")]
+    low: Annotated[float, Meta(description="below it they go on")]
+    on_failure: Annotated[
+        Literal["open", "closed"], Meta(description="what holds while the gauge fails")
+    ] = "closed"
+    stale_after: Annotated[
+        Duration, Meta(description="time without a reading that is a failure")
+    ] = "5m"
+
+
+class Span(Written, frozen=True, rename={"start": "from", "end": "to"}):
+    """A span of time, such as a maintenance."""
+
+    start: Moment
+    end: Moment
+    why: str = ""
+    nodes: Annotated[str, Meta(description="nodes that it is about; default: all")] = ""
+    tests: Annotated[list[str], Meta(description="tests that it is about; default: all")] = []
+
+
+class Watch(Written, frozen=True):
+    """When people are told. 0 is never."""
+
+    short_for: Annotated[Duration | int, Meta(description="a test has too few in flight")] = "10m"
+    silent_for: Annotated[Duration | int, Meta(description="no event at all")] = "30m"
+    wait_factor: Annotated[
+        float, Meta(description="a run waits so many times as long as is usual", ge=0)
+    ] = 5
+    again: Annotated[Duration, Meta(description="time after which the same is told again")] = "1h"
+
+
+class Tell(Written, frozen=True):
+    """How alerts reach people."""
+
+    command: Annotated[str, Meta(description="bash; gets $ALERT, $ALERT_KIND, $TRIAL, ...")]
+    at_most: Annotated[int, Meta(description="times that it is run", ge=1)] = 6
+    per: Annotated[Duration, Meta(description="within this time")] = "1h"
+    timeout: Annotated[Duration, Meta(description="longest time that it may take")] = "30s"
+
+
+class Component(Written, frozen=True):
+    """A part of the acceptance: what runs, by which policy, and what decides it."""
+
+    component: Annotated[str, Meta(description="name of the component")]
+    kind: Kind = "once"
+    about: str = ""
+    phases: Annotated[list[str], Meta(description="phases that it is in; default: all")] = []
+    suites: Annotated[list[str], Meta(description="suites; default: the plan's")] = []
+    tests: Annotated[
+        list[str] | dict[str, Part],
+        Meta(description="names or patterns of tests, with how they take part"),
+    ] = []
+    select: Annotated[str, Meta(description="only cases that match, as -k does")] = ""
+    toolchains: Annotated[list[str], Meta(description="only these; default: the first")] = []
+    settings: Annotated[
+        dict[str, Scalar | list[Scalar]], Meta(description="values for parameters, as --set does")
+    ] = {}
+    repeat: Annotated[int, Meta(description="runs of each case (once); 0: the test's", ge=0)] = 0
+    duration: Annotated[Duration | None, Meta(description="time of a sustained component")] = None
+    reserve: Annotated[
+        int | None, Meta(description="runs that wait at the scheduler; default: one a test", ge=0)
+    ] = None
+    file_system: Annotated[str, Meta(description="where runs work; default: the trial's")] = ""
+    placement: Annotated[Placement, Meta(description="how metadata targets are chosen")] = (
+        "round_robin"
+    )
+    targets: Annotated[
+        list[str], Meta(description="only these metadata targets; default: all")
+    ] = []
+    caps: Cap = Cap()
+    stagger: Stagger | None = None
+    throttles: list[Throttle] = []
+    blackouts: Annotated[list[Span], Meta(description="when nothing is started")] = []
+    retry: Retry = Retry()
+    exclude: Exclude = Exclude()
+    watch: Watch = Watch()
+    criteria: list[Criterion] = []
+    evidence: list[Evidence] = []
+    waivers: list[Waiver] = []
+
+
+class Elapsed(Written, frozen=True):
+    """A distribution of elapsed times: its mean and spread, or as runs took them."""
+
+    mean: Annotated[Duration | None, Meta(description="mean elapsed time")] = None
+    sd: Annotated[Duration | int, Meta(description="standard deviation")] = 0
+    values: Annotated[list[Duration], Meta(description="elapsed times to draw from")] = []
+    trial: Annotated[str, Meta(description="a trial of the store to draw them from")] = ""
+
+
+class Figure(Written, frozen=True):
+    """A distribution of a metric: normal."""
+
+    mean: float
+    sd: Annotated[float, Meta(ge=0)] = 0.0
+
+
+class Behaviour(Written, frozen=True):
+    """How runs of a test turn out in a rehearsal."""
+
+    elapsed: Annotated[Duration | Elapsed, Meta(description="elapsed time, or a distribution")]
+    build: Annotated[Duration | int, Meta(description="time of its build")] = 0
+    wrong: Annotated[Share, Meta(description="share of runs with a wrong answer")] = 0
+    fails: Annotated[Share, Meta(description="share of runs that end early, and fail")] = 0
+    hangs: Annotated[Share, Meta(description="share of runs that hang")] = 0
+    keeps: Annotated[
+        Duration | Literal["walltime"] | int,
+        Meta(description="how long a job keeps its nodes when its test has ended"),
+    ] = 0
+    metadata: Annotated[Share, Meta(description="share of its time spent on metadata")] = 0
+    objects: Annotated[Share, Meta(description="share of its time spent on data")] = 0
+    bandwidth: Annotated[float, Meta(description="GB/s that a run asks of them", ge=0)] = 0
+    figures: Annotated[dict[str, Figure], Meta(description="metrics, by name")] = {}
+
+
+class Rehearsal(Written, frozen=True):
+    """What a rehearsal of the plan assumes, beside what the machine's file says of it."""
+
+    tests: Annotated[
+        dict[str, Behaviour], Meta(description="names or patterns of tests; the first that fits")
+    ] = {}
+    assumed: Annotated[list[str], Meta(description="what is assumed, in words")] = []
+
+
+class Plan(Written, frozen=True):
+    """A ``plan.yaml``."""
+
+    plan: Annotated[str, Meta(description="name of the plan")]
+    machine: Annotated[str, Meta(description="machine, by name or file")]
+    components: list[Component]
+    about: str = ""
+    suites: Annotated[list[str], Meta(description="folders of tests, relative to the plan")] = []
+    phases: list[Phase] = []
+    outages: Annotated[
+        list[Span], Meta(description="planned outages, which no criterion counts")
+    ] = []
+    alerts: Tell | None = None
+    rehearsal: Rehearsal = Rehearsal()
