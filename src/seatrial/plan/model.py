@@ -122,7 +122,10 @@ class Part(Written, frozen=True):
     copies: Annotated[int, Meta(description="copies kept in flight", ge=0)] = 0
     weight: Annotated[float, Meta(description="its part of the node-hours, relative", ge=0)] = 0
     share: Annotated[Share, Meta(description="its share of the node-hours, such as 25%")] = 0
-    most: Annotated[int | None, Meta(description="most copies in flight; default: no cap")] = None
+    most: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="most copies in flight; default: no cap"),
+    ] = None
     fill: Annotated[bool, Meta(description="it has no claim, and runs where nodes idle")] = False
     io: Annotated[Weight, Meta(description="how heavy its I/O is")] = "normal"
     opens: Annotated[float, Meta(description="files that a run holds open", ge=0)] = 0
@@ -217,7 +220,8 @@ class Component(Written, frozen=True):
     repeat: Annotated[int, Meta(description="runs of each case (once); 0: the test's", ge=0)] = 0
     duration: Annotated[Duration | None, Meta(description="time of a sustained component")] = None
     reserve: Annotated[
-        int | None, Meta(description="runs that wait at the scheduler; default: one a test", ge=0)
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="runs that wait at the scheduler; default: one a test"),
     ] = None
     file_system: Annotated[str, Meta(description="where runs work; default: the trial's")] = ""
     placement: Annotated[Placement, Meta(description="how metadata targets are chosen")] = (

@@ -24,6 +24,8 @@ from seatrial.backends.protocol import (
     Fact,
     Job,
     NeverStarted,
+    NodesDown,
+    NodesUp,
     Queued,
     Refused,
     Started,
@@ -328,7 +330,11 @@ class Driver:
         if isinstance(fact, _Note):
             self._on_note(fact)
         elif isinstance(fact, Trouble):
-            self.ledger.note(Name.ALERT, text=fact.text)
+            self.ledger.note(Name.ALERT, alias="scheduler", text=fact.text)
+        elif isinstance(fact, NodesDown):
+            self.ledger.note(Name.NODE_DOWN, nodes=fact.nodes, text=fact.why)
+        elif isinstance(fact, NodesUp):
+            self.ledger.note(Name.NODE_UP, nodes=fact.nodes)
         elif fact.run_id in self.ledger.runs:
             self._on_run_fact(fact)
 
