@@ -11,8 +11,9 @@ from hypothesis.stateful import (
     rule,
 )
 
+from seatrial.conduct.answers import MOST_LOSSES
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
-from seatrial.conduct.conductor import MOST_LOSSES, Conductor, Limits
+from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.journal.codes import (
     BUILD_FAILED,
     CANCELLED,
@@ -267,7 +268,7 @@ def test_events_about_unknown_runs_and_cases_change_nothing(name: Name) -> None:
     conductor = Conductor("tag", [a_case(0)], Limits(room=1))
     before = conductor.decide()
     conductor.apply(Event(time=1, event=name, case="other", run_id="other"))
-    held = {Name.TRIAL_PAUSE, Name.TRIAL_CANCEL}
+    held = {Name.TRIAL_PAUSE, Name.TRIAL_CANCEL, Name.TRIAL_ABANDON}
     assert (conductor.decide() == before) is (name not in held)
 
 

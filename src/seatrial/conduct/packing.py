@@ -7,7 +7,7 @@ After ``PATIENCE`` younger cases overtook the oldest one, nothing starts until t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heapreplace
 
 PATIENCE = 50
@@ -38,8 +38,9 @@ class Waiting:
         if runs:
             self._more[number] = self._more.get(number, 0) + runs
 
-    def choose(self, room: int, most: int) -> list[int]:
-        """The numbers of the cases to start now, in order, without removing them."""
+    def choose(self, room: int, most: int, admit: Callable[[int], bool] | None = None) -> list[int]:
+        """The numbers of the cases to start now, in order, without removing them; those that
+        ``admit`` does not admit keep their place in line, and hold nobody up."""
         chosen: list[int] = []
         if not self._queues or min(self._queues) > room:
             return chosen
@@ -56,9 +57,10 @@ class Waiting:
                 continue
             if passed_over and overtaken >= PATIENCE:
                 break
-            overtaken = overtaken + 1 if passed_over else 0
-            chosen.append(number)
-            room -= size
+            if admit is None or admit(number):
+                overtaken = overtaken + 1 if passed_over else 0
+                chosen.append(number)
+                room -= size
             following = next(rows[size], None)
             if following is None:
                 heappop(heads)

@@ -6,7 +6,7 @@ plain ``seatrial run`` has the default one: every case its repeats, once. Durati
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -48,8 +48,9 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """A metadata target that run directories are placed on. ``weight`` is for weighted placement;
-    ``safe`` is the most load (sum of the ``opens`` of its runs) that it is given, 0: no limit."""
+    """A metadata target that run directories are placed on, ``name`` being FILESYSTEM/TARGET.
+    ``weight`` is for weighted placement; ``safe`` is the most load (sum of the ``opens`` of its
+    runs) that it is given, 0: no limit."""
 
     name: str
     file_system: str
@@ -119,6 +120,19 @@ class Watch(Struct, frozen=True, kw_only=True):
     wait_factor: float = 0.0
     wait_least: float = 600.0
     again: float = 3600.0
+
+
+class Limits(NamedTuple):
+    """What may be in flight at a time. ``room`` is in cores for a backend that shares a node, 0 for
+    one with a queue of its own; ``jobs`` caps the runs given to it, 0 for no cap; ``refill`` is the
+    number of free places below which a queue is not topped up, so that jobs go in large arrays;
+    ``max_failures`` stops the trial at that many verdicts other than pass, 0 never."""
+
+    room: int = 0
+    jobs: int = 0
+    builds: int = 2
+    refill: int = 1
+    max_failures: int = 0
 
 
 class Policy(Struct, frozen=True, kw_only=True):

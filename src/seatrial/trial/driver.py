@@ -85,7 +85,8 @@ class Driver:
         self.backend = choose_backend(self.record.machine, folder.submissions)
         # A tag may come again, in another folder or when this one is gone; its jobs' names may not.
         unique = f"{self.record.tag} {self.record.created}"
-        self.conductor = Conductor(unique, folder.cases(), self._limits())
+        policy = self.record.policy
+        self.conductor = Conductor(unique, folder.cases(), self._limits(), policy)
         self.ledger = Ledger(self.record, self.conductor, observer or Silent())
         self._judge = Judge(self.record, folder.environments, self.backend.durable)
         self._scripts = ScriptWriter(self.record.machine, self.record.tag)
@@ -163,7 +164,7 @@ class Driver:
 
     async def _loop(self) -> Outcome:
         while True:
-            commands = self.conductor.decide()
+            commands = self.conductor.decide(self.ledger.journal.now())
             for command in commands:
                 if isinstance(command, Finish):
                     return self._finish(command)

@@ -19,8 +19,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from seatrial.conduct.policy import Policy
 from seatrial.errors import TrialError, UsageError
 from seatrial.machine.model import Machine
+from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
 from seatrial.suite.model import Case, Test
 from seatrial.trial.remedies import remedy
@@ -47,7 +49,9 @@ class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Record(Struct, frozen=True, kw_only=True):
     """``trial.json``: written once, when the trial is made. ``created`` in ns since the epoch;
     ``references`` is the machine's file, ``expected`` what it held then: one trial judges by one
-    set of references, however long it takes."""
+    set of references, however long it takes. A trial of a plan names it, its file, the component
+    and the phase, and holds the policy by which it is conducted. One that was ``rehearsed`` ran in
+    virtual time on a simulated machine, by the chance of its ``seed``."""
 
     tag: str
     created: int
@@ -59,6 +63,14 @@ class Record(Struct, frozen=True, kw_only=True):
     references: str
     tests: dict[str, Test]
     expected: str = ""
+    policy: Policy = Policy()
+    plan: str = ""
+    plan_file: str = ""
+    component: Component | None = None
+    phase: str = ""
+    alerts: Tell | None = None
+    rehearsed: bool = False
+    seed: int = 0
 
 
 def references_of(record: Record) -> References:
