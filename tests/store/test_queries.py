@@ -15,7 +15,8 @@ from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.codes import Name
 from seatrial.journal.journal import Journal
-from seatrial.store import queries
+from seatrial.plan.model import Component
+from seatrial.store import export, queries
 from seatrial.store.ingest import synced
 from seatrial.store.queries import count_runs, run, runs
 from seatrial.store.rows import Filters, SummaryRow, TrialRow
@@ -295,6 +296,54 @@ def test_failed_cases(tmp_path: Path) -> None:
     with synced(tmp_path / "store.sqlite", tmp_path) as store:
         found = queries.failed_cases(store, queries.trial(store, "f"))
     assert found == [cases[number].id for number in (0, 1, 2, 4)]
+
+
+# ---- plans and rehearsals -----------------------------------------------------------------
+
+
+def test_a_trial_of_a_plan_is_kept_as_one(tmp_path: Path) -> None:
+    component = Component(component="stability", kind="sustained")
+    of_plan: dict[str, Any] = {"plan": "accept", "component": component, "phase": "two"}
+    trial = TrialMaker(tmp_path, "made-up", [a_case(1)], rehearsed=True, **of_plan)
+    trial.run(trial.cases[0], "r1", target="scratch/mdt1", stage="full")
+    TrialMaker(tmp_path, "plain", [a_case(1)]).write()
+    row = one_trial(tmp_path, trial)
+    assert (row.plan, row.component, row.phase, row.rehearsed) == (
+        *("accept", "stability", "two"),
+        True,
+    )
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        found = run(store, "r1")
+        assert (found.target, found.stage, found.rehearsed) == ("scratch/mdt1", "full", True)
+        plain = queries.trial(store, "plain")
+        assert (plain.plan, plain.component, plain.phase, plain.rehearsed) == ("", "", "", False)
+        assert '"scratch/mdt1"' in "".join(export.junit(store, row))
+        assert "made-up (rehearsed)" in "".join(export.junit(store, row))
+        assert export.trial_record(store, row)["trial"]["rehearsed"] is True
+
+
+def test_runs_of_rehearsals_answer_only_where_they_are_asked(tmp_path: Path) -> None:
+    a_trial(tmp_path, "real")
+    a_trial(tmp_path, "made-up", rehearsed=True)
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+
+        def trials(**filters: Any) -> set[str]:
+            found = runs(store, Filters(**filters))
+            assert len(found) == count_runs(store, Filters(**filters))
+            return {row.trial for row in found}
+
+        assert trials() == trials(test="hpl") == trials(failed=True) == {"real"}
+        assert trials(rehearsed=True) == trials(rehearsed=True, test="hpl") == {"real", "made-up"}
+        assert trials(trial="made-up") == {"made-up"}
+        marks = {row.tag: row.rehearsed for row in queries.trials(store)}
+        assert marks == {"real": False, "made-up": True}
+
+
+def test_an_abandoned_trial_stays_abandoned(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path, "state", [a_case(1)])
+    for name in ("trial_start", "trial_cancel", "trial_abandon", "trial_pause"):
+        trial.event(name)
+    assert one_trial(tmp_path, trial).state == "abandoned"
 
 
 # ---- enough for large stores --------------------------------------------------------------

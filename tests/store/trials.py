@@ -44,6 +44,7 @@ class TrialMaker:
         machine: str = "frontier",
         tags: tuple[str, ...] = ("node",),
         expected: str = "",
+        **of_plan: Any,
     ) -> None:
         names = dict.fromkeys(case.test for case in cases)
         tests = {
@@ -68,6 +69,7 @@ class TrialMaker:
             references="references.yaml",
             tests=tests,
             expected=expected,
+            **of_plan,
         )
         self.tag = tag
         self.machine = machine
@@ -102,6 +104,8 @@ class TrialMaker:
         figures: Mapping[str, float] | None = None,
         files: Mapping[str, bytes] | None = None,
         again: bool = False,
+        target: str = "",
+        stage: str = "",
     ) -> None:
         """The events of a run: to its verdict, or with None until its script has started."""
         path = self.folder.run(case.test, run_id)
@@ -111,7 +115,7 @@ class TrialMaker:
                 (path / name).write_bytes(data)
         of = {"app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
         self.event(Name.LOGGING_START, path=str(path), **of)
-        self.event(Name.SUBMIT_START, alias="s1", **of)
+        self.event(Name.SUBMIT_START, alias="s1", target=target, stage=stage, **of)
         self.event(Name.SUBMIT_END, value=0, **of)
         self.event(Name.JOB_QUEUED, job_id="4711", **of)
         self.event(Name.BINARY_EXECUTE_START, nodes="n001", **of)

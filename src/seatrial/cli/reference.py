@@ -19,9 +19,10 @@ def command() -> None:
 @command.command("accept")
 @click.argument("trial")
 @click.option("--metric", default="", help="Only this metric.")
+@click.option("--rehearsed", is_flag=True, help="Even of a rehearsal, which measured nothing.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
 @click.pass_obj
-def accept(folders: Folders, trial: str, metric: str, dry_run: bool) -> int:
+def accept(folders: Folders, trial: str, metric: str, rehearsed: bool, dry_run: bool) -> int:
     """Write references from the measured medians of TRIAL.
 
     The tolerance of each is learned from the spread of its figures: the more they scatter, the
@@ -39,6 +40,11 @@ def accept(folders: Folders, trial: str, metric: str, dry_run: bool) -> int:
 
     with opened(folders) as store:
         row = queries.trial(store, trial)
+        if row.rehearsed and not rehearsed:
+            raise UsageError(
+                f"{row.tag}: is a rehearsal, its figures were never measured; name a real trial, "
+                "or add --rehearsed"
+            )
         learning = learn_from(store, row, metric)
     path = Path(TrialFolder(Path(row.path)).record().references)
     for what, why in learning.left_out:

@@ -23,6 +23,7 @@ SHOWN = 50
 @click.option("--verdict", "verdicts", multiple=True, help="Only this verdict; may be repeated.")
 @click.option("-m", "--machine", default="", metavar="PATTERN", help="Only on this machine.")
 @click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain.")
+@click.option("--rehearsed", is_flag=True, help="Those of rehearsals, too.")
 @click.option("--since", metavar="TIME", help="Begun since: 2h, 3d, 2026-11-20, ...T14:03.")
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."
@@ -88,7 +89,8 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
     ]
     click.echo(table(columns, rows))
     if not several:
-        click.echo(f"all of trial {plain_line(found[0].trial)}")
+        rehearsal = ", a rehearsal" if found[0].rehearsed else ""
+        click.echo(f"all of trial {plain_line(found[0].trial)}{rehearsal}")
     more = queries.count_runs(store, filters) - len(found)
     if more:
         click.echo(f"{more} older runs are not shown; --limit 0 shows all")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def command(folders: Folders, limit: int | None, form: str) -> int:
     """List the trials, newest first: where they stand, and how many runs passed.
 
-    The state is running, paused, cancelled or ended; interrupted: nobody is running it any more,
-    and `seatrial resume` would continue it.
+    The state is running, paused, cancelled, ended or abandoned; interrupted: nobody is running it
+    any more, and `seatrial resume` would continue it. Rehearsals are marked rehearsed.
     """
     from seatrial.cli.asking import nothing, opened
     from seatrial.store import queries
@@ -65,13 +65,14 @@ def _table(found: list[TrialRow]) -> str:
         Column("fail", right=True),
         Column("going", right=True),
         Column("wait", right=True),
+        Column("note"),
     ]
     rows = [
         [
             *(row.tag, row.machine, row.state, show_time(row.started)),
             "" if row.elapsed is None else show_seconds(row.elapsed),
             *(str(row.runs), str(row.passed), str(row.failed)),
-            *(str(row.running or ""), str(row.waiting or "")),
+            *(str(row.running or ""), str(row.waiting or ""), "rehearsed" if row.rehearsed else ""),
         ]
         for row in found
     ]

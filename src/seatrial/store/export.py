@@ -91,7 +91,8 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
     again = queries.run_again(store, trial)
     total = _counts([run for _, run in entries], again)
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    yield f"<testsuites name={_quoted(trial.tag)} {total}>\n"
+    name = f"{trial.tag} (rehearsed)" if trial.rehearsed else trial.tag
+    yield f"<testsuites name={_quoted(name)} {total}>\n"
     for (test, app), group in groupby(entries, key=lambda entry: (entry[0].test, entry[0].app)):
         part = list(group)
         yield f"  <testsuite name={_quoted(test)} package={_quoted(app)}"
@@ -154,6 +155,7 @@ def _test_case(
         return
     yield f' time="{run.elapsed or 0.0:.3f}">\n      <properties>\n'
     words = {"run_id": run.run_id, "job_id": run.job_id, "nodes": run.nodes, "path": run.path}
+    words |= {"target": run.target, "stage": run.stage}
     for figure in figures.get(run.row, ()):
         unit = f" {figure.unit}" if figure.unit not in ("", "1") else ""
         words[f"metric {figure.name}"] = show_number(figure.value) + unit

@@ -66,6 +66,8 @@ class _Run(Struct):
     nodes: str = ""
     path: str = ""
     again: bool = False
+    target: str = ""
+    stage: str = ""
 
 
 class _Build(Struct):
@@ -193,6 +195,11 @@ def _made(run: _Run, event: Event) -> None:
     run.path = event.path or run.path
 
 
+def _placed(run: _Run, event: Event) -> None:
+    run.target = event.target or run.target
+    run.stage = event.stage or run.stage
+
+
 def _started(run: _Run, event: Event) -> None:
     run.started = max(run.started or 0, event.time)
     run.elapsed = _elapsed(run)
@@ -230,6 +237,7 @@ def _judge(run: _Run, event: Event) -> None:
 
 _CHANGES: dict[str, Callable[[_Run, Event], None]] = {
     Name.LOGGING_START: _made,
+    Name.SUBMIT_START: _placed,
     Name.JOB_START: _runs,
     Name.BINARY_EXECUTE_START: _started,
     Name.BINARY_EXECUTE_END: _ended,
@@ -242,7 +250,7 @@ def _change_trial(trial: TrialState, event: Event) -> None:
         return
     if event.event == Name.TRIAL_START and trial.started is None:
         trial.started = event.time
-    if not (trial.state == "cancelled" and state in ("ended", "paused")):
+    if state not in _OUTLASTED.get(trial.state, ()):
         trial.state = state
     trial.state_time = event.time
 
@@ -253,6 +261,13 @@ _STATES: dict[str, str] = {
     Name.TRIAL_PAUSE: "paused",
     Name.TRIAL_CANCEL: "cancelled",
     Name.TRIAL_END: "ended",
+    Name.TRIAL_ABANDON: "abandoned",
+}
+
+# What a person decided stands, though the trial then pauses or ends.
+_OUTLASTED: dict[str, tuple[str, ...]] = {
+    "cancelled": ("ended", "paused"),
+    "abandoned": ("ended", "paused", "cancelled"),
 }
 
 

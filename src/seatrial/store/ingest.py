@@ -58,6 +58,10 @@ class _TestWords(Struct):
     tags: list[str] = []
 
 
+class _ComponentName(Struct):
+    component: str
+
+
 class _Record(Struct):
     """As much of ``trial.json`` as the store needs, so that it reads every version's."""
 
@@ -67,6 +71,10 @@ class _Record(Struct):
     user: str = ""
     host: str = ""
     tests: dict[str, _TestWords] = {}
+    plan: str = ""
+    component: _ComponentName | None = None
+    phase: str = ""
+    rehearsed: bool = False
 
 
 def synced(path: Path, trials: Path) -> Store:
@@ -255,11 +263,13 @@ def _make_row(database: sqlite3.Connection, folder: TrialFolder, record: _Record
     (number,) = database.execute("SELECT coalesce(max(id), 0) + 1 FROM trials").fetchone()
     database.execute(
         "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'new', 0, NULL, NULL, 0, 0, 0,"
-        " 0, 0, 0)",
+        " 0, 0, 0, ?, ?, ?, ?)",
         [
             *(number, str(folder.path), folder.tag, record.created, record.machine.machine),
             *(record.version, record.user, record.host),
             *(len(cases), sum(case.repeat for case in cases)),
+            *(record.plan, record.component.component if record.component else ""),
+            *(record.phase, record.rehearsed),
         ],
     )
     words = {case.test: record.tests.get(case.test, _TestWords()) for case in cases}

@@ -5,7 +5,8 @@
     metrics_of(store, one), events_of(store, one)
 
 A trial is asked for by its tag, a unique beginning of it, or the path of its folder. What is not
-found, or could be several, is a UsageError that says what to type.
+found, or could be several, is a UsageError that says what to type. What is asked of all trials
+is asked of real ones: a rehearsal answers where it is named, or with ``Filters(rehearsed=True)``.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ _FAILED = (
 _RUN_COLUMNS = (
     "runs.id, trials.tag, trials.machine, runs.run_id, cases.case_id, cases.name, tests.name,"
     " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.began, runs.started,"
-    " runs.ended, runs.elapsed, runs.finished, runs.exit_code, runs.job_id, runs.nodes, runs.path"
+    " runs.ended, runs.elapsed, runs.finished, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
+    " runs.target, runs.stage, trials.rehearsed"
 )
 _RUN_TABLES = (
     "runs CROSS JOIN trials ON trials.id = runs.trial CROSS JOIN cases ON cases.id = runs.case_row"
@@ -64,7 +66,13 @@ def runs(store: Store, filters: Filters) -> list[RunRow]:
     sql = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} ORDER BY runs.began DESC, runs.id DESC"
     if filters.limit:
         sql += f" LIMIT {int(filters.limit)}"
-    return [RunRow(*row) for row in store.rows(sql, values)]
+    return [_run_row(row) for row in store.rows(sql, values)]
+
+
+def _run_row(row: Sequence[Any]) -> RunRow:
+    values = list(row)
+    values[-1] = bool(values[-1])
+    return RunRow(*values)
 
 
 def count_runs(store: Store, filters: Filters) -> int:
@@ -85,6 +93,10 @@ def _conditions(store: Store, filters: Filters) -> tuple[str, list[Any]]:
 
     if filters.trial:
         add("runs.trial = ?", trial(store, filters.trial).row)
+    elif not filters.rehearsed:
+        made_up = store.rows("SELECT id FROM trials WHERE rehearsed")
+        if made_up:  # else the condition would cost a look at every run
+            add(f"runs.trial NOT IN ({', '.join(str(row) for (row,) in made_up)})")
     if filters.since:
         add("runs.began >= ?", filters.since)
     if filters.failed:
@@ -130,7 +142,7 @@ def run(store: Store, wanted: str) -> RunRow:
         values.append(trial(store, tag).row)
     ordered = f"{where} ORDER BY runs.began DESC, runs.id DESC LIMIT 50"
     sql = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {ordered}"
-    found = [RunRow(*row) for row in store.rows(sql, values)] if prefix else []
+    found = [_run_row(row) for row in store.rows(sql, values)] if prefix else []
     exact = [row for row in found if row.run_id == prefix]
     if len(exact or found) == 1:
         return (exact or found)[0]
@@ -245,7 +257,8 @@ def _trials(store: Store, where: str, values: Sequence[Any]) -> list[TrialRow]:
         tally[code] = tally.get(code, 0) + count
         again[row] = again.get(row, 0) + count * runs_again
     sql = (
-        "SELECT id, tag, path, machine, created, started, last, state, cases, planned, damaged"
+        "SELECT id, tag, path, machine, created, started, last, state, cases, planned, damaged,"
+        " plan, component, phase, rehearsed"
         f" FROM trials {where} ORDER BY created DESC, id DESC"
     )
     return [
@@ -255,7 +268,7 @@ def _trials(store: Store, where: str, values: Sequence[Any]) -> list[TrialRow]:
 
 
 def _trial_row(row: Sequence[Any], tally: dict[int, int], again: int) -> TrialRow:
-    number, tag, path, machine, created, started, last, state, cases, planned, damaged = row
+    number, tag, path, machine, created, started, last, state, cases, planned, damaged = row[:11]
     passed = tally.get(codes.PASS.number, 0)
     running = tally.get(codes.IN_PROGRESS.number, 0)
     pending = tally.get(codes.PENDING.number, 0)
@@ -273,7 +286,7 @@ def _trial_row(row: Sequence[Any], tally: dict[int, int], again: int) -> TrialRo
     return TrialRow(
         *(number, tag, path, machine, created, started, last, state, elapsed, cases),
         *(max(planned, passed + failed + running + waiting), passed, failed, running, waiting),
-        damaged,
+        *(damaged, *row[11:14], bool(row[14])),
     )
 
 

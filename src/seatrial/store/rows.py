@@ -15,6 +15,7 @@ class Filters(Struct, frozen=True, kw_only=True):
 
     ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
     wildcard is looked for anywhere in the name. ``failed``: neither passed nor lost and run again.
+    Runs of rehearsals are left out unless their ``trial`` is named or ``rehearsed`` is true.
     """
 
     trial: str = ""
@@ -26,10 +27,12 @@ class Filters(Struct, frozen=True, kw_only=True):
     machine: str = ""
     toolchain: str = ""
     limit: int = 0
+    rehearsed: bool = False
 
 
 class RunRow(Struct, frozen=True):
-    """One run. Times in ns since the epoch; ``elapsed`` are the seconds of its script."""
+    """One run. Times in ns since the epoch; ``elapsed`` are the seconds of its script; ``target``
+    is the metadata target that it was placed on, ``stage`` is ``alone`` or ``full``."""
 
     row: int
     trial: str
@@ -52,6 +55,9 @@ class RunRow(Struct, frozen=True):
     job_id: str
     nodes: str
     path: str
+    target: str = ""
+    stage: str = ""
+    rehearsed: bool = False
 
     @property
     def verdict(self) -> str:
@@ -79,7 +85,9 @@ class CaseRow(Struct, frozen=True):
 
 class TrialRow(Struct, frozen=True):
     """One trial and how far it is. ``runs`` are those asked for; of these so many passed, failed,
-    are running, or wait (queued, or not yet made). ``elapsed`` is to now while it is running."""
+    are running, or wait (queued, or not yet made). ``elapsed`` is to now while it is running.
+    ``plan``, ``component`` and ``phase`` are "" where it is of none; nothing of a ``rehearsed``
+    one was measured."""
 
     row: int
     tag: str
@@ -97,6 +105,10 @@ class TrialRow(Struct, frozen=True):
     running: int
     waiting: int
     damaged: int
+    plan: str = ""
+    component: str = ""
+    phase: str = ""
+    rehearsed: bool = False
 
 
 class EventRow(Struct, frozen=True):

@@ -25,7 +25,7 @@ from seatrial.errors import StoreError
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 2
+VERSION = 3
 APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
 WAIT_S = 10.0
 LONGEST_HOLD_S = 0.3  # who writes for longer lets others in for a breath: SQLite has no queue
@@ -51,7 +51,9 @@ CREATE TABLE trials (
     damaged INTEGER NOT NULL,                               -- lines that are no events
     offset INTEGER NOT NULL,                                -- bytes of the journal ingested
     inode INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,
-    fingerprint INTEGER NOT NULL                            -- of bytes below the offset
+    fingerprint INTEGER NOT NULL,                           -- of bytes below the offset
+    plan TEXT NOT NULL, component TEXT NOT NULL, phase TEXT NOT NULL,
+    rehearsed INTEGER NOT NULL                              -- 1: nothing of it was measured
 );
 CREATE TABLE tests (
     id INTEGER PRIMARY KEY, trial INTEGER NOT NULL, name TEXT NOT NULL, app TEXT NOT NULL,
@@ -75,6 +77,7 @@ CREATE TABLE runs (
     finished INTEGER,                                       -- time of the verdict
     exit_code INTEGER, job_id TEXT NOT NULL, nodes TEXT NOT NULL, path TEXT NOT NULL,
     again INTEGER NOT NULL,                                 -- 1: its case runs again
+    target TEXT NOT NULL, stage TEXT NOT NULL,              -- where placed, alone or full
     UNIQUE (run_id, trial)
 );
 CREATE INDEX runs_by_begin ON runs (began);

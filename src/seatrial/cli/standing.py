@@ -1,0 +1,157 @@
+"""Where the components of a plan stand, as tables or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from seatrial.cli.tables import Column, table
+from seatrial.units import count, show_seconds
+
+if TYPE_CHECKING:
+    from seatrial.judge.criteria import Result
+    from seatrial.judge.status import Part, Status
+
+COURSE = 40  # characters of the utilisation's course
+_LEVELS = " .:-=+*#%@"
+_SIGNS = {"met": "met", "not met": "NOT MET", "undecided": "open", "waived": "waived"}
+
+
+def print_status(found: Sequence[Status], form: str = "table") -> None:
+    """Print where trials of a plan stand: a table of all (``passed`` are runs, ``accepted`` is
+    their share of the node-hours), then the tests, notes and criteria of each. ``form`` is
+    ``table`` or ``json``."""
+    if form == "json":
+        import msgspec
+
+        from seatrial.store.export import to_json
+
+        click.echo(to_json([msgspec.to_builtins(one) for one in found]), nl=False)
+        return
+    if not found:
+        click.echo("No component has been started yet")
+        return
+    click.echo(_components(found))
+    for one in found:
+        parts = [_parts(one), _notes(one), criteria_table(one.criteria)]
+        shown = [part for part in parts if part]
+        if shown:
+            click.echo()
+            click.echo(click.style(_title(one), bold=True))
+            click.echo("\n\n".join(shown))
+
+
+def _title(one: Status) -> str:
+    phase = f", phase {one.phase}" if one.phase else ""
+    return f"{one.component or one.tag}{phase}{' (rehearsed)' if one.rehearsed else ''}"
+
+
+def _components(found: Sequence[Status]) -> str:
+    columns = [
+        Column("component", folds=True),
+        Column("state"),
+        Column("verdict"),
+        Column("clock", right=True),
+        Column("of", right=True),
+        Column("passed", right=True),
+        Column("accepted", right=True),
+    ]
+    return table(columns, [_component(one) for one in found])
+
+
+def _component(one: Status) -> list[str]:
+    accepted = sum(part.accepted for part in one.parts)
+    return [
+        *(_title(one), one.state, _SIGNS[one.verdict]),
+        show_seconds(one.clock) if one.clock else "",
+        show_seconds(one.duration) if one.duration else "",
+        str(accepted),
+        "" if one.utilisation is None else f"{100 * one.utilisation:.1f} %",
+    ]
+
+
+def _parts(one: Status) -> str:
+    """The tests: what is in flight beside what is to be, what passed and what did not."""
+    columns = [
+        Column("test", folds=True),
+        Column("in flight", right=True),
+        Column("expected", right=True),
+        Column("running", right=True),
+        Column("passed", right=True),
+        Column("others", folds=True),
+    ]
+    rows = [
+        [
+            *(part.test, str(part.in_flight), str(part.expected or "")),
+            *(str(part.running), str(part.accepted), _others(part)),
+        ]
+        for part in one.parts
+    ]
+    text = table(columns, rows) if rows else ""
+    course = _course(one)
+    return f"{text}\n{course}" if course else text
+
+
+def _others(part: Part) -> str:
+    words = [f"{n} {name}" for name, n in sorted(part.verdicts.items()) if name != "pass"]
+    return ", ".join([*words, *(["stopped"] if part.stopped else [])])
+
+
+def _course(one: Status) -> str:
+    """The utilisation over time, a sign for each span: blank for none, @ for the most."""
+    points = one.over_time
+    if len(points) < 2:
+        return ""
+    width = min(COURSE, len(points))
+    shares = [points[i * len(points) // width][1] for i in range(width)]
+    signs = "".join(_LEVELS[min(len(_LEVELS) - 1, int(share * len(_LEVELS)))] for share in shares)
+    return f"accepted over time  |{signs}|  to {show_seconds(one.clock)}"
+
+
+def _notes(one: Status) -> str:
+    """Alerts that are open, nodes that are down or excluded, tests that are stopped."""
+    from seatrial.cli.asking import show_time
+
+    rows = []
+    for alert in one.alerts:
+        again = f" (told {count(alert.times, 'time')})" if alert.times > 1 else ""
+        rows.append(["alert", show_time(alert.time), f"{alert.text}{again}"])
+    if one.down:
+        rows.append(["down", "", one.down])
+    rows += [["excluded", "", f"{nodes}: {why}"] for nodes, why in one.excluded]
+    rows += [["stopped", "", f"{part.test}: {part.stopped}"] for part in one.parts if part.stopped]
+    columns = [Column("note"), Column("since"), Column("what", folds=True)]
+    return table(columns, rows) if rows else ""
+
+
+def criteria_table(criteria: Sequence[Sequence[Result]]) -> str:
+    """The criteria: a row for each, and one for each subject that is not met or not decided where
+    there are several."""
+    from seatrial.judge.criteria import show_value
+
+    rows = []
+    for results in criteria:
+        first, rest = results[0], results[1:]
+        for one in [first, *(each for each in rest if each.state in ("not met", "undecided"))]:
+            name = one.criterion.replace("_", " ")
+            rows.append(
+                [
+                    name if one is first else f"  {one.subject}",
+                    _SIGNS[one.state],
+                    show_value(one.criterion, one.value),
+                    one.bound,
+                    str(one.n),
+                    one.why,
+                ]
+            )
+    columns = [
+        Column("criterion", folds=True),
+        Column("state"),
+        Column("value", right=True),
+        Column("bound", folds=True),
+        Column("n", right=True),
+        Column("why", folds=True),
+    ]
+    return table(columns, rows) if rows else ""

@@ -1,0 +1,204 @@
+"""What a criterion comes to: met, not met, not yet decidable, with the numbers behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.plan.bounds import bound_of
+from seatrial.plan.model import Criterion, CriterionName
+from seatrial.units import share_of, show_number, show_seconds
+
+State = Literal["met", "not met", "undecided", "waived"]
+Numbers = Mapping[str, float | int | str]
+Reach = tuple[float | None, float | None]
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """A criterion on one subject: a test, a case, or "" for all that it is about.
+
+    ``value`` is a share, seconds, a number or, for ``slowdown``, per cent (positive is better);
+    None where there is none. ``bound`` is what it must keep, in words; ``n`` the number of runs
+    (or of what ``numbers`` say) behind it; ``why`` the reason, in a sentence.
+    """
+
+    criterion: CriterionName
+    subject: str
+    state: State
+    value: float | None
+    bound: str
+    n: int
+    numbers: dict[str, float | int | str]
+    why: str
+
+
+# ---- bounds -------------------------------------------------------------------------------
+
+_SHARES = ("pass_rate", "correct_answers", "variability", "utilisation", "availability")
+
+
+class Bounds(Struct, frozen=True):
+    """The least and the largest value that meet a criterion, and both in words."""
+
+    least: float | None
+    most: float | None
+    words: str
+
+    def holds(self, value: float) -> bool:
+        """Whether a value is inside; equal but for rounding is inside."""
+        return self.contains((value, value))
+
+    def contains(self, reach: Reach) -> bool:
+        """Whether all values in reach are inside."""
+        least, most = reach
+        low = self.least is None or (least is not None and _reaches(least, self.least))
+        high = self.most is None or (most is not None and _reaches(self.most, most))
+        return low and high
+
+    def excludes(self, reach: Reach) -> bool:
+        """Whether no value in reach is inside."""
+        least, most = reach
+        too_low = self.least is not None and most is not None and not _reaches(most, self.least)
+        too_high = self.most is not None and least is not None and not _reaches(self.most, least)
+        return too_low or too_high
+
+
+def _reaches(value: float, bound: float) -> bool:
+    """At least the bound, but for rounding."""
+    return value >= bound or math.isclose(value, bound, rel_tol=1e-12)
+
+
+def bounds_of(criterion: Criterion, reference: float | None = None) -> Bounds:
+    """The bounds of a criterion in the unit of its value. For ``figure_of_merit`` a number is in
+    the metric's unit, and per cent (``95%``) are of its reference's value. Raises ValueError with
+    a remedy."""
+    name = criterion.criterion
+    least = _side(name, criterion.at_least, reference)
+    most = _side(name, criterion.at_most, reference)
+    if name == "slowdown":  # at_most is the largest loss, at_least the least gain: both are lower
+        losses = [-most] if most is not None else []
+        least, most = max([*losses, *([least] if least is not None else [])], default=None), None
+    words = [
+        f"{word} {show_value(name, value)}"
+        for word, value in (("at least", least), ("at most", most))
+        if value is not None
+    ]
+    return Bounds(least, most, " and ".join(words))
+
+
+def _side(
+    name: CriterionName, written: str | int | float | None, reference: float | None
+) -> float | None:
+    if written is None:
+        return None
+    if name == "slowdown":
+        return 100 * bound_of(name, written)
+    if name != "figure_of_merit":
+        return bound_of(name, written)
+    if not isinstance(written, str):
+        return float(written)
+    if reference is None:
+        raise ValueError(f"{written!r} is of a reference in the same unit, and there is none")
+    return share_of(written) * reference
+
+
+def show_value(criterion: CriterionName, value: float | None) -> str:
+    """A criterion's value as people read it; "" for none."""
+    if value is None:
+        return ""
+    if criterion in _SHARES:
+        digits = 4 if value == 1 or f"{100 * value:.4g}" != "100" else 8  # less than all is not 100
+        return f"{100 * value:.{digits}g} %"
+    if criterion == "slowdown":
+        return f"{value + 0.0:+.3g} %"
+    if criterion == "mtbf":
+        return show_seconds(value)
+    return show_number(value)
+
+
+# ---- results ------------------------------------------------------------------------------
+
+
+def decided(
+    criterion: Criterion,
+    bounds: Bounds,
+    value: float | None,
+    *,
+    over: bool,
+    n: int,
+    why: str,
+    goes_on: str,
+    subject: str = "",
+    reach: Reach = (None, None),
+    numbers: Numbers | None = None,
+) -> Result:
+    """The result of a value. Before the trial is over it is decided only where every value that can
+    still come (``reach``, None is unbounded) is inside the bounds, or none is; ``goes_on`` says why
+    not else. A value that is None is undecided, and ``why`` is the reason."""
+    state: State = "undecided"
+    if bounds.least is None and bounds.most is None:
+        why = "the criterion has no bound: give at_least or at_most"
+    elif over and value is not None:
+        state = "met" if bounds.holds(value) else "not met"
+    elif not over and bounds.excludes(reach):
+        state = "not met"
+    elif not over and bounds.contains(reach):
+        state = "met"
+    elif value is not None:
+        why = goes_on
+    return Result(
+        criterion=criterion.criterion,
+        subject=subject,
+        state=state,
+        value=value,
+        bound=bounds.words,
+        n=n,
+        numbers=dict(numbers or {}),
+        why=why,
+    )
+
+
+def with_worst(
+    criterion: Criterion, results: Iterable[Result], badness: Callable[[Result], float]
+) -> list[Result]:
+    """Results of several subjects behind the one on all of them, which is as the worst: one that is
+    not met, else undecided, else met; of equals the one with the greatest ``badness``."""
+    each = list(results)
+    if len(each) < 2:
+        return each
+    order = {"not met": 2, "undecided": 1}
+    worst = max(
+        each, key=lambda one: (order.get(one.state, 0), one.value is not None, badness(one))
+    )
+    numbers: dict[str, float | int | str] = {"subjects": len(each), "worst": worst.subject}
+    for state in ("met", "not met", "undecided"):
+        numbers[state] = sum(one.state == state for one in each)
+    why = f"{worst.subject}: {worst.why}" if worst.why else ""
+    n = sum(one.n for one in each)
+    return [replace(worst, subject="", n=n, numbers=numbers, why=why), *each]
+
+
+def undecided(criterion: Criterion, why: str, bound: str = "", subject: str = "") -> Result:
+    """A result where there is nothing to go by."""
+    return Result(
+        criterion=criterion.criterion,
+        subject=subject,
+        state="undecided",
+        value=None,
+        bound=bound,
+        n=0,
+        numbers={},
+        why=why,
+    )
+
+
+def listed(parts: Sequence[tuple[str, int]], most: int = 3) -> str:
+    """Names with their numbers, the largest first: ``30 timeout, 2 hung``."""
+    ordered = sorted(parts, key=lambda part: (-part[1], part[0]))
+    words = [f"{number} {name}" for name, number in ordered[:most]]
+    rest = sum(number for _, number in ordered[most:])
+    return ", ".join([*words, *([f"{rest} others"] if rest else [])])

@@ -1,0 +1,195 @@
+"""Where a component of a plan stands: what people ask while it runs, and when it is over.
+
+status(record, cases, events)        # of one trial; `seatrial accept --status` shows them
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from seatrial.conduct.policy import Entry
+from seatrial.journal.events import Event
+from seatrial.judge.accounts import NEVER, Accounts, Run
+from seatrial.judge.criteria import Result, State, View, judged, overall
+from seatrial.judge.tallies import verdicts
+from seatrial.judge.timeline import Bin
+from seatrial.plan.model import Component
+from seatrial.plan.phases import fold, names_of
+from seatrial.suite.model import Case
+from seatrial.trial.folder import Record, references_of
+from seatrial.units import SECOND_NS
+from seatrial.verify.references import References
+
+BINS = 48
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """How a test stands. ``in_flight`` are its runs that the scheduler has, ``running`` those of
+    them that hold nodes; ``expected`` is what the plan keeps in flight, 0 where it says nothing;
+    ``verdicts`` counts the runs that ended. ``stopped`` is why it is launched no more, or ""."""
+
+    test: str
+    in_flight: int
+    running: int
+    expected: int
+    accepted: int
+    verdicts: dict[str, int]
+    stopped: str
+
+
+class OpenAlert(Struct, frozen=True, kw_only=True):
+    """An alert that was told so lately that it would be told again if it held no more. ``times`` is
+    how often it was told; ``time`` in ns, of the last."""
+
+    time: int
+    kind: str
+    subject: str
+    text: str
+    times: int
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """Where one trial of a plan stands, at ``now`` (ns). ``clock`` and ``duration`` in seconds, 0
+    for a duration that is not limited; ``utilisation`` is None before node-hours were available;
+    ``over_time`` has its course; ``excluded`` gives nodes and why. ``criteria`` are the results of
+    each criterion, the one on all that it is about first."""
+
+    tag: str
+    plan: str
+    component: str
+    phase: str
+    kind: str
+    rehearsed: bool
+    state: str
+    verdict: State
+    now: int
+    clock: float
+    duration: float
+    nodes: int
+    down: str
+    utilisation: float | None
+    over_time: list[tuple[float, float]]
+    parts: list[Part]
+    alerts: list[OpenAlert]
+    excluded: list[tuple[str, str]]
+    criteria: list[list[Result]]
+
+
+def status(
+    record: Record, cases: Sequence[Case], events: Iterable[Event], now: int | None = None
+) -> Status:
+    """Where a trial stands by its journal. ``now`` is the present for one that is running, else the
+    time of its last event."""
+    accounts = accounts_of(record, cases)
+    for event in events:
+        accounts.apply(event)
+    running = accounts.state == "running" and not record.rehearsed
+    if now is None:
+        now = time.time_ns() if running else accounts.last
+    return status_of(record, accounts, max(now, accounts.last, 0), references_of(record))
+
+
+def accounts_of(record: Record, cases: Sequence[Case]) -> Accounts:
+    """Empty accounts for a trial, on the nodes that its machine has."""
+    return Accounts(cases, record.policy, names_of(record.machine))
+
+
+def status_of(
+    record: Record, accounts: Accounts, now: int, references: References | None = None
+) -> Status:
+    """As ``status``, for accounts at hand."""
+    component = record.component or Component(component="", kind=accounts.policy.kind)
+    view = View(accounts, now, references)
+    results = judged(component, view)
+    total = view.timeline.total
+    return Status(
+        tag=record.tag,
+        plan=record.plan,
+        component=component.component,
+        phase=record.phase,
+        kind=component.kind,
+        rehearsed=record.rehearsed,
+        state=accounts.state,
+        verdict=overall(results),
+        now=now,
+        clock=accounts.clock(now),
+        duration=accounts.duration,
+        nodes=accounts.nodes,
+        down=fold(sorted(down.node for down in accounts.downs if down.end == NEVER)),
+        utilisation=total.share("accepted") if total.available else None,
+        over_time=[_point(one) for one in view.timeline.bins(BINS) if one.use.available],
+        parts=_parts(accounts),
+        alerts=_open_alerts(accounts, now),
+        excluded=_excluded(accounts),
+        criteria=results,
+    )
+
+
+def _point(one: Bin) -> tuple[float, float]:
+    return one.end, one.use.share("accepted")
+
+
+def _parts(accounts: Accounts) -> list[Part]:
+    policy = accounts.policy
+    tallied = verdicts(accounts)
+    in_flight: dict[str, list[Run]] = {test: [] for test in tallied}
+    for run in accounts.runs:
+        if run.submitted != NEVER and run.ended == NEVER and not run.over:
+            in_flight[accounts.test_of(run)].append(run)
+    largest: dict[str, int] = {}
+    entries: dict[str, Entry] = {}
+    for number, case in enumerate(accounts.cases):
+        largest[case.test] = max(case.nodes, largest.get(case.test, 0))
+        if number < len(policy.entry_of):
+            entries[case.test] = policy.entries[policy.entry_of[number]]
+    return [
+        Part(
+            test=test,
+            in_flight=len(in_flight[test]),
+            running=sum(run.started != NEVER or run.began != NEVER for run in in_flight[test]),
+            expected=_expected(accounts, entries.get(test), largest[test]),
+            accepted=found["pass"],
+            verdicts=dict(found),
+            stopped=accounts.stopped.get(test, ""),
+        )
+        for test, found in tallied.items()
+    ]
+
+
+def _expected(accounts: Accounts, entry: Entry | None, size: int) -> int:
+    """How many runs of a test a sustained trial keeps in flight: its copies, or as many as its
+    share of the nodes holds, one at least."""
+    if accounts.policy.kind != "sustained" or entry is None:
+        return 0
+    if entry.copies or not entry.weight:
+        return entry.copies
+    return max(1, int(entry.weight * accounts.nodes / max(size, 1) + 1e-9))
+
+
+def _open_alerts(accounts: Accounts, now: int) -> list[OpenAlert]:
+    """The alerts told within the time after which what still holds is told again."""
+    since = now - round(accounts.policy.watch.again * SECOND_NS)
+    times: dict[tuple[str, str], int] = {}
+    last: dict[tuple[str, str], OpenAlert] = {}
+    for told in accounts.alerts:
+        key = (told.kind, told.subject)
+        times[key] = times.get(key, 0) + 1
+        last[key] = OpenAlert(
+            time=told.time,
+            kind=told.kind,
+            subject=told.subject,
+            text=told.text,
+            times=times[key],
+        )
+    return [] if accounts.over else [alert for alert in last.values() if alert.time >= since]
+
+
+def _excluded(accounts: Accounts) -> list[tuple[str, str]]:
+    """Excluded nodes, those with one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in accounts.excluded.items():
+        by_reason.setdefault(why, []).append(name)
+    return [(fold(sorted(names)), why) for why, names in by_reason.items()]

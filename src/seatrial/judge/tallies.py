@@ -1,0 +1,47 @@
+"""Sums over the runs of a trial, test by test: verdicts, waits in the queue."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+from typing import NamedTuple
+
+from seatrial.journal.codes import code_of
+from seatrial.judge.accounts import Accounts
+from seatrial.units import SECOND_NS
+
+
+class Waits(NamedTuple):
+    """How long the runs that started had been queued, in seconds; ``high`` is what 95 % of them
+    did not exceed."""
+
+    n: int
+    median: float
+    high: float
+    longest: float
+
+
+def verdicts(accounts: Accounts) -> dict[str, Counter[str]]:
+    """How many runs of each test have which verdict; those that are run again are ``again``."""
+    found: dict[str, Counter[str]] = {case.test: Counter() for case in accounts.cases}
+    for run in accounts.runs:
+        if run.over:
+            name = "again" if run.again else code_of(run.code).name
+            found[accounts.test_of(run)][name] += 1
+    return found
+
+
+def waits(accounts: Accounts, now: int) -> dict[str, Waits]:
+    """The waits of each test of which a run has started."""
+    found: dict[str, list[float]] = {}
+    for run in accounts.runs:
+        waited = run.waited(now)
+        if waited is not None and run.on_nodes(now) is not None:
+            seconds = (waited[1] - waited[0]) / SECOND_NS
+            found.setdefault(accounts.test_of(run), []).append(seconds)
+    return {test: _waits(sorted(times)) for test, times in found.items()}
+
+
+def _waits(times: list[float]) -> Waits:
+    high = times[min(len(times) - 1, len(times) * 95 // 100)]
+    return Waits(len(times), median(times), high, times[-1])

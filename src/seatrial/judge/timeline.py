@@ -1,0 +1,270 @@
+"""What nodes, queue and metadata targets were at, over the time of a trial.
+
+    timeline = timeline_of(accounts, now)
+    timeline.total.accepted / timeline.total.available      # utilisation
+    timeline.bins(240)                                      # the same over time
+
+Every node-hour that was available belongs to exactly one use (``USES``), so that they add up.
+Available are the trial's nodes while its clock runs, less planned outages. Sums are of whole
+nanoseconds: no order of events and no cut of time changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import mul
+from typing import NamedTuple
+
+from seatrial.judge.accounts import NEVER, Accounts, Run, names_in
+from seatrial.judge.outages import Outage, Span, outages_of, outside
+from seatrial.units import SECOND_NS
+
+USES = {
+    "accepted": "scripts of runs that passed",
+    "failed": "jobs of runs that did not pass",
+    "going": "jobs of runs that have no verdict yet",
+    "starting": "jobs of runs that passed, before the script began",
+    "kept": "jobs of runs that passed, after the script's end",
+    "down": "nodes that were down",
+    "idle": "idle, with nothing queued",
+    "unfilled": "idle, though runs were queued",
+    "drained": "idle after the last start, with nothing queued",
+}
+_FIRST_COME = ("accepted", "failed", "going", "starting", "kept", "down")  # should they overlap
+
+
+class Use(NamedTuple):
+    """Node-nanoseconds by what they were used for; ``available`` is the sum of the others."""
+
+    available: int = 0
+    accepted: int = 0
+    failed: int = 0
+    going: int = 0
+    starting: int = 0
+    kept: int = 0
+    down: int = 0
+    idle: int = 0
+    unfilled: int = 0
+    drained: int = 0
+
+    def share(self, use: str) -> float:
+        """The share of what was available; 0 where nothing was."""
+        part: int = getattr(self, use)
+        return part / self.available if self.available else 0.0
+
+
+class Piece(NamedTuple):
+    """A span in which nothing changed, in ns; ``use`` is in nodes, of which ``down`` may hold more
+    than its part of ``use`` as runs can be on nodes that are called down."""
+
+    start: int
+    end: int
+    use: Use
+
+
+class Bin(NamedTuple):
+    """A span of the trial's clock, in seconds, and how the nodes were used in it."""
+
+    start: float
+    end: float
+    use: Use
+
+
+class Timeline(NamedTuple):
+    """How nodes were used. ``down`` are node-ns of nodes that were down, whether or not a run held
+    them; ``end`` is the trial's clock at its end, ns."""
+
+    pieces: list[Piece]
+    total: Use
+    down: int
+    end: int
+    spans: list[Span]
+
+    def bins(self, number: int) -> list[Bin]:
+        """The uses in so many equal spans of the trial's clock."""
+        if number < 1 or self.end <= 0:
+            return []
+        edges = [self.end * i // number for i in range(number + 1)]
+        sums = [[0] * len(Use._fields) for _ in range(number)]
+        at = 0
+        for start, end, use in self._on_clock():
+            while start < end:
+                while edges[at + 1] <= start:
+                    at += 1
+                stop = min(end, edges[at + 1])
+                row = sums[at]
+                for i, nodes in enumerate(use):
+                    row[i] += nodes * (stop - start)
+                start = stop
+        return [
+            Bin(edges[i] / SECOND_NS, edges[i + 1] / SECOND_NS, Use(*row))
+            for i, row in enumerate(sums)
+        ]
+
+    def _on_clock(self) -> Iterator[tuple[int, int, Use]]:
+        """The pieces by the trial's clock."""
+        before = 0
+        spans = iter(self.spans)
+        since, until = next(spans, (0, 0))
+        for start, end, use in self.pieces:
+            while start >= until:
+                before += until - since
+                since, until = next(spans)
+            yield before + start - since, before + end - since, use
+
+
+# ---- nodes --------------------------------------------------------------------------------
+
+
+def timeline_of(accounts: Accounts, now: int) -> Timeline:
+    """How the nodes were used up to ``now``, within the trial's duration."""
+    spans = accounts.window(now)
+    outages = outages_of(accounts)
+    changes = [*_of_runs(accounts, now, outages), *_of_nodes(accounts, now, outages)]
+    changes += [(at, _OUT, change) for at, change in _steps_out(accounts, outages)]
+    changes += [
+        (at, _CLOCK, change) for span in spans for at, change in zip(span, (1, -1), strict=True)
+    ]
+    changes.sort()
+    pieces = list(_swept(changes, accounts.nodes, _last_start(accounts, now, spans)))
+    widths = [piece.end - piece.start for piece in pieces]
+    columns = zip(*(piece.use for piece in pieces), strict=True)
+    sums = [sum(map(mul, column, widths)) for column in columns]
+    down = _down_time(accounts, now, spans, outages)
+    return Timeline(pieces, Use(*sums), down, sum(b - a for a, b in spans), spans)
+
+
+Change = tuple[int, int, int]  # time, which count, by how much
+_QUEUED, _OUT, _CLOCK = range(len(_FIRST_COME), len(_FIRST_COME) + 3)
+_ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN = range(len(_FIRST_COME))
+
+
+def _swept(changes: Sequence[Change], nodes: int, last_start: int) -> Iterator[Piece]:
+    """The pieces between the times at which anything changes, while the clock runs."""
+    counts = [0] * (_CLOCK + 1)
+    known: dict[tuple[int, ...], Use] = {}  # most states come again and again
+    since = 0
+    for time, which, change in changes:
+        if time > since:
+            if counts[_CLOCK]:
+                last = since >= last_start
+                state = (last, *counts)
+                use = known.get(state)
+                if use is None:
+                    use = known[state] = _use(counts, nodes, last)
+                yield Piece(since, time, use)
+            since = time
+        counts[which] += change
+
+
+def _use(counts: list[int], nodes: int, last: bool) -> Use:
+    """The nodes by use. Where more are in use than there are, as jobs share a node or the end of
+    one is seen late, those named first in ``_FIRST_COME`` count."""
+    parts = counts[:_QUEUED]
+    available = nodes - counts[_OUT]
+    left = available - sum(parts)
+    if left < 0:
+        left = available = max(0, available)
+        for i, count in enumerate(parts):
+            parts[i] = min(count, left)
+            left -= parts[i]
+    rest = (0, left, 0)
+    if not counts[_QUEUED]:
+        rest = (0, 0, left) if last else (left, 0, 0)
+    return Use._make((available, *parts, *rest))
+
+
+def _of_runs(accounts: Accounts, now: int, outages: Sequence[Outage]) -> Iterator[Change]:
+    partial = [outage for outage in outages if outage.names]
+    for run in accounts.runs:
+        waited = run.waited(now)
+        if waited is not None and waited[1] > waited[0]:
+            yield waited[0], _QUEUED, 1
+            yield waited[1], _QUEUED, -1
+        held = run.on_nodes(now)
+        if held is None:
+            continue
+        for use, span in _parts(run, held, now):
+            yield from _nodes_in(use, span, run, partial)
+
+
+def _parts(run: Run, held: Span, now: int) -> Iterator[tuple[int, Span]]:
+    """The parts of a job by use."""
+    if not run.over:
+        yield _GOING, held
+    elif not run.passed:
+        yield _FAILED, held
+    else:
+        script = run.script(now) or held
+        yield _STARTING, (held[0], script[0])
+        yield _ACCEPTED, script
+        yield _KEPT, (script[1], held[1])
+
+
+def _nodes_in(use: int, span: Span, run: Run, partial: Sequence[Outage]) -> Iterator[Change]:
+    """A run's nodes for a span, less those that are in a planned outage then."""
+    start, end = span
+    if end <= start:
+        return
+    yield start, use, run.size
+    yield end, use, -run.size
+    for outage in partial:
+        begin, stop = max(start, outage.start), min(end, outage.end)
+        if begin < stop and (out := len(outage.names.intersection(names_in(run.nodes)))):
+            yield begin, use, -out
+            yield stop, use, out
+
+
+def _of_nodes(accounts: Accounts, now: int, outages: Sequence[Outage]) -> Iterator[Change]:
+    for down in accounts.downs:
+        for start, end in outside(down.node, down.start, _until(down.end, now), outages):
+            yield start, _DOWN, 1
+            yield end, _DOWN, -1
+
+
+def _last_start(accounts: Accounts, now: int, spans: Sequence[Span]) -> int:
+    """When the last job started, if nothing is started any more; else never."""
+    closed = accounts.over or (bool(accounts.duration) and accounts.clock(now) >= accounts.duration)
+    if not closed or not spans:
+        return 1 << 62
+    held = (run.on_nodes(now) for run in accounts.runs)
+    starts = [span[0] for span in held if span is not None and span[0] < spans[-1][1]]
+    return max(starts, default=1 << 62)
+
+
+def _down_time(
+    accounts: Accounts, now: int, spans: Sequence[Span], outages: Sequence[Outage]
+) -> int:
+    """Node-ns down while the clock ran, planned outages aside."""
+    return sum(
+        max(0, min(end, stop) - max(start, begin))
+        for down in accounts.downs
+        for start, end in outside(down.node, down.start, _until(down.end, now), outages)
+        for begin, stop in spans
+    )
+
+
+def _until(end: int, now: int) -> int:
+    return now if end == NEVER else min(end, now)
+
+
+def _steps_out(accounts: Accounts, outages: Iterable[Outage]) -> Iterator[tuple[int, int]]:
+    for outage in outages:
+        yield outage.start, outage.size
+        yield outage.end, -outage.size
+
+
+def available_in_all(accounts: Accounts, now: int) -> int | None:
+    """Node-ns that will have been available when the trial's duration is over, if its clock runs on
+    from now; None where it has none. Outages to come are those that are planned so far."""
+    if not accounts.duration or accounts.start == NEVER:
+        return None
+    spans = accounts.window(now)
+    left = round(accounts.duration * SECOND_NS) - sum(end - start for start, end in spans)
+    if left > 0:
+        spans = [*spans, (now, now + left)]
+    total = accounts.nodes * sum(end - start for start, end in spans)
+    for outage in outages_of(accounts):
+        for start, end in spans:
+            total -= outage.size * max(0, min(end, outage.end) - max(start, outage.start))
+    return total

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from seatrial.cli.standing import print_status
+from seatrial.conduct.policy import Entry
+from seatrial.journal.codes import FAILED, Name
+from seatrial.judge.status import Status, status
+from seatrial.machine.model import Machine, Nodes
+from seatrial.plan.model import Component, Criterion
+from seatrial.trial.folder import Asked, Record
+
+from .stories import Story, at, cases_of, sustained
+
+COMPONENT = Component(
+    component="stability",
+    kind="sustained",
+    criteria=[
+        Criterion(criterion="utilisation", at_least="90%"),
+        Criterion(criterion="accepted_runs", at_least=2),
+    ],
+)
+
+
+def record_of(story: Story, **more: Any) -> Record:
+    given: dict[str, Any] = {
+        "tag": "accept-stability",
+        "created": at(0),
+        "version": "0.1.0",
+        "user": "tester",
+        "host": "login1",
+        "asked": Asked(suites=[]),
+        "machine": Machine(machine="m", nodes=[Nodes(names="n[1-4]", cores=1)]),
+        "references": "references.yaml",
+        "tests": {},
+        "policy": story.policy,
+        "plan": "accept",
+        "component": COMPONENT,
+        "phase": "one",
+        "rehearsed": True,
+    }
+    return Record(**(given | more))
+
+
+@pytest.fixture
+def story() -> Story:
+    cases = cases_of(2, 1)
+    entries = [Entry(name="a", copies=2), Entry(name="b", weight=0.5)]
+    story = Story(cases, sustained(cases, 10, entries=entries))
+    story.run(0, 0, 2)
+    story.run(0, 2, 3, FAILED)
+    story.run(0, 3, 0, None)
+    story.run(1, 9, 0, None, queued=3.5)
+    story.tell(1, Name.ALERT, alias="short", test="b", text="b: 0 in flight instead of 2")
+    story.tell(3, Name.ALERT, alias="short", test="b", text="b: 0 in flight instead of 2")
+    story.tell(1, Name.ALERT, alias="silent", text="nothing has happened")
+    story.tell(3, Name.NODE_DOWN, nodes="n[3-4]", text="power")
+    story.tell(3, Name.NODE_EXCLUDE, nodes="n1,n2", text="3 failures")
+    story.tell(3.75, Name.TEST_STOP, test="b", text="3 wrong answers")
+    story.events = [event for event in story.events if event.time <= at(4)]
+    return story
+
+
+def stands(story: Story, **more: Any) -> Status:
+    events = sorted(story.events, key=lambda event: event.time)
+    return status(record_of(story, **more), story.cases, events, at(4))
+
+
+def test_where_a_component_stands(story: Story) -> None:
+    found = stands(story)
+    assert (found.component, found.phase, found.kind) == ("stability", "one", "sustained")
+    assert (found.state, found.clock, found.duration) == ("running", 4 * 3600, 10 * 3600)
+    assert found.utilisation == 4 / 16
+    a, b = found.parts
+    assert (a.in_flight, a.running, a.expected, a.accepted) == (1, 1, 2, 1)
+    assert a.verdicts == {"pass": 1, "failed": 1}
+    assert (b.in_flight, b.running, b.expected, b.stopped) == (1, 0, 2, "3 wrong answers")
+    (alert,) = found.alerts
+    assert (alert.kind, alert.subject, alert.times, alert.time) == ("short", "b", 2, at(3))
+    assert (found.down, found.excluded) == ("n[3-4]", [("n[1-2]", "3 failures")])
+    assert [results[0].state for results in found.criteria] == ["not met", "undecided"]
+    assert found.verdict == "not met"
+
+
+def test_the_moment_of_a_rehearsal_is_its_last_event(story: Story) -> None:
+    found = status(record_of(story), story.cases, story.events)
+    assert found.now == max(event.time for event in story.events)
+
+
+def test_it_is_shown_in_80_columns(
+    story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    print_status([stands(story)])
+    text = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in text.splitlines())
+    for words in (
+        "stability",
+        "NOT MET",
+        "rehearsed",
+        "25.0 %",
+        "b: 0 in flight",
+        "n[3-4]",
+        "n[1-2]",
+    ):
+        assert words in text
+    print_status([])
+    assert "No component" in capsys.readouterr().out
+
+
+def test_it_is_json_for_programs(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+    print_status([stands(story)], "json")
+    (found,) = msgspec.json.decode(capsys.readouterr().out)
+    assert found["parts"][0]["test"] == "a"
+    assert found["criteria"][0][0]["numbers"]["cause"] == "idle"
+
+
+def test_a_trial_without_a_plan_stands_somewhere_too(tmp_path: Path) -> None:
+    story = Story(cases_of(1))
+    found = stands(story, component=None, plan="", phase="", rehearsed=False)
+    assert (found.criteria, found.verdict, found.parts[0].expected) == ([], "met", 0)
