@@ -13,6 +13,7 @@ import difflib
 import functools
 import types
 import typing
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -21,10 +22,11 @@ from msgspec import Meta
 from seatrial.places import Faults, Node, Place, parse, plain_scalar, read
 from seatrial.written import Scalar
 
-__all__ = ["Faults", "Node", "Place", "decode", "decode_partly", "json_schema"]
-__all__ += ["parse", "plain_scalar", "read"]
+__all__ = ["Faults", "Node", "Place", "Spot", "decode", "decode_partly", "json_schema"]
+__all__ += ["key_text", "parse", "plain_scalar", "read"]
 
 T = TypeVar("T")
+Step = str | int
 
 
 class _Invalid:
@@ -51,8 +53,8 @@ def decode_partly(node: Node, shape: type[T], faults: Faults, **given: Any) -> T
 
 
 class _Option(NamedTuple):
-    """One of the alternatives of a type: what it takes, what is inside it, its only values, and
-    the bounds of a number."""
+    """One of the alternatives of a type: what it takes, what is inside it, its only values, the
+    bounds of a number, and the only names of a mapping."""
 
     shape: Any
     accepts: tuple[type, ...]
@@ -60,6 +62,7 @@ class _Option(NamedTuple):
     inner: Any = None
     words: tuple[Any, ...] | None = None
     bounds: tuple[Meta, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 def _decode(node: Node, shape: Any, faults: Faults, key: str) -> Any:
@@ -91,6 +94,10 @@ def _decode_option(node: Node, option: _Option, faults: Faults, key: str) -> Any
         items = [_decode(v, inner, faults, f"{key}[{i}]") for i, v in enumerate(node.value)]
         return INVALID if any(item is INVALID for item in items) else items
     if isinstance(node.value, dict):
+        for name in node.value:
+            if option.names and name not in option.names:
+                text = f"is not one of {', '.join(option.names)}"
+                faults.add(node.keys[name], f"{key}.{name}", text)
         found = {n: _decode(v, inner, faults, f"{key}.{n}") for n, v in node.value.items()}
         return {name: value for name, value in found.items() if value is not INVALID}
     for bound in option.bounds:
@@ -173,7 +180,9 @@ def _options(shape: Any, bounds: tuple[Meta, ...] = ()) -> tuple[_Option, ...]:
         return (_Option(shape, (int, float) if shape is float else (int,), bounds=bounds),)
     if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
         return (_Option(shape, (dict,), is_struct=True),)
-    return (_Option(shape, (origin or shape,), inner=arguments[-1] if arguments else None),)
+    inner = arguments[-1] if arguments else None
+    names = typing.get_args(arguments[0]) if origin is dict else ()
+    return (_Option(shape, (origin or shape,), inner=inner, names=names),)
 
 
 def _say(option: _Option) -> str:
@@ -199,6 +208,68 @@ def _nearest(name: str, fields: dict[str, _Field], given: dict[str, Any]) -> str
     known = [key for key, item in fields.items() if item.name not in given]
     near = difflib.get_close_matches(name[:40], known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else f"; the keys are {', '.join(known)}"
+
+
+class Spot(NamedTuple):
+    """A value of a document that is being checked: ``key`` leads to it from the root ``node``.
+    ``faulty`` are keys that could not be decoded; what only follows from them is not told.
+
+    spot = Spot(node, faults).inside("components", 0)
+    spot.fault("is empty; name it", "component")     # plan.yaml:7: components[0].component: ...
+    """
+
+    node: Node
+    faults: Faults
+    faulty: Sequence[str] = ()
+    key: tuple[Step, ...] = ()
+
+    def inside(self, *key: Step) -> Spot:
+        """A value inside this one."""
+        return self._replace(key=(*self.key, *key))
+
+    def fault(self, message: str, *key: Step) -> None:
+        """Add a fault of a value inside, at its place or as near as the file goes."""
+        whole = (*self.key, *key)
+        text = key_text(whole)
+        if not any(_related(text, other) for other in self.faulty):
+            self.faults.add(self.node.place_of(*whole), text, message)
+
+    def given(self, *key: Step) -> bool:
+        """Whether the file gives a value for a key inside."""
+        node = self.node
+        for step in (*self.key, *key):
+            inside = node.value
+            if isinstance(step, str):
+                found = inside.get(step) if isinstance(inside, dict) else None
+            else:
+                found = inside[step] if isinstance(inside, list) and step < len(inside) else None
+            if found is None:
+                return False
+            node = found
+        return True
+
+    def parsed(self, parse: Callable[[Any], T], value: Any, *key: Step) -> T | None:
+        """What ``parse`` makes of a value inside, such as the seconds of a duration; None with a
+        fault added where it raises ValueError."""
+        try:
+            return parse(value)
+        except ValueError as error:
+            self.fault(str(error), *key)
+            return None
+
+
+def key_text(key: Sequence[Step]) -> str:
+    """A key as faults show it: ``components[0].tests.cm4.share``."""
+    text = ""
+    for step in key:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def _related(key: str, other: str) -> bool:
+    """Whether one of two keys is, or is part of, the other."""
+    shorter, longer = sorted((key, other), key=len)
+    return longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
 
 
 def json_schema(shape: type[msgspec.Struct], title: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ SECOND_NS = 1_000_000_000
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_NOTHING = re.compile(r"0+(ms|s|m|h|d)", re.ASCII)
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)", re.ASCII)
 _DAYS = re.compile(r"(\d+)-(\d+)(?::(\d\d))?(?::(\d\d))?", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)", re.ASCII)
@@ -30,7 +31,9 @@ def seconds(text: str | int | float) -> float:
 
 
 def span_of(text: str | int | float) -> float:
-    """As ``seconds``, but 0 is one, too: none at all."""
+    """As ``seconds``, but 0 (or ``0h``) is one, too: none at all."""
+    if isinstance(text, str) and _NOTHING.fullmatch(text.strip()):
+        return 0.0
     return 0.0 if text == 0 and not isinstance(text, bool) else seconds(text)
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from seatrial.cli.schema import shapes
 from seatrial.documents import Faults, decode, json_schema, parse
 
-SHAPES = {name: shape for name, shape in shapes().items() if name in ("test", "machine")}
+SHAPES = {name: shape for name, shape in shapes().items() if name != "references"}
 SCHEMAS = {name: json_schema(shape, name) for name, shape in SHAPES.items()}
 
 
@@ -64,7 +64,8 @@ def documents_of(schema: dict[str, Any], part: dict[str, Any], depth: int = 0) -
         return st.fixed_dictionaries(needed, optional=keys)
     if kind == "object":
         inner = documents_of(schema, part["additionalProperties"], depth + 1)
-        return st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
+        names = part.get("propertyNames", {}).get("enum", ["a", "b"])
+        return st.dictionaries(st.sampled_from(names), inner, max_size=2)
     if kind == "array":
         return st.lists(documents_of(schema, part["items"], depth + 1), max_size=2)
     numbers = st.sampled_from([n for n in (-1, -0.5, 0, 0.5, 1, 2, 7.0) if _within(n, part)])

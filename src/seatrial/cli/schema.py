@@ -7,9 +7,11 @@ from msgspec import Struct
 
 
 @click.command("schema")
-@click.argument("file", type=click.Choice(["test", "machine", "references"]), default="test")
+@click.argument(
+    "file", type=click.Choice(["test", "machine", "references", "plan"]), default="test"
+)
 def command(file: str) -> int:
-    """Print the JSON Schema of test.yaml (or of a machine's file, or of references).
+    """Print the JSON Schema of test.yaml (or of a machine's file, of references, or of a plan).
 
     Editors use it to complete and check keys; for the YAML language server write
     `# yaml-language-server: $schema=test.schema.json` on the first line of a test.
@@ -26,7 +28,8 @@ def command(file: str) -> int:
 def shapes() -> dict[str, type[Struct]]:
     """The Struct that the loader decodes each kind of file by."""
     from seatrial.machine.model import Machine
+    from seatrial.plan.model import Plan
     from seatrial.suite.model import TestFile
     from seatrial.verify.references import ReferencesFile
 
-    return {"test": TestFile, "machine": Machine, "references": ReferencesFile}
+    return {"test": TestFile, "machine": Machine, "references": ReferencesFile, "plan": Plan}

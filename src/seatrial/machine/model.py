@@ -98,6 +98,11 @@ class FileSystem(Written, frozen=True):
     space: Annotated[Size, Meta(description="most space of copied decks; 0: no cap")] = 0
     rehearsal: FileSystemModel | None = None
 
+    @property
+    def metadata_targets(self) -> list[Target]:
+        """The metadata targets, each with its weight."""
+        return [Target(name=each) if isinstance(each, str) else each for each in self.targets]
+
 
 class Gauge(Written, frozen=True):
     """A command that prints one number, such as the load of a metadata server."""

@@ -6,7 +6,7 @@ them. ``seatrial.plan.policy`` makes of a component what the conductor decides b
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
@@ -70,7 +70,7 @@ class Waiver(Written, frozen=True):
 
 
 class Criterion(Written, frozen=True):
-    """One condition for acceptance; its formula is in docs/plans.md. One bound, or both."""
+    """One condition for acceptance; its formula is in docs/criteria.md. One bound, or both."""
 
     criterion: CriterionName
     at_least: Annotated[Share | Duration | None, Meta(description="lower bound")] = None
@@ -78,7 +78,9 @@ class Criterion(Written, frozen=True):
     tests: Annotated[
         list[str], Meta(description="names or patterns of tests; default: all of the component")
     ] = []
-    metric: Annotated[str, Meta(description="metric that figure_of_merit is about")] = ""
+    metric: Annotated[
+        str, Meta(description="metric that figure_of_merit, or slowdown, is about")
+    ] = ""
 
 
 class Exclude(Written, frozen=True):
@@ -97,7 +99,11 @@ class Retry(Written, frozen=True):
     """What follows a failed run."""
 
     answers: Annotated[
-        dict[Cause, Answer], Meta(description="again, elsewhere (on other nodes) or never")
+        dict[Cause, Answer],
+        Meta(
+            description="again, elsewhere (on other nodes) or never",
+            extra_json_schema={"propertyNames": {"enum": list(get_args(Cause))}},
+        ),
     ] = {}
     attempts: Annotated[int, Meta(description="most attempts of a run in all", ge=1)] = 3
     stop_after: Annotated[
@@ -147,6 +153,9 @@ class Cap(Written, frozen=True):
 
     machine: Annotated[int, Meta(description="of the component; 0: no cap", ge=0)] = 0
     per_target: Annotated[int, Meta(description="on each metadata target; 0: no cap", ge=0)] = 0
+    safe_load: Annotated[
+        bool, Meta(description="no target gets more load than the machine's file calls safe")
+    ] = True
 
 
 class Stagger(Written, frozen=True):

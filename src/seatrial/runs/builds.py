@@ -60,6 +60,18 @@ exit "$_code"
 """
 
 
+# Instead of a script, for a binary that there is: it is looked at where it is used.
+_PREBUILT = """\
+_found=$(sha256sum < {path}) || exit 1
+_found=${{_found%% *}}
+if [ "$_found" != {sha256} ]; then
+  echo {path}" has the checksum $_found, but the test names {sha256}"
+  exit 1
+fi
+ln -s {path} {name}
+"""
+
+
 class BuildResult(NamedTuple):
     """``code`` 0 is good, 23 a timeout, else a failure; ``text`` is the tail of the log."""
 
@@ -106,6 +118,9 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
             shutil.rmtree(left)
         elif left.name != LOCK:
             left.unlink()
+    script = test.build.script + "\n"
+    if test.build.prebuilt:
+        script = _link_script(Path(test.build.prebuilt), test.build.sha256)
     parameters = build_parameters(test.build, case.parameters)
     environment = exports({**parameters, "BUILD": str(directory)})
     environment += exports(toolchain_variables(machine, case.toolchain))
@@ -116,7 +131,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
             shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
         else:
             shutil.copy2(source, target)
-    write_script(directory / SCRIPT, test.build.script + "\n")
+    write_script(directory / SCRIPT, script)
     shell = _SHELL.format(
         directory=shlex.quote(str(directory)),
         environment=environment.rstrip(),
@@ -124,6 +139,12 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
         result=RESULT,
     )
     write_script(directory / JOB, shell)
+
+
+def _link_script(binary: Path, sha256: str) -> str:
+    """Bash that links a binary into the build's directory, if it has that checksum."""
+    path, name = shlex.quote(str(binary)), shlex.quote(f"./{binary.name}")
+    return _PREBUILT.format(path=path, name=name, sha256=sha256.lower())
 
 
 async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:

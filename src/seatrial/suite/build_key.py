@@ -2,8 +2,9 @@
 
 Key = SHA-256 of the sources' names, bytes and modes, the script, the toolchain (but for its
 launcher), the environment, the modules, the parameters that the build uses, the machine's name and
-architecture. A build is given those parameters alone that its script names or ``build.parameters``
-lists, so cases that differ in others share it.
+architecture; that of a prebuilt binary is of its path and checksum. A build is given those
+parameters alone that its script names or ``build.parameters`` lists, so cases that differ in others
+share it.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class BuildKeys:
         parameters: dict[str, Scalar],
         machine: Machine,
     ) -> str:
+        if build.prebuilt:
+            return _hash({"prebuilt": build.prebuilt, "sha256": build.sha256.lower()})
         content = {
             "sources": {Path(s).name: self._digest(s) for s in build.sources},
             "script": build.script,
@@ -74,7 +77,7 @@ class BuildKeys:
             "setup": machine.setup,
             "architecture": platform.machine(),
         }
-        return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+        return _hash(content)
 
     def _digest(self, source: str) -> str:
         if source not in self._digests:
@@ -83,6 +86,10 @@ class BuildKeys:
             except OSError as error:
                 raise UsageError(f"{error.filename}: cannot be read: {error.strerror}") from error
         return self._digests[source]
+
+
+def _hash(content: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
 
 
 def digest_of(path: Path) -> str:

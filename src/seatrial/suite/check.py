@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from seatrial.machine.load import faults_of_variables
+from seatrial.machine.check import faults_of_variables
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
-from seatrial.suite.model import Input, Test, show
+from seatrial.suite.model import Build, Input, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.variables import is_reserved
 from seatrial.units import seconds
@@ -21,6 +21,7 @@ RUN_FILES = frozenset({"job.sh", "job.environment", "stdout", "stderr", "events.
 BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 
 _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 Report = Callable[[Sequence[str | int], str], None]
@@ -182,8 +183,10 @@ class _Checker:
         build = self.test.build
         if build is None:
             return
-        if not build.script.strip():
-            self.fault("is empty", "build", "script")
+        if build.prebuilt or build.sha256:
+            self._prebuilt(build)
+        elif not build.script.strip():
+            self.fault("is empty; give a script, or name a prebuilt binary", "build", "script")
         self._no_nul(build.script, "build", "script")
         for i, name in enumerate(build.parameters):
             if name not in self.test.parameters:
@@ -197,14 +200,31 @@ class _Checker:
                 self.fault(
                     f"a second {path.name}; both would be copied there", "build", "sources", i
                 )
-            if path.name == BUILD_LOG or path.name.startswith(BUILD_FILES):
-                message = f"{path.name} is a name of Seatrial's own in a build; rename it"
-                self.fault(message, "build", "sources", i)
+            self._free_in_build(path.name, "build", "sources", i)
             names.add(path.name)
         try:
             seconds(build.timeout)
         except ValueError as error:
             self.fault(str(error), "build", "timeout")
+
+    def _prebuilt(self, build: Build) -> None:
+        path = Path(build.prebuilt)
+        if not build.prebuilt:
+            self.fault("is of a prebuilt binary; name it by prebuilt", "build", "sha256")
+            return
+        if not os.path.isfile(path):  # noqa: PTH113 - Path's raises where it may not look
+            self.fault(f"{path} is no file", "build", "prebuilt")
+        self._free_in_build(path.name, "build", "prebuilt")
+        if not _SHA256.fullmatch(build.sha256):
+            text = "must be the checksum of the prebuilt binary: 64 hex digits, as sha256sum prints"
+            self.fault(text, "build", "sha256")
+        for key in ("script", "sources", "parameters"):
+            if getattr(build, key):
+                self.fault("goes with no prebuilt binary; remove one of them", "build", key)
+
+    def _free_in_build(self, name: str, *key: str | int) -> None:
+        if name == BUILD_LOG or name.startswith(BUILD_FILES):
+            self.fault(f"{name} is a name of Seatrial's own in a build; rename it", *key)
 
     def inputs(self) -> None:
         taken = list(RUN_FILES)
@@ -216,7 +236,7 @@ class _Checker:
             name = os.path.normpath(item.name or Path(item.source).name)
             if name == "." or Path(name).is_absolute() or name.startswith(".."):
                 self.fault(f"{name!r} must be a name inside the run directory", "inputs", i)
-            elif other := next((one for one in taken if _collide(one, name)), ""):
+            elif other := next((one for one in taken if collide(one, name)), ""):
                 self.fault(f"{name!r} is not free: {other!r} is there already", "inputs", i)
             taken.append(name)
 
@@ -225,7 +245,7 @@ class _Checker:
             self.fault("holds a NUL character", *key)
 
 
-def _collide(one: str, other: str) -> bool:
+def collide(one: str, other: str) -> bool:
     """Whether two names are the same, or one lies below the other."""
     return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 

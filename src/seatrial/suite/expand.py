@@ -176,14 +176,14 @@ class _Binder:
         return [facts]
 
     def _toolchains(self, chains: list[str], skip: Any) -> list[str]:
-        """A test without a build and without a wish runs on the default toolchain alone."""
+        """A test that is not built here and has no wish runs on the default toolchain alone."""
         wanted = self.test.toolchains
         if wanted:
             found = [c for c in chains if any(fnmatchcase(c, pattern) for pattern in wanted)]
             if not found:
                 skip(self.test.name, f"needs a toolchain {' or '.join(wanted)}")
             return found
-        if self.test.build is None:
+        if self.test.build is None or self.test.build.prebuilt:
             return chains[:1] or [""]
         if not chains:
             skip(self.test.name, "needs a toolchain to be built; the machine has none")

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, Node, Place, decode_partly, read
+from seatrial.documents import Faults, Node, Place, Spot, decode_partly, read
 from seatrial.errors import UsageError
 from seatrial.suite.check import check
 from seatrial.suite.model import Input, Test
@@ -44,12 +44,8 @@ class Suite(NamedTuple):
 
     def fault(self, faults: Faults, test: str, key: Sequence[str | int], message: str) -> None:
         """Add a fault of a test, at the place of the key or as near as its file goes. What only
-        follows from a key that could not be decoded is not told."""
-        text = ""
-        for step in key:
-            text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-        if not any(_related(text, other) for other in self.faulty.setdefault(test, [])):
-            faults.add(self.nodes[test].place_of(*key), text, message)
+        follows from a key that could not be decoded is not told. The test is faulty from now on."""
+        Spot(self.nodes[test], faults, self.faulty.setdefault(test, [])).fault(message, *key)
 
 
 def load(paths: Sequence[Path], faults: Faults) -> Suite:
@@ -112,12 +108,6 @@ def _read_one(file: Path, name: str, nodes: dict[str, Node], faults: Faults) -> 
         faults.add(node.place, "", f"the test {name!r} is also in {other}; rename one folder")
     else:
         nodes[name] = node
-
-
-def _related(key: str, other: str) -> bool:
-    """Whether one of two keys is, or is part of, the other."""
-    shorter, longer = sorted((key, other), key=len)
-    return longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
 
 
 def _test_files(path: Path, faults: Faults) -> Iterator[Path]:
@@ -204,7 +194,8 @@ def _with_paths(test: Test, node: Node) -> Test:
     build = test.build
     if build is not None:
         sources = [absolute(s, "build", "sources", i) for i, s in enumerate(build.sources)]
-        build = replace(build, sources=sources)
+        prebuilt = absolute(build.prebuilt, "build", "prebuilt") if build.prebuilt else ""
+        build = replace(build, sources=sources, prebuilt=prebuilt)
     inputs: list[str | Input] = []
     for i, item in enumerate(test.inputs):
         written = Input(source=item) if isinstance(item, str) else item

@@ -39,9 +39,14 @@ class Input(Written, frozen=True):
 
 
 class Build(Written, frozen=True):
-    """How a test is built: once for each distinct content, outside any allocation."""
+    """How a test is built: once for each distinct content, outside any allocation. It has a script,
+    or names a binary that there is."""
 
-    script: Annotated[str, Meta(description="bash; its working directory is the build's own")]
+    script: Annotated[str, Meta(description="bash; its working directory is the build's own")] = ""
+    prebuilt: Annotated[
+        str, Meta(description="a binary instead of a script; path, relative to the test's folder")
+    ] = ""
+    sha256: Annotated[str, Meta(description="checksum of that binary, in hex")] = ""
     sources: Annotated[
         list[str], Meta(description="files and folders copied into the build directory")
     ] = []

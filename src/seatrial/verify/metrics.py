@@ -5,18 +5,16 @@ figures, findings = measure(test, run_directory)
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import cast
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
 from seatrial.suite.model import Better, Metric, Reduce, Test
 from seatrial.units import bytes_of
-from seatrial.verify import outputs
 from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
 from seatrial.verify.figures import Figure, Finding, number, shown
+from seatrial.verify.formats import find_format, formats
 from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
 from seatrial.verify.search import MOST_MATCHES, SearchFailed, find_all
 
@@ -61,6 +59,20 @@ def _once(figures: list[Figure], findings: list[Finding]) -> Measured:
         else:
             kept[figure.name] = figure
     return list(kept.values()), findings
+
+
+def figure_names(test: Test) -> frozenset[str] | None:
+    """The names of a test's figures; None where they are known only when it has run: those of a
+    function, and of a parser that does not say."""
+    names = {name for name in test.metrics if name not in (FROM, PYTHON)}
+    if PYTHON in test.metrics:
+        return None
+    if isinstance(form := test.metrics.get(FROM), str):
+        told = find_format(form).figures if form in formats() else None
+        if told is None:
+            return None
+        names |= set(told)
+    return frozenset(names)
 
 
 # ---- by pattern ---------------------------------------------------------------------------
@@ -138,42 +150,20 @@ _REDUCERS: dict[Reduce, Callable[[list[float]], float]] = {
 # ---- by a parser, by a function -----------------------------------------------------------
 
 
-def formats() -> list[str]:
-    """The names of the outputs that are known: the modules of ``verify/outputs``."""
-    import pkgutil
-
-    names = (module.name for module in pkgutil.iter_modules(outputs.__path__))
-    return sorted(name for name in names if not name.startswith("_"))
-
-
-def _parser(name: str) -> ModuleType:
-    """The module of a format; ValueError where there is none."""
-    if name not in formats():
-        raise ValueError(_unknown_format(name))
-    return importlib.import_module(f"{outputs.__name__}.{name}")
-
-
-def _unknown_format(name: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name[:40], formats(), n=1, cutoff=0.6)
-    remedy = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(formats())}"
-    return f"{shown(name)} is not a known output format; {remedy}"
-
-
 def _parsed(name: str, folder: Path) -> Measured:
     try:
-        parser = _parser(name)
+        form = find_format(name)
     except ValueError as error:
         return [], [Finding(CHECK_ERROR, str(error))]
-    file = getattr(parser, "FILE", "stdout")
+    file = form.file
     try:
-        return parser.parse(read_text(folder, file)), []
+        figures = form.read(read_text(folder, file, form.limit))
     except Unreadable as error:
         return [], [unreadable(error, NO_FIGURE)]
     except ValueError as error:
         reason = plain(str(error)[:LONGEST_REASON])
         return [], [Finding(NO_FIGURE, f"{file} is not a whole {name} output: {reason}")]
+    return [Figure(one.full_name, one.value, one.unit, one.better) for one in figures], []
 
 
 def _custom(named: str, test: Test, folder: Path) -> Measured:
@@ -204,8 +194,10 @@ def faults_of_metrics(test: Test) -> list[tuple[str, str]]:
         if isinstance(metric, Metric):
             faults += [(f"{key}{inner}", text) for inner, text in _faults_of_metric(name, metric)]
         elif name == FROM:
-            if metric not in formats():
-                faults.append((key, _unknown_format(metric)))
+            try:
+                find_format(str(metric))
+            except ValueError as error:
+                faults.append((key, str(error)))
         elif name == PYTHON:
             if fault := fault_of_function(metric, Path(test.folder)):
                 faults.append((key, fault))

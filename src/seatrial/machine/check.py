@@ -1,0 +1,168 @@
+"""What the shape of a machine's file cannot say: names, node sets, quantities, what goes where."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from seatrial.documents import Faults, Node, Spot
+from seatrial.machine.facts import unfold
+from seatrial.machine.model import FileSystem, Gauge, Machine
+from seatrial.machine.rehearsed import Background, MachineModel
+from seatrial.units import bytes_of, seconds, share_of, span_of
+from seatrial.written import Scalar
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NO_NAME = "a name must be letters, digits, ._-"
+
+
+def check(machine: Machine, node: Node, faults: Faults) -> None:
+    """Add every fault of a decoded description."""
+    spot = Spot(node, faults)
+    if not _NAME.fullmatch(machine.machine):
+        spot.fault(_NO_NAME, "machine")
+    names = _nodes(machine, spot)
+    _subset(machine.slurm.nodelist, names, spot.inside("slurm", "nodelist"))
+    spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")
+    spot.parsed(seconds, machine.slurm.lost_after, "slurm", "lost_after")
+    for name, chain in machine.toolchains.items():
+        at = spot.inside("toolchains", name)
+        if not _NAME.fullmatch(name):
+            at.fault(_NO_NAME)
+        for variable, text in faults_of_variables(chain.environment):
+            at.fault(text, "environment", variable)
+    for variable, text in faults_of_variables(machine.environment):
+        spot.fault(text, "environment", variable)
+    for name, system in machine.file_systems.items():
+        _file_system(name, system, spot.inside("file_systems", name))
+    for name, gauge in machine.gauges.items():
+        _gauge(name, gauge, machine, spot.inside("gauges", name))
+    _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
+
+
+def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, str]]:
+    """What is wrong with an environment as it is written: the variable and a message."""
+    faults = []
+    for name, value in environment.items():
+        if not _VARIABLE.fullmatch(name):
+            text = "is not a name for a variable; it must be letters, digits and _"
+            faults.append((name, text))
+        elif "\0" in str(value):
+            faults.append((name, "holds a NUL character"))
+    return faults
+
+
+# ---- nodes --------------------------------------------------------------------------------
+
+
+def _nodes(machine: Machine, spot: Spot) -> set[str]:
+    """The names of all nodes."""
+    if not machine.nodes:
+        spot.fault("no node is described; give at least one kind", "nodes")
+    seen: set[str] = set()
+    for i, kind in enumerate(machine.nodes):
+        at = spot.inside("nodes", i)
+        names = set(at.parsed(unfold, kind.names, "names") or ())
+        if twice := sorted(seen & names):
+            at.fault(f"{twice[0]} is described twice", "names")
+        seen |= names
+        at.parsed(bytes_of, kind.memory, "memory")
+    if machine.scheduler == "local" and len(seen) > 1:
+        text = f"{len(seen)} nodes, but `scheduler: local` is one; give one, or `scheduler: slurm`"
+        spot.fault(text, "nodes")
+    return seen
+
+
+def _subset(folded: str, names: set[str], at: Spot) -> None:
+    """A node set must be of the machine's nodes."""
+    if folded and (other := sorted(set(at.parsed(unfold, folded) or ()) - names)):
+        at.fault(f"{other[0]} is no node of this machine")
+
+
+# ---- file systems and gauges --------------------------------------------------------------
+
+
+def _file_system(name: str, system: FileSystem, at: Spot) -> None:
+    if not _NAME.fullmatch(name):
+        at.fault(_NO_NAME)
+    if not system.path.startswith("/"):
+        at.fault(f"{system.path!r} must be an absolute path", "path")
+    seen: set[str] = set()
+    for i, target in enumerate(system.metadata_targets):
+        if not _NAME.fullmatch(target.name):
+            at.fault(f"{target.name!r}: {_NO_NAME}", "targets", i)
+        elif target.name in seen:
+            at.fault(f"{target.name} is there twice", "targets", i)
+        seen.add(target.name)
+    at.parsed(seconds, system.timeout, "timeout")
+    at.parsed(bytes_of, system.space, "space")
+    levels = system.rehearsal.production if system.rehearsal else []
+    for i, level in enumerate(levels):
+        spot = at.inside("rehearsal", "production", i)
+        spot.parsed(span_of, level.since, "from")
+        if level.target and level.target not in seen:
+            text = f"no target {level.target!r}; there are {', '.join(sorted(seen)) or 'none'}"
+            spot.fault(text, "target")
+
+
+def _gauge(name: str, gauge: Gauge, machine: Machine, at: Spot) -> None:
+    if not _NAME.fullmatch(name):
+        at.fault(_NO_NAME)
+    if not gauge.command.strip():
+        at.fault("is empty; write bash that prints one number", "command")
+    at.parsed(seconds, gauge.every, "every")
+    at.parsed(seconds, gauge.timeout, "timeout")
+    if not gauge.rehearsal:
+        return
+    known = list(machine.file_systems)
+    for folder, system in machine.file_systems.items():
+        known += [f"{folder}/{target.name}" for target in system.metadata_targets]
+    if gauge.rehearsal not in known:
+        text = f"no file system or target {gauge.rehearsal!r}; there are "
+        at.fault(text + (", ".join(known) or "none"), "rehearsal")
+
+
+# ---- rehearsals ---------------------------------------------------------------------------
+
+
+def _rehearsal(model: MachineModel, names: set[str], at: Spot) -> None:
+    for key in ("submit_delay", "start_delay", "poll", "node_failures"):
+        at.parsed(span_of, getattr(model, key), key)
+    at.parsed(seconds, model.repair, "repair")
+    _share(model.slow_nodes, at.inside("slow_nodes"))
+    for name, folded in model.partitions.items():
+        spot = at.inside("partitions", name)
+        if not _NAME.fullmatch(name):
+            spot.fault(_NO_NAME)
+        if not folded:
+            spot.fault("has no nodes; write e.g. n[001-128]")
+        _subset(folded, names, spot)
+    if model.background is not None:
+        _background(model.background, len(names), at.inside("background"))
+
+
+def _background(background: Background, nodes: int, at: Spot) -> None:
+    if bool(background.swf) == bool(background.load):
+        at.fault("give swf, a file of jobs, or load, the share of made ones; not both")
+    _share(background.load, at.inside("load"))
+    at.parsed(seconds, background.elapsed, "elapsed")
+    for i, size in enumerate(background.nodes):
+        if not 1 <= size <= nodes:
+            at.fault(f"{size} is not between 1 and the machine's {nodes} nodes", "nodes", i)
+    file = workload_of(background.swf, at.node.place.path)
+    if background.swf and not os.path.isfile(file):  # noqa: PTH113 - Path's may raise
+        at.fault(f"{file} is no file", "swf")
+
+
+def workload_of(swf: str, file: Path) -> Path:
+    """The path of a workload that a machine's file names, relative to its own folder."""
+    return (file.parent / swf).absolute()
+
+
+def _share(written: int | float | str, at: Spot) -> None:
+    share = at.parsed(share_of, written)
+    if share is not None and share > 1:
+        at.fault(f"{written} is more than all; the most is 100%")

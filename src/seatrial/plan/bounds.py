@@ -1,0 +1,36 @@
+"""The bounds of criteria: what sort of quantity each is about."""
+
+from __future__ import annotations
+
+from seatrial.plan.model import CriterionName
+from seatrial.units import seconds, share_of
+
+AT_MOST_ALL = frozenset({"pass_rate", "correct_answers", "utilisation", "availability"})
+COUNTS = frozenset({"jobs_in_flight", "accepted_runs"})
+
+
+def bound_of(criterion: CriterionName, written: int | float | str) -> float:
+    """A bound of a criterion: seconds for ``mtbf``, a number for counts, else a share (that of
+    ``slowdown`` may be negative). For ``figure_of_merit`` a number is in the metric's own unit, and
+    per cent are a share of its reference. Raises ValueError with a remedy."""
+    if criterion == "figure_of_merit":
+        return share_of(written) if isinstance(written, str) else float(written)
+    if criterion == "mtbf":
+        return seconds(written)
+    if criterion in COUNTS:
+        if isinstance(written, str) or written < 0 or written != int(written):
+            raise ValueError(f"{written!r} is not a whole number; write e.g. 20")
+        return float(written)
+    if criterion == "slowdown":
+        return _signed_share(written)
+    share = share_of(written)
+    if criterion in AT_MOST_ALL and share > 1:
+        raise ValueError(f"{written!r} is more than 100 %; write e.g. 0.95 or 95%")
+    return share
+
+
+def _signed_share(written: int | float | str) -> float:
+    if isinstance(written, str):
+        text = written.strip()
+        return -share_of(text[1:]) if text.startswith("-") else share_of(text)
+    return -share_of(-written) if written < 0 else share_of(written)

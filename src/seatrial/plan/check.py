@@ -1,0 +1,294 @@
+"""What the shape of a plan cannot say: names, quantities, what there is on the machine.
+
+Nothing here needs cases; ``seatrial.plan.check_mix`` checks what a component runs in a phase.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from seatrial.documents import Faults, Spot
+from seatrial.errors import UsageError
+from seatrial.machine.facts import unfold
+from seatrial.machine.model import Machine
+from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
+from seatrial.plan.check_rehearsal import check_rehearsal
+from seatrial.plan.load import Loaded
+from seatrial.plan.model import Component, Exclude, Part, Plan, Span, Tell, Throttle, Watch
+from seatrial.plan.moments import moment_of
+from seatrial.plan.parts import chosen_tests, fits, named_tests, only_evidence
+from seatrial.plan.phases import names_of, phases_of, tag_of
+from seatrial.suite.load import Suite
+from seatrial.suite.model import show
+from seatrial.suite.select import compile_keyword
+from seatrial.units import seconds, share_of, span_of
+
+LONGEST_TAG = 100
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+# Keys that mean something in components of one kind alone.
+_OF_KIND = {"duration": "sustained", "reserve": "sustained", "repeat": "once"}
+_PART_OF_KIND = {
+    **dict.fromkeys(("copies", "weight", "share", "fill"), "sustained"),
+    **dict.fromkeys(("alone", "full"), "isolated_then_full"),
+}
+
+
+def check_plan(loaded: Loaded, faults: Faults) -> None:
+    """Add every fault of a plan that can be told without its cases."""
+    plan, spot = loaded.plan, loaded.spot(faults)
+    machine = loaded.site.machine if loaded.site else None
+    _names(plan, spot)
+    tests = [name for suite in loaded.suites if suite for name in suite.tests]
+    for i, phase in enumerate(plan.phases):
+        _nodes(phase.nodes, machine, spot.inside("phases", i, "nodes"))
+    for i, span in enumerate(plan.outages):
+        _span(span, machine, tests, spot.inside("outages", i))
+    if plan.alerts is not None:
+        _tell(plan.alerts, spot.inside("alerts"))
+    if not plan.components:
+        spot.fault("has no component; give at least one", "components")
+    for i, component in enumerate(plan.components):
+        at, suite = spot.inside("components", i), loaded.suites[i]
+        _component(plan, component, at)
+        _quantities(component, at)
+        if machine is not None:
+            _on_machine(component, machine, at)
+        if suite is not None:
+            _tests(component, suite, at)
+        chosen = chosen_tests(component, suite.tests) if suite else []
+        for j, span in enumerate(component.blackouts):
+            _span(span, machine, chosen, at.inside("blackouts", j))
+        check_criteria(component, suite, at)
+        check_evidence(component, loaded.path.parent, at)
+        check_waivers(component, at)
+    if all(suite is not None for suite in loaded.suites):
+        check_rehearsal(plan.rehearsal, loaded.suites, spot.inside("rehearsal"))
+
+
+# ---- names --------------------------------------------------------------------------------
+
+
+def _names(plan: Plan, spot: Spot) -> None:
+    named: list[tuple[str, Spot]] = [(plan.plan, spot.inside("plan"))]
+    for key, names in (
+        ("phases", [phase.phase for phase in plan.phases]),
+        ("components", [component.component for component in plan.components]),
+    ):
+        for i, name in enumerate(names):
+            at = spot.inside(key, i, key.removesuffix("s"))
+            named.append((name, at))
+            if name in names[:i]:
+                at.fault(f"{name!r} is there twice; rename one")
+    for name, at in named:
+        if not _NAME.fullmatch(name):
+            at.fault(f"{name!r}: a name must be letters, digits, ._+-")
+    _tags(plan, spot)
+
+
+def _tags(plan: Plan, spot: Spot) -> None:
+    """Each trial of the plan needs a run tag of its own."""
+    first: dict[str, str] = {}
+    for i, component in enumerate(plan.components):
+        for phase in phases_of(plan, component):
+            tag, at = tag_of(plan, component, phase.phase), spot.inside("components", i)
+            if len(tag) > LONGEST_TAG:
+                text = f"makes a run tag of {len(tag)} letters; the most is {LONGEST_TAG}"
+                at.fault(text, "component")
+            other = first.setdefault(tag, component.component)
+            if other != component.component:
+                at.fault(f"has the run tag of {other}, {tag}; rename one", "component")
+
+
+def _component(plan: Plan, component: Component, at: Spot) -> None:
+    known = [phase.phase for phase in plan.phases]
+    for i, name in enumerate(component.phases):
+        if name not in known:
+            at.fault(f"no phase {name!r}; there are {', '.join(known) or 'none'}", "phases", i)
+    for key, kind in _OF_KIND.items():
+        if component.kind != kind and at.given(key):
+            at.fault(f"is of kind {kind} alone; this is {component.kind}", key)
+    if component.kind == "sustained" and component.duration is None:
+        at.fault("is missing; a sustained component needs it, e.g. 10d", "duration")
+    if isinstance(component.tests, dict):
+        for name in component.tests:
+            for key, kind in _PART_OF_KIND.items():
+                if component.kind != kind and at.given("tests", name, key):
+                    text = f"is of kind {kind} alone; this is {component.kind}"
+                    at.fault(text, "tests", name, key)
+
+
+# ---- quantities ---------------------------------------------------------------------------
+
+
+def _quantities(component: Component, at: Spot) -> None:
+    if component.duration is not None:
+        at.parsed(seconds, component.duration, "duration")
+    if component.stagger is not None:
+        at.parsed(seconds, component.stagger.per, "stagger", "per")
+    for i, throttle in enumerate(component.throttles):
+        _throttle(throttle, at.inside("throttles", i))
+    _exclude(component.exclude, at.inside("exclude"))
+    _watch(component.watch, at.inside("watch"))
+    if isinstance(component.tests, dict):
+        for name, part in component.tests.items():
+            _part(part, at.inside("tests", name))
+
+
+def _part(part: Part, at: Spot) -> None:
+    at.parsed(span_of, part.quiet_for, "quiet_for")
+    share = at.parsed(share_of, part.share, "share")
+    if share is not None and share > 1:
+        at.fault(f"{part.share} is more than the machine; the most is 100%", "share")
+    if part.most == 0:
+        at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
+    elif part.most is not None and part.copies > part.most:
+        at.fault(f"{part.copies} are kept in flight, but most is {part.most}", "copies")
+    for key in ("copies", "weight", "share"):
+        if part.fill and at.given(key):
+            at.fault("is a claim, and fill is for tests without one; remove one of them", key)
+    if part.weight and share:
+        at.fault("give a weight or a share, not both", "weight")
+
+
+def _throttle(throttle: Throttle, at: Spot) -> None:
+    at.parsed(seconds, throttle.stale_after, "stale_after")
+    if throttle.low >= throttle.high:
+        at.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
+
+
+def _exclude(exclude: Exclude, at: Spot) -> None:
+    at.parsed(seconds, exclude.within, "within")
+    share = at.parsed(share_of, exclude.most, "most")
+    if share is not None and share > 1:
+        at.fault(f"{exclude.most} is more than all nodes; the most is 100%", "most")
+
+
+def _watch(watch: Watch, at: Spot) -> None:
+    at.parsed(span_of, watch.short_for, "short_for")
+    at.parsed(span_of, watch.silent_for, "silent_for")
+    at.parsed(seconds, watch.again, "again")
+
+
+def _tell(tell: Tell, at: Spot) -> None:
+    if not tell.command.strip():
+        at.fault("is empty", "command")
+    at.parsed(seconds, tell.per, "per")
+    at.parsed(seconds, tell.timeout, "timeout")
+
+
+def _span(span: Span, machine: Machine | None, tests: Sequence[str], at: Spot) -> None:
+    start = at.parsed(moment_of, span.start, "from")
+    end = at.parsed(moment_of, span.end, "to")
+    if start and end:
+        if start.absolute != end.absolute:
+            text = "one of from and to is a date, the other a time of the trial; give both alike"
+            at.fault(text, "to")
+        elif end.seconds <= start.seconds:
+            at.fault(f"{span.end} is not after from, {span.start}", "to")
+    _nodes(span.nodes, machine, at.inside("nodes"))
+    _patterns(span.tests, tests, at.inside("tests"))
+
+
+# ---- what there is ------------------------------------------------------------------------
+
+
+def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
+    """A node set must be of the machine's nodes."""
+    if not names:
+        return
+    try:
+        named = unfold(names)
+    except ValueError as error:
+        at.fault(str(error))
+        return
+    other = sorted(set(named) - set(names_of(machine))) if machine else []
+    if machine and other:
+        at.fault(f"{other[0]} is no node of {machine.machine}")
+
+
+def _patterns(patterns: Iterable[str], tests: Sequence[str], at: Spot) -> None:
+    """Each name or pattern must be about a test; nothing is told where there is none at all."""
+    for i, pattern in enumerate(patterns):
+        if tests and not any(fits([pattern], name) for name in tests):
+            at.fault(f"{pattern!r} is no test here; there are {_listed(tests)}", i)
+
+
+def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
+    _file_system(component.file_system, machine, at.inside("file_system"))
+    used = {component.file_system}
+    if isinstance(component.tests, dict):
+        for name, part in component.tests.items():
+            _file_system(part.file_system, machine, at.inside("tests", name, "file_system"))
+            used.add(part.file_system)
+    targets = [
+        target.name
+        for name in sorted(used & set(machine.file_systems))
+        for target in machine.file_systems[name].metadata_targets
+    ]
+    _targets(component, targets, at)
+    for i, throttle in enumerate(component.throttles):
+        if throttle.gauge not in machine.gauges:
+            text = f"{machine.machine} has no gauge {throttle.gauge!r}; it has "
+            at.fault(text + _listed(machine.gauges), "throttles", i, "gauge")
+    for i, pattern in enumerate(component.toolchains):
+        if pattern != "default" and not any(fnmatchcase(n, pattern) for n in machine.toolchains):
+            text = f"{machine.machine} has no toolchain {pattern!r}; it has "
+            at.fault(text + _listed(machine.toolchains), "toolchains", i)
+
+
+def _file_system(name: str, machine: Machine, at: Spot) -> None:
+    if name and name not in machine.file_systems:
+        text = f"{machine.machine} has no file system {name!r}; it has "
+        at.fault(text + _listed(machine.file_systems))
+
+
+def _targets(component: Component, targets: list[str], at: Spot) -> None:
+    """What is said of metadata targets needs some."""
+    for i, name in enumerate(component.targets):
+        if name not in targets:
+            where = "the file systems here have" if targets else "give file_system; there are"
+            at.fault(f"no metadata target {name!r}; {where} {_listed(targets)}", "targets", i)
+    if targets:
+        return
+    remedy = "give file_system, one whose targets the machine's file names"
+    if at.given("placement"):
+        at.fault(f"there are no metadata targets to place on; {remedy}", "placement")
+    if component.caps.per_target:
+        at.fault(f"there are no metadata targets; {remedy}", "caps", "per_target")
+
+
+def _tests(component: Component, suite: Suite, at: Spot) -> None:
+    if not suite.nodes and not only_evidence(component):
+        at.fault("has no suites; give suites to it, or to the plan", "component")
+        return
+    for i, pattern in enumerate(component.tests):
+        key: str | int = pattern if isinstance(component.tests, dict) else i
+        if not named_tests(component, pattern, suite.nodes):
+            taken = any(fits([pattern], name) for name in suite.nodes)
+            why = "only tests that stand above" if taken else "no test here"
+            at.fault(f"{pattern!r} is {why}; there are {_listed(suite.nodes)}", "tests", key)
+    try:
+        if component.select.strip():
+            compile_keyword(component.select)
+    except UsageError as error:
+        at.fault(str(error), "select")
+    chosen = chosen_tests(component, suite.tests)
+    parameters = {name for test in chosen for name in suite.tests[test].parameters}
+    for name, value in component.settings.items():
+        if name not in parameters and not suite.faulty:
+            text = f"no test here has this parameter; there are {_listed(sorted(parameters))}"
+            at.fault(text, "settings", name)
+        for each in value if isinstance(value, list) else [value]:
+            if "," in show(each) or not show(each).strip():
+                text = f"{show(each)!r} cannot be set: it is empty, or holds a comma"
+                at.fault(text, "settings", name)
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = list(names)
+    more = f" and {len(found) - 8} more" if len(found) > 9 else ""
+    return ", ".join(found[: 8 if more else 9]) + more or "none"

@@ -1,0 +1,132 @@
+"""What a component is decided by: criteria, evidence, waivers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import partial
+from pathlib import Path
+
+from seatrial.documents import Spot
+from seatrial.plan.bounds import bound_of
+from seatrial.plan.model import Component, Criterion
+from seatrial.plan.moments import day_of
+from seatrial.plan.parts import chosen_tests, fits, only_evidence
+from seatrial.suite.load import Suite
+from seatrial.verify.metrics import figure_names
+
+# Criteria that only components of one kind give numbers for.
+_OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained"}
+
+_OF_A_METRIC = ("figure_of_merit", "slowdown")
+
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+
+
+def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
+    """Add the faults of a component's criteria."""
+    if component.criteria and only_evidence(component):
+        at.fault("nothing runs here that could meet them; remove them", "criteria")
+        return
+    for i, criterion in enumerate(component.criteria):
+        spot = at.inside("criteria", i)
+        _bounds(criterion, spot)
+        kind = _OF_KIND.get(criterion.criterion, component.kind)
+        if kind != component.kind:
+            text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
+            spot.fault(text, "criterion")
+        for j, other in enumerate(component.criteria[:i]):
+            if _about(other) == _about(criterion):
+                spot.fault(f"is about the same as criteria[{j}]; make one of them")
+        if suite is not None:
+            _tests(component, criterion, suite, spot)
+
+
+def _about(criterion: Criterion) -> tuple[str, frozenset[str], str]:
+    return criterion.criterion, frozenset(criterion.tests), criterion.metric
+
+
+def _bounds(criterion: Criterion, spot: Spot) -> None:
+    found = {}
+    for key in ("at_least", "at_most"):
+        written = getattr(criterion, key)
+        if written is not None:
+            found[key] = spot.parsed(partial(bound_of, criterion.criterion), written, key)
+    if not found and criterion.criterion != "figure_of_merit":  # that has its reference's
+        spot.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
+    least, most = found.get("at_least"), found.get("at_most")
+    if least is not None and most is not None and _comparable(criterion) and least > most:
+        spot.fault(f"{criterion.at_least} is more than at_most, {criterion.at_most}", "at_least")
+
+
+def _comparable(criterion: Criterion) -> bool:
+    """Whether its two bounds are of one thing: those of a slowdown are a gain and a loss, those of
+    a figure may be a number and per cent of a reference."""
+    if criterion.criterion == "figure_of_merit":
+        return isinstance(criterion.at_least, str) == isinstance(criterion.at_most, str)
+    return criterion.criterion != "slowdown"
+
+
+def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot) -> None:
+    chosen = chosen_tests(component, suite.tests)
+    for i, pattern in enumerate(criterion.tests):
+        if chosen and not any(fits([pattern], name) for name in chosen):
+            listed = ", ".join(chosen)
+            spot.fault(f"{pattern!r} is no test of this component; it has {listed}", "tests", i)
+    if criterion.criterion == "figure_of_merit" and not criterion.metric:
+        spot.fault("figure_of_merit needs it; name the metric", "metric")
+    if not criterion.metric:
+        return
+    if criterion.criterion not in _OF_A_METRIC:
+        spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
+        return
+    known: set[str] = set()
+    for name in chosen:
+        if fits(criterion.tests, name):
+            figures = figure_names(suite.tests[name])
+            if figures is None:
+                return  # a function's figures are known when it has run
+            known |= figures
+    if chosen and criterion.metric not in known:
+        listed = ", ".join(sorted(known)) or "none"
+        text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
+        spot.fault(text, "metric")
+
+
+def check_evidence(component: Component, folder: Path, at: Spot) -> None:
+    """Each document must be there, and be the one that was signed."""
+    for i, evidence in enumerate(component.evidence):
+        spot = at.inside("evidence", i)
+        if not evidence.signed_by.strip():
+            spot.fault("is empty; name who signed", "signed_by")
+        spot.parsed(day_of, evidence.signed_on, "signed_on")
+        if not _SHA256.fullmatch(evidence.sha256):
+            spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
+            continue
+        path = folder / evidence.document
+        try:
+            with path.open("rb") as document:
+                found = hashlib.file_digest(document, "sha256").hexdigest()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            spot.fault(f"{path}: cannot be read: {why}", "document")
+            continue
+        if found != evidence.sha256.lower():
+            text = f"{path} has the checksum {found}: it is not the document that was signed"
+            spot.fault(text, "sha256")
+
+
+def check_waivers(component: Component, at: Spot) -> None:
+    """Each waiver needs a reason, and must be about criteria that there are."""
+    known = [criterion.criterion for criterion in component.criteria]
+    for i, waiver in enumerate(component.waivers):
+        spot = at.inside("waivers", i)
+        for key, value in (("reason", waiver.reason), ("by", waiver.by)):
+            if not value.strip():
+                spot.fault("is empty; a waiver says why, and who agreed", key)
+        spot.parsed(day_of, waiver.on, "on")
+        for j, name in enumerate(waiver.criteria):
+            if name not in known:
+                listed = ", ".join(dict.fromkeys(known)) or "none"
+                text = f"this component has no criterion {name}; it has {listed}"
+                spot.fault(text, "criteria", j)

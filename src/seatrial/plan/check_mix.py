@@ -1,0 +1,243 @@
+"""Whether what a component asks for can be, with the cases that it has on the machine of a phase.
+
+``check_mix`` looks at the tests of one component in one phase together: sizes, copies, shares,
+caps, walltimes, decks and the loads of metadata targets.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.documents import Spot
+from seatrial.machine.model import FileSystem, Machine
+from seatrial.plan.model import Component, Deck, Part
+from seatrial.plan.parts import part_of, pattern_of
+from seatrial.plan.phases import names_of
+from seatrial.plan.policy import bytes_of_deck, claim_of, largest_of, relative_weight, safe_load_of
+from seatrial.suite.check import RUN_FILES, collide
+from seatrial.suite.expand import Expansion
+from seatrial.suite.model import Input, Test
+from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_seconds
+
+ROUNDING = 1e-9
+
+
+class Running(NamedTuple):
+    """A component in a phase: its tests that have cases, how each takes part, the nodes of the
+    largest case of each, and the machine, with the number of its nodes."""
+
+    component: Component
+    machine: Machine
+    tests: dict[str, Test]
+    parts: dict[str, Part]
+    largest: dict[str, int]
+    nodes: int
+    where: str
+    at: Spot
+
+    def spot(self, test: str) -> Spot:
+        """Where the plan tells how a test takes part."""
+        pattern = pattern_of(self.component, test)
+        if isinstance(self.component.tests, dict) and pattern:
+            return self.at.inside("tests", pattern)
+        if pattern:
+            return self.at.inside("tests", list(self.component.tests).index(pattern))
+        return self.at.inside("component")
+
+    def file_system(self, test: str) -> str:
+        return self.parts[test].file_system or self.component.file_system
+
+
+def check_mix(
+    component: Component,
+    machine: Machine,
+    phase: str,
+    tests: Mapping[str, Test],
+    expansion: Expansion,
+    at: Spot,
+) -> None:
+    """Add the faults of a component in a phase. ``tests`` are those that it runs and that are
+    themselves without fault."""
+    largest = largest_of(expansion.cases)
+    running = Running(
+        component,
+        machine,
+        {name: tests[name] for name in largest if name in tests},
+        {name: part_of(component, name) or Part() for name in largest},
+        largest,
+        len(names_of(machine)),
+        f" in phase {phase}" if phase else "",
+        at,
+    )
+    _without_case(running, tests, expansion)
+    if not _quantities_hold(running):
+        return
+    _walltimes(running, expansion)
+    if component.kind == "sustained":
+        _copies(running)
+        _shares(running)
+        _caps(running)
+    for name in running.tests:
+        _deck(running, name)
+        _opens(running, name)
+    for name in sorted({running.file_system(test) for test in largest}):
+        if name in machine.file_systems:
+            _on_file_system(running, name, machine.file_systems[name])
+
+
+def _without_case(running: Running, tests: Mapping[str, Test], expansion: Expansion) -> None:
+    """A test that is named must run; of all that there are, those that can."""
+    why = {re.split(r"[{@%]", what)[0]: reason for what, reason in expansion.skipped}
+    left = [name for name in tests if name not in running.largest]
+    if not running.component.tests:
+        if tests and not running.largest:
+            reasons = "; ".join(f"{name} {why[name]}" for name in left if name in why)
+            text = f"no case is left{running.where}: {reasons or 'select leaves none'}"
+            running.at.fault(text, "component")
+        return
+    for name in left:
+        if name in why:
+            running.spot(name).fault(f"{name} {why[name]}{running.where}")
+    patterns = {pattern_of(running.component, name) for name in running.largest}
+    for name in left:
+        if name not in why and pattern_of(running.component, name) not in patterns:
+            text = f"select leaves no case of {name}; remove it here, or change select"
+            running.spot(name).fault(text)
+
+
+def _quantities_hold(running: Running) -> bool:
+    """Whether the numbers that follow can be reckoned; the faults of those that cannot are told."""
+    try:
+        for part in running.parts.values():
+            share_of(part.share)
+        if running.component.duration is not None:
+            seconds(running.component.duration)
+    except ValueError:
+        return False
+    return True
+
+
+def _walltimes(running: Running, expansion: Expansion) -> None:
+    if running.component.duration is None:
+        return
+    duration = seconds(running.component.duration)
+    longest = max(expansion.cases, key=lambda case: case.walltime, default=None)
+    if longest is not None and longest.walltime > duration:
+        text = f"{running.component.duration} is shorter than a run of {longest.test} may take, "
+        running.at.fault(text + show_seconds(longest.walltime), "duration")
+
+
+# ---- copies and shares --------------------------------------------------------------------
+
+
+def _copies(running: Running) -> None:
+    held = {name: part.copies * running.largest[name] for name, part in running.parts.items()}
+    too_many = False
+    for name, nodes in held.items():
+        if nodes > running.nodes:
+            too_many = True
+            text = f"{running.parts[name].copies} of {name} take {nodes} nodes"
+            text += f"; there are {running.nodes}{running.where}"
+            running.spot(name).fault(text, "copies")
+    total = sum(held.values())
+    if total > running.nodes and not too_many:
+        text = f"all copies together take {total} nodes; there are {running.nodes}{running.where}"
+        running.at.fault(text, "tests")
+
+
+def _shares(running: Running) -> None:
+    shares = {name: share_of(part.share) for name, part in running.parts.items()}
+    total = sum(shares.values())
+    if total > 1 + ROUNDING:
+        each = [f"{name} {100 * share:.4g} %" for name, share in shares.items() if share]
+        listed = " + ".join(each)
+        running.at.fault(f"the shares add up to {100 * total:.4g} %: {listed}", "tests")
+        return
+    claimed = sum(
+        claim_of(part, running.largest[name], running.nodes) for name, part in running.parts.items()
+    )
+    for name, part in running.parts.items():
+        if relative_weight(part) and claimed > 1 - ROUNDING:
+            text = f"shares and copies take the whole machine{running.where}; nothing is left for "
+            text += f"{name}: give it fill: true, or a share"
+            running.spot(name).fault(text)
+
+
+def _caps(running: Running) -> None:
+    cap = running.component.caps.machine
+    copies = sum(part.copies for part in running.parts.values())
+    if cap and copies > cap:
+        running.at.fault(f"{cap} is less than all copies together, {copies}", "caps", "machine")
+
+
+# ---- file systems -------------------------------------------------------------------------
+
+
+def _opens(running: Running, name: str) -> None:
+    part, system = running.parts[name], running.machine.file_systems.get(running.file_system(name))
+    safe = safe_load_of(running.component, system) if system and system.targets else 0.0
+    if safe and part.opens > safe:
+        text = f"{part.opens:g} open files of one run are more than a target of "
+        text += f"{running.file_system(name)} bears: its safe_load is {safe:g}"
+        running.spot(name).fault(text, "opens")
+
+
+def _on_file_system(running: Running, name: str, system: FileSystem) -> None:
+    """What the copies on a file system ask of it together."""
+    there = [test for test in running.parts if running.file_system(test) == name]
+    copies = sum(running.parts[test].copies for test in there)
+    if system.runs and copies > system.runs:
+        text = f"{copies} copies work on {name}, on which the machine's file allows {system.runs}"
+        running.at.fault(text, "tests")
+    wanted = running.component.targets
+    targets = [each for each in system.metadata_targets if not wanted or each.name in wanted]
+    if system.targets and not targets:
+        text = f"none of them is of {name}, where {there[0]} runs; add one, or leave targets out"
+        running.at.fault(text, "targets")
+        return
+    cap = running.component.caps.per_target * len(targets)
+    if cap and copies > cap:
+        text = f"{running.component.caps.per_target} on each of {len(targets)} targets is less "
+        running.at.fault(f"{text}than the {copies} copies on {name}", "caps", "per_target")
+    load = sum(running.parts[test].copies * running.parts[test].opens for test in there)
+    bears = safe_load_of(running.component, system) * len(targets)
+    if bears and load > bears:
+        text = f"all copies on {name} hold {load:g} files open; its targets bear {bears:g}"
+        running.at.fault(text, "tests")
+
+
+def _deck(running: Running, name: str) -> None:
+    part, test = running.parts[name], running.tests[name]
+    deck, spot = part.deck, running.spot(name).inside("deck")
+    if deck is None:
+        return
+    source = Path(test.folder) / deck.source
+    if not os.path.exists(source):  # noqa: PTH110 - Path's raises where it may not look
+        spot.fault(f"{source} does not exist", "source")
+        return
+    if fault := fault_of_name(deck, test):
+        spot.fault(fault, "name" if deck.name else "source")
+    system = running.machine.file_systems.get(running.file_system(name))
+    if deck.how == "per_target" and (system is None or not system.targets):
+        spot.fault("needs a file_system with metadata targets; give one, or how: shared", "how")
+    space = bytes_of(system.space) if system is not None else 0
+    size = bytes_of_deck(deck, test.folder)
+    if space and size * max(1, part.copies) > space:
+        text = f"{show_bytes(size)} for each of {count(max(1, part.copies), 'run')} is more than "
+        text += f"the space for decks on {running.file_system(name)}, {show_bytes(space)}"
+        spot.fault(text, "how")
+
+
+def fault_of_name(deck: Deck, test: Test) -> str:
+    """What is wrong with a deck's name in the run directory; "" when it is good."""
+    name = os.path.normpath(deck.name or Path(deck.source).name)
+    if name in (".", "..") or name.startswith(("/", "../")):
+        return f"{name!r} must be a name inside the run directory; give name"
+    inputs = [each for each in test.inputs if isinstance(each, Input)]
+    taken = [*RUN_FILES, *(os.path.normpath(i.name or Path(i.source).name) for i in inputs)]
+    other = next((each for each in taken if collide(each, name)), "")
+    return f"{name!r} is not free: {other!r} is there already" if other else ""

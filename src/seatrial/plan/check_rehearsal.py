@@ -1,0 +1,69 @@
+"""What a rehearsal of a plan assumes of its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.documents import Spot
+from seatrial.plan.model import Behaviour, Elapsed, Rehearsal
+from seatrial.plan.parts import fits
+from seatrial.suite.load import Suite
+from seatrial.suite.model import Test
+from seatrial.units import seconds, share_of, span_of
+from seatrial.verify.metrics import figure_names
+
+
+def check_rehearsal(rehearsal: Rehearsal, suites: Sequence[Suite | None], at: Spot) -> None:
+    """Add the faults of the behaviours that are assumed."""
+    tests = {name: test for suite in suites if suite for name, test in suite.tests.items()}
+    for pattern, behaviour in rehearsal.tests.items():
+        spot = at.inside("tests", pattern)
+        fitting = [test for name, test in tests.items() if fits([pattern], name)]
+        if tests and not fitting:
+            spot.fault(f"{pattern!r} is no test of the plan; it has {', '.join(tests)}")
+        _behaviour(behaviour, spot)
+        _figures(behaviour, fitting, spot)
+
+
+def _behaviour(behaviour: Behaviour, spot: Spot) -> None:
+    if isinstance(behaviour.elapsed, Elapsed):
+        _elapsed(behaviour.elapsed, spot.inside("elapsed"))
+    else:
+        spot.parsed(seconds, behaviour.elapsed, "elapsed")
+    spot.parsed(span_of, behaviour.build, "build")
+    if behaviour.keeps != "walltime":
+        spot.parsed(span_of, behaviour.keeps, "keeps")
+    _shares(behaviour, ("wrong", "fails", "hangs"), "of its runs", spot)
+    _shares(behaviour, ("metadata", "objects"), "of its time", spot)
+
+
+def _shares(behaviour: Behaviour, keys: Sequence[str], what: str, spot: Spot) -> None:
+    found = [spot.parsed(share_of, getattr(behaviour, key), key) for key in keys]
+    total = sum(share for share in found if share is not None)
+    if total > 1 + 1e-9:
+        spot.fault(f"{' and '.join(keys)} add up to {total:.4g} {what}; the most is 1")
+
+
+def _elapsed(elapsed: Elapsed, spot: Spot) -> None:
+    given = [key for key in ("mean", "values", "trial") if getattr(elapsed, key)]
+    if len(given) != 1:
+        said = " and ".join(given) or "none of them"
+        spot.fault(f"needs exactly one of mean, values and trial; it has {said}")
+    if elapsed.mean is not None:
+        spot.parsed(seconds, elapsed.mean, "mean")
+    spot.parsed(span_of, elapsed.sd, "sd")
+    for i, value in enumerate(elapsed.values):
+        spot.parsed(seconds, value, "values", i)
+
+
+def _figures(behaviour: Behaviour, tests: Sequence[Test], spot: Spot) -> None:
+    known: set[str] = set()
+    for test in tests:
+        names = figure_names(test)
+        if names is None:
+            return
+        known |= names
+    for name in behaviour.figures:
+        if tests and name not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            spot.fault(f"no such metric; its tests have {listed}", "figures", name)

@@ -1,0 +1,115 @@
+"""Loading a plan: its file, the machine and the suites that it names.
+
+    faults = Faults()
+    loaded = load_plan(Path("plan.yaml"), faults)     # None where nothing can be made of it
+    faults.raise_any()
+
+Suites are looked for relative to the plan's folder, and so is a machine that is named by its file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.documents import Faults, Node, Spot, decode_partly, read
+from seatrial.errors import UsageError
+from seatrial.machine.load import Site, find_machine, is_path, machine_file, read_machine
+from seatrial.plan.model import Component, Plan
+from seatrial.suite.load import Suite, load
+from seatrial.verify.written import check_judging
+
+
+class Loaded(NamedTuple):
+    """A plan as it is written, with its places; ``site`` is None where the machine is at fault.
+    ``suites`` are those of each component, None where they are at fault. ``faulty`` are the keys
+    that could not be decoded."""
+
+    path: Path
+    plan: Plan
+    node: Node
+    site: Site | None
+    suites: list[Suite | None]
+    faulty: list[str]
+
+    def spot(self, faults: Faults) -> Spot:
+        """The whole plan, to be checked."""
+        return Spot(self.node, faults, self.faulty)
+
+
+def load_plan(path: Path, faults: Faults) -> Loaded | None:
+    """Read a plan, its machine and its suites; what is wrong in any of their files is added to
+    ``faults``. None where the plan's own file is none. Raises UsageError for a missing plan."""
+    if not path.exists():
+        raise UsageError(f"{path}: no such file; name a plan, such as plans/acceptance.yaml")
+    own = Faults()
+    node = read(path, own)
+    plan = decode_partly(node, Plan, own) if node is not None else None
+    faults.add_all(own)
+    if node is None or plan is None:
+        return None
+    faulty = [key for _, key in own.found.values()]
+    loaded = Loaded(path, plan, node, None, [], faulty)
+    return loaded._replace(site=_site(loaded, faults), suites=_suites(loaded, faults))
+
+
+def _site(loaded: Loaded, faults: Faults) -> Site | None:
+    """The plan's machine."""
+    name = loaded.plan.machine
+    if is_path(name):
+        name = os.path.normpath(loaded.path.parent / name)
+        name = name if "/" in name else f"./{name}"
+    try:
+        file = machine_file(name)
+        return find_machine(name) if file is None else read_machine(file, faults)
+    except UsageError as error:
+        loaded.spot(faults).fault(str(error), "machine")
+        return None
+
+
+def _suites(loaded: Loaded, faults: Faults) -> list[Suite | None]:
+    """The suites of each component; those that several components name are read once."""
+    known: dict[tuple[str, ...], Suite | None] = {}
+    found = []
+    for i, component in enumerate(loaded.plan.components):
+        own = bool(component.suites)
+        key = ("components", i, "suites") if own else ("suites",)
+        named = tuple(component.suites if own else loaded.plan.suites)
+        if named not in known:
+            known[named] = _load(loaded, named, key, faults)
+        found.append(known[named])
+    return found
+
+
+def _load(
+    loaded: Loaded, named: tuple[str, ...], key: tuple[str | int, ...], faults: Faults
+) -> Suite | None:
+    paths = suite_paths(loaded.path, named)
+    if not paths:
+        return Suite({}, {}, {})
+    own = Faults()
+    try:
+        suite = load(paths, own)
+        check_judging(suite, own)
+    except UsageError as error:
+        at = next((i for i, path in enumerate(paths) if str(error).startswith(f"{path}:")), 0)
+        loaded.spot(own).fault(str(error), *key, at)
+        suite = None
+    faults.add_all(own)
+    return suite
+
+
+def suite_paths(plan: Path, named: Sequence[str]) -> list[Path]:
+    """The folders of suites that a plan names."""
+    return [Path(os.path.normpath(plan.parent / name)) for name in named]
+
+
+def component_of(plan: Plan, name: str) -> Component:
+    """The component of that name. Raises UsageError."""
+    for component in plan.components:
+        if component.component == name:
+            return component
+    listed = ", ".join(each.component for each in plan.components)
+    raise UsageError(f"{plan.plan} has no component {name!r}; it has {listed}")

@@ -1,0 +1,56 @@
+"""The machine as it is in a phase: with the nodes that there are then."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from msgspec.structs import replace
+
+from seatrial.machine.facts import unfold
+from seatrial.machine.model import Machine, Nodes, Slurm
+from seatrial.plan.model import Component, Phase, Plan
+
+WHOLE = Phase(phase="")  # of a plan without phases
+
+
+def phases_of(plan: Plan, component: Component) -> list[Phase]:
+    """The phases that a component is in, in the plan's order."""
+    phases = plan.phases or [WHOLE]
+    return [each for each in phases if not component.phases or each.phase in component.phases]
+
+
+def tag_of(plan: Plan, component: Component, phase: str) -> str:
+    """The run tag of a component's trial in a phase."""
+    return "-".join(filter(None, (plan.plan, component.component, phase)))
+
+
+def machine_of(machine: Machine, phase: Phase) -> Machine:
+    """The machine with the nodes of a phase alone. Raises ValueError for what is no node set."""
+    if not phase.nodes:
+        return machine
+    there = frozenset(unfold(phase.nodes))
+    kinds = [replace(kind, names=kept(kind.names, there)) for kind in machine.nodes]
+    slurm: Slurm = machine.slurm
+    if slurm.nodelist:
+        slurm = replace(slurm, nodelist=kept(slurm.nodelist, there))
+    nodes: list[Nodes] = [kind for kind in kinds if kind.names]
+    return replace(machine, nodes=nodes, slurm=slurm)
+
+
+def names_of(machine: Machine) -> list[str]:
+    """The names of a machine's nodes."""
+    return [name for kind in machine.nodes for name in unfold(kind.names)]
+
+
+def kept(folded: str, names: Container[str]) -> str:
+    """Those of a node set that are among the names, folded; "" where none is."""
+    return fold([name for name in unfold(folded) if name in names])
+
+
+def fold(names: list[str]) -> str:
+    """Names as a node set, such as n[001-128]."""
+    if len(names) < 2:
+        return "".join(names)
+    from ClusterShell.NodeSet import NodeSet
+
+    return str(NodeSet.fromlist(names, resolver=None))

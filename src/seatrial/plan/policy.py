@@ -1,0 +1,267 @@
+"""From a component as it is written to the policy that the conductor decides by: plain numbers.
+
+    policy = policy_of(plan, component, machine, tests, cases)
+
+The plan has been checked (``seatrial.plan.check``): what cannot be a policy raises ValueError here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from seatrial.conduct import policy as resolved
+from seatrial.conduct.policy import Answer, Entry, Policy, Window
+from seatrial.machine.model import FileSystem, Machine
+from seatrial.plan.model import Component, Deck, Part, Plan, Retry, Span
+from seatrial.plan.moments import moment_of
+from seatrial.plan.parts import fits, part_of
+from seatrial.plan.phases import kept, names_of
+from seatrial.suite.model import Case, Test
+from seatrial.units import bytes_of, seconds, share_of, span_of
+
+# What follows a failure where the plan does not say. A sustained component starts further runs of a
+# test in any case, so that it makes no run good by itself.
+ANSWERS: dict[str, Answer] = {
+    "node failure": "elsewhere",
+    "hung": "elsewhere",
+    "lost": "again",
+    "timeout": "again",
+    "wrong answer": "never",
+    "performance": "never",
+    "failed": "never",
+    "out of memory": "never",
+}
+
+
+def policy_of(
+    plan: Plan,
+    component: Component,
+    machine: Machine,
+    tests: Mapping[str, Test],
+    cases: Sequence[Case],
+) -> Policy:
+    """The policy of a component on the machine of a phase, for its cases."""
+    names = list(dict.fromkeys(case.test for case in cases))
+    positions = {name: i for i, name in enumerate(names)}
+    parts = {name: part_of(component, name) or Part() for name in names}
+    nodes = len(names_of(machine))
+    weights = weights_of(component, parts, largest_of(cases), nodes)
+    entries = [
+        _entry(component, name, parts[name], weights[name], tests[name].folder) for name in names
+    ]
+    sustained = component.kind == "sustained"
+    reserve = len(entries) if component.reserve is None else component.reserve
+    return Policy(
+        kind=component.kind,
+        entries=entries,
+        entry_of=[positions[case.test] for case in cases],
+        duration=seconds(component.duration) if component.duration is not None else 0.0,
+        nodes=nodes,
+        reserve=reserve if sustained else 0,
+        caps=_caps(component, machine, entries),
+        targets=targets_of(component, machine, [entry.file_system for entry in entries]),
+        placement=component.placement,
+        stagger=_stagger(component),
+        throttles=_throttles(component),
+        blackouts=windows_of(component.blackouts, names, machine),
+        outages=windows_of(plan.outages, names, machine),
+        exclusion=_exclusion(component),
+        watch=_watch(component),
+    )
+
+
+def largest_of(cases: Iterable[Case]) -> dict[str, int]:
+    """The nodes of the largest case of each test."""
+    largest: dict[str, int] = {}
+    for case in cases:
+        largest[case.test] = max(case.nodes, largest.get(case.test, 0))
+    return largest
+
+
+# ---- the mix ------------------------------------------------------------------------------
+
+
+def weights_of(
+    component: Component, parts: Mapping[str, Part], largest: Mapping[str, int], nodes: int
+) -> dict[str, float]:
+    """Each test's part of the node-hours, as a share of the machine. A share is itself, copies are
+    the nodes that they hold, weights split what these leave; what only fills in has none."""
+    if component.kind != "sustained":
+        return dict.fromkeys(parts, 0.0)
+    claims = {name: claim_of(part, largest.get(name, 1), nodes) for name, part in parts.items()}
+    relative = {name: relative_weight(part) for name, part in parts.items()}
+    total = sum(relative.values()) or 1.0
+    left = max(0.0, 1 - sum(claims.values()))
+    return {name: claims[name] + left * relative[name] / total for name in parts}
+
+
+def claim_of(part: Part, nodes_of_run: int, nodes: int) -> float:
+    """The share of the machine that a part has before weights split the rest."""
+    return share_of(part.share) or part.copies * nodes_of_run / max(nodes, 1)
+
+
+def relative_weight(part: Part) -> float:
+    """The weight that a part has beside the others': 1 where nothing else is said of it."""
+    if part.weight or part.fill or part.copies or share_of(part.share):
+        return part.weight
+    return 1.0
+
+
+def _entry(component: Component, name: str, part: Part, weight: float, folder: str) -> Entry:
+    retry = part.retry or component.retry
+    return Entry(
+        name=name,
+        copies=part.copies,
+        weight=weight,
+        most=_most(part),
+        io=part.io,
+        file_system=part.file_system or component.file_system,
+        opens=part.opens,
+        answers=answers_of(component, retry),
+        attempts=retry.attempts,
+        stop_after=retry.stop_after,
+        quiet_after=span_of(part.quiet_for),
+        end_quiet=part.quiet_answer == "end",
+        alone=part.alone,
+        full=part.full,
+        bytes=bytes_of_deck(part.deck, folder),
+    )
+
+
+def _most(part: Part) -> int:
+    """Copies that are asked for and nothing else are the cap, too; 0: no cap."""
+    if part.most is not None:
+        return part.most
+    return part.copies if not (part.weight or share_of(part.share)) else 0
+
+
+def answers_of(component: Component, retry: Retry) -> dict[str, Answer]:
+    """The answer to each cause of failure: the plan's, over the usual ones."""
+    answers: dict[str, Answer] = {} if component.kind == "sustained" else dict(ANSWERS)
+    for cause, answer in retry.answers.items():
+        answers[cause] = answer
+    return answers
+
+
+def bytes_of_deck(deck: Deck | None, folder: str) -> int:
+    """The space that each run takes for its copy of a deck; 0 where it has none of its own."""
+    return size_of(Path(folder) / deck.source) if deck and deck.how == "per_run" else 0
+
+
+def size_of(path: Path) -> int:
+    """The bytes of a file, or of the files in a folder and its subfolders."""
+    if not path.is_dir():
+        return path.stat().st_size
+    files = (Path(above) / name for above, _, names in os.walk(path) for name in names)
+    return sum(file.lstat().st_size for file in files)
+
+
+# ---- file systems -------------------------------------------------------------------------
+
+
+def targets_of(
+    component: Component, machine: Machine, file_systems: Iterable[str]
+) -> list[resolved.Target]:
+    """The metadata targets of the file systems that a component's runs are placed on."""
+    found = []
+    for name in dict.fromkeys(file_systems):
+        if not name:
+            continue
+        described = machine.file_systems[name]
+        for target in described.metadata_targets:
+            if not component.targets or target.name in component.targets:
+                found.append(
+                    resolved.Target(
+                        name=f"{name}/{target.name}",
+                        file_system=name,
+                        weight=target.weight,
+                        safe=safe_load_of(component, described),
+                    )
+                )
+    return found
+
+
+def safe_load_of(component: Component, system: FileSystem) -> float:
+    """The most load that each metadata target is given; 0: no limit."""
+    return system.safe_load if component.caps.safe_load else 0.0
+
+
+def _caps(component: Component, machine: Machine, entries: Sequence[Entry]) -> resolved.Caps:
+    used = {entry.file_system for entry in entries} - {""}
+    described = {name: machine.file_systems[name] for name in sorted(used)}
+    space = {name: bytes_of(each.space) for name, each in described.items()}
+    return resolved.Caps(
+        machine=component.caps.machine,
+        per_target=component.caps.per_target,
+        file_systems={name: each.runs for name, each in described.items() if each.runs},
+        bytes={name: size for name, size in space.items() if size},
+    )
+
+
+def _stagger(component: Component) -> resolved.Stagger | None:
+    if component.stagger is None:
+        return None
+    return resolved.Stagger(starts=component.stagger.starts, per=seconds(component.stagger.per))
+
+
+def _throttles(component: Component) -> list[resolved.Throttle]:
+    return [
+        resolved.Throttle(
+            gauge=each.gauge,
+            high=each.high,
+            low=each.low,
+            on_failure=each.on_failure,
+            stale_after=seconds(each.stale_after),
+        )
+        for each in component.throttles
+    ]
+
+
+# ---- time and people ----------------------------------------------------------------------
+
+
+def windows_of(spans: Iterable[Span], names: Sequence[str], machine: Machine) -> list[Window]:
+    """The spans that concern these tests and nodes. One that is about other tests alone, or about
+    nodes that are not there, is none: to the conductor an empty list means all of them."""
+    there = frozenset(names_of(machine))
+    windows = []
+    for span in spans:
+        entries = [i for i, name in enumerate(names) if fits(span.tests, name)]
+        nodes = kept(span.nodes, there) if span.nodes else ""
+        if (span.tests and not entries) or (span.nodes and not nodes):
+            continue
+        start, end = moment_of(span.start), moment_of(span.end)
+        windows.append(
+            Window(
+                start=start.seconds,
+                end=end.seconds,
+                why=span.why,
+                nodes=nodes,
+                entries=entries if span.tests else [],
+                absolute=start.absolute,
+            )
+        )
+    return windows
+
+
+def _exclusion(component: Component) -> resolved.Exclusion:
+    written = component.exclude
+    usual = resolved.Exclusion()
+    return resolved.Exclusion(
+        after=written.after,
+        within=seconds(written.within),
+        most=share_of(written.most),
+        causes=tuple(written.causes) or usual.causes,
+    )
+
+
+def _watch(component: Component) -> resolved.Watch:
+    written = component.watch
+    return resolved.Watch(
+        short_for=span_of(written.short_for),
+        silent_for=span_of(written.silent_for),
+        wait_factor=written.wait_factor,
+        again=seconds(written.again),
+    )

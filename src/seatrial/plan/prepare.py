@@ -1,0 +1,198 @@
+"""From a plan to what its trials are made of.
+
+prepared = prepare_plan(Path("plan.yaml"))      # reads and checks everything; runs nothing
+for part in prepared.parts:
+    part.tag, part.machine, part.cases, part.policy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.conduct.policy import Policy
+from seatrial.documents import Faults
+from seatrial.errors import InvalidFiles, UsageError
+from seatrial.machine.load import Site
+from seatrial.machine.model import Machine
+from seatrial.plan.check import check_plan
+from seatrial.plan.check_mix import check_mix
+from seatrial.plan.load import Loaded, component_of, load_plan, suite_paths
+from seatrial.plan.model import Component, Phase, Plan
+from seatrial.plan.parts import chosen_tests
+from seatrial.plan.phases import WHOLE, machine_of, phases_of, tag_of
+from seatrial.plan.policy import policy_of
+from seatrial.suite.build_key import BuildKeys
+from seatrial.suite.expand import Expansion, Selection, expand
+from seatrial.suite.load import Suite
+from seatrial.suite.model import Case, Test, show
+from seatrial.verify.references import reference_text
+
+
+class PreparedComponent(NamedTuple):
+    """A component in one of its phases: what one trial is made of. ``machine`` has the nodes of
+    the phase alone, ``tests`` are those that the cases belong to, ``skipped`` is what cannot run
+    there, and why; ``suites`` are the folders that the tests are from."""
+
+    tag: str
+    component: Component
+    phase: str
+    machine: Machine
+    suites: list[str]
+    tests: dict[str, Test]
+    cases: list[Case]
+    skipped: list[tuple[str, str]]
+    policy: Policy
+
+
+class PreparedPlan(NamedTuple):
+    """A checked plan, and its trials in the order in which they are run: phase by phase, and in
+    each as the components are written. A component that rests on evidence alone has none.
+    ``expected`` is the text of the machine's references."""
+
+    path: Path
+    plan: Plan
+    site: Site
+    parts: list[PreparedComponent]
+    expected: str
+
+
+def prepare_plan(
+    path: Path,
+    components: Sequence[str] = (),
+    phases: Sequence[str] = (),
+    with_builds: bool = True,
+) -> PreparedPlan:
+    """Load a plan and all that it names, check everything, and prepare the components and phases
+    that are asked for (none: all). Without ``with_builds`` no sources are read, and the cases carry
+    no build. Raises InvalidFiles with every fault, and UsageError."""
+    faults = Faults()
+    loaded = load_plan(path, faults)
+    expected = ""
+    if loaded is not None:
+        check_plan(loaded, faults)
+        drafts = _drafts(loaded, faults, BuildKeys() if with_builds else None)
+        expected = _expected(loaded, faults)
+    faults.raise_any()
+    assert loaded is not None
+    assert loaded.site is not None
+    _require_known(loaded.plan, components, phases)
+    parts = [
+        _finished(loaded, draft)
+        for draft in drafts
+        if (not components or draft.component.component in components)
+        and (not phases or draft.phase.phase in phases)
+        and draft.cases
+    ]
+    return PreparedPlan(path.absolute(), loaded.plan, loaded.site, parts, expected)
+
+
+class _Draft(NamedTuple):
+    """A component in a phase, before the whole plan is known to be without fault."""
+
+    component: Component
+    phase: Phase
+    machine: Machine
+    suite: Suite
+    cases: list[Case]
+    skipped: list[tuple[str, str]]
+
+
+def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[_Draft]:
+    """Every component in each of its phases, checked, as far as the plan's own faults allow."""
+    drafts = []
+    for phase in loaded.plan.phases or [WHOLE]:
+        for i, component in enumerate(loaded.plan.components):
+            suite = loaded.suites[i]
+            if (
+                loaded.site is None
+                or suite is None
+                or phase not in phases_of(loaded.plan, component)
+            ):
+                continue
+            try:
+                machine = machine_of(loaded.site.machine, phase)
+                cases, skipped = expand_component(component, suite, machine, faults, keys)
+            except (ValueError, UsageError) as error:
+                if not _told(faults, i):
+                    loaded.spot(faults).fault(str(error), "components", i)
+                continue
+            wanted = chosen_tests(component, suite.tests)
+            tests = {name: suite.tests[name] for name in wanted if name not in suite.faulty}
+            spot = loaded.spot(faults).inside("components", i)
+            expansion = Expansion(cases, skipped)
+            check_mix(component, machine, phase.phase, tests, expansion, spot)
+            drafts.append(_Draft(component, phase, machine, suite, cases, skipped))
+    return drafts
+
+
+def _told(faults: Faults, component: int) -> bool:
+    """Whether a fault has been told from which it follows that a component cannot be expanded."""
+    begin = tuple(f"components[{component}].{key}" for key in ("settings", "select", "toolchains"))
+    keys = [key for _, key in faults.found.values()]
+    return any(key.startswith(("phases", *begin)) for key in keys)
+
+
+def _expected(loaded: Loaded, faults: Faults) -> str:
+    """The text of the machine's references, by which the trials judge."""
+    if loaded.site is None:
+        return ""
+    try:
+        return reference_text(loaded.site.references)
+    except InvalidFiles as error:
+        raise InvalidFiles([*faults.texts, *error.faults]) from error
+
+
+def _finished(loaded: Loaded, draft: _Draft) -> PreparedComponent:
+    component, machine = draft.component, draft.machine
+    names = dict.fromkeys(case.test for case in draft.cases)
+    tests = {name: draft.suite.tests[name] for name in names}
+    named = component.suites or loaded.plan.suites
+    return PreparedComponent(
+        tag=tag_of(loaded.plan, component, draft.phase.phase),
+        component=component,
+        phase=draft.phase.phase,
+        machine=machine,
+        suites=[str(each.absolute()) for each in suite_paths(loaded.path, named)],
+        tests=tests,
+        cases=draft.cases,
+        skipped=draft.skipped,
+        policy=policy_of(loaded.plan, component, machine, tests, draft.cases),
+    )
+
+
+def expand_component(
+    component: Component,
+    suite: Suite,
+    machine: Machine,
+    faults: Faults,
+    keys: BuildKeys | None = None,
+) -> Expansion:
+    """The cases of a component on the machine of a phase."""
+    wanted = chosen_tests(component, suite.tests)
+    chosen = suite._replace(tests={name: suite.tests[name] for name in wanted})
+    return expand(chosen, machine, selection_of(component), faults, keys)
+
+
+def selection_of(component: Component) -> Selection:
+    """What a component selects of its tests, as the filters of ``seatrial run`` would."""
+    settings = {
+        name: ",".join(show(each) for each in (value if isinstance(value, list) else [value]))
+        for name, value in component.settings.items()
+    }
+    return Selection(
+        keyword=component.select,
+        toolchains=component.toolchains or ["default"],
+        settings=settings,
+        repeat=component.repeat if component.kind == "once" else 0,
+    )
+
+
+def _require_known(plan: Plan, components: Sequence[str], phases: Sequence[str]) -> None:
+    for name in components:
+        component_of(plan, name)
+    for name in phases:
+        if name not in [phase.phase for phase in plan.phases]:
+            listed = ", ".join(phase.phase for phase in plan.phases) or "none"
+            raise UsageError(f"{plan.plan} has no phase {name!r}; it has {listed}")

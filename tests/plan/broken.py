@@ -1,0 +1,374 @@
+"""Impossible plans: what is written from line 8 on, and what is said of it behind the file."""
+
+from __future__ import annotations
+
+SUSTAINED = "- component: c\n  kind: sustained\n  phases: [two]\n"  # lines 8 to 10
+
+BROKEN: dict[str, tuple[str, list[str]]] = {
+    # ---- names and what there is
+    "a component twice": (
+        "- {component: c, tests: [small]}\n- {component: c, tests: [small]}\n",
+        ["9: components[1].component: 'c' is there twice; rename one"],
+    ),
+    "a name that is no name": (
+        "- {component: a b, tests: [small]}\n",
+        ["8: components[0].component: 'a b': a name must be letters, digits, ._+-"],
+    ),
+    "no component": ("  []\n", ["7: components: has no component; give at least one"]),
+    "a name that makes a long tag": (
+        f"- {{component: {'c' * 99}, tests: [small], phases: [two]}}\n",
+        ["8: components[0].component: makes a run tag of 105 letters; the most is 100"],
+    ),
+    "an unknown phase": (
+        "- {component: c, phases: [three], tests: [small]}\n",
+        ["8: components[0].phases[0]: no phase 'three'; there are one, two"],
+    ),
+    "a pattern without a test": (
+        "- component: c\n  tests:\n    - small\n    - nothing*\n",
+        [
+            "11: components[0].tests[1]: 'nothing*' is no test here; "
+            "there are big/huge, big/swept, small, wide"
+        ],
+    ),
+    "a pattern whose tests are taken": (
+        "- component: c\n  phases: [two]\n  tests: ['big/*', 'big/h*', 'small']\n",
+        [
+            "10: components[0].tests[1]: 'big/h*' is only tests that stand above; "
+            "there are big/huge, big/swept, small, wide"
+        ],
+    ),
+    "an unknown suite": (
+        "- {component: c, suites: [nowhere]}\n",
+        [
+            "8: components[0].suites[0]: nowhere: no such file or folder; "
+            "name the folder of a suite or a test"
+        ],
+    ),
+    "an unknown toolchain": (
+        "- {component: c, tests: [small], toolchains: [icx]}\n",
+        ["8: components[0].toolchains[0]: m has no toolchain 'icx'; it has gcc, clang"],
+    ),
+    "an unknown parameter": (
+        "- {component: c, tests: [wide], settings: {width: 3}}\n",
+        ["8: components[0].settings.width: no test here has this parameter; there are size"],
+    ),
+    "a value that cannot be set": (
+        "- {component: c, tests: [wide], settings: {size: ['1,2']}}\n",
+        ["8: components[0].settings.size: '1,2' cannot be set: it is empty, or holds a comma"],
+    ),
+    "a selection that is none": (
+        "- {component: c, tests: [small], select: 'a and'}\n",
+        [
+            "8: components[0].select: -k 'a and': a word is missing; "
+            "write e.g. -k 'stream and not (one or threads=2)'"
+        ],
+    ),
+    "a selection that leaves nothing": (
+        "- {component: c, tests: [small, wide], select: small}\n",
+        [
+            "8: components[0].tests[1]: "
+            "select leaves no case of wide; remove it here, or change select"
+        ],
+    ),
+    "a key of another kind": (
+        "- component: c\n  tests: {small: {copies: 2, alone: 3}}\n  duration: 1h\n  reserve: 2\n",
+        [
+            "9: components[0].tests.small.alone: is of kind isolated_then_full alone; this is once",
+            "9: components[0].tests.small.copies: is of kind sustained alone; this is once",
+            "10: components[0].duration: is of kind sustained alone; this is once",
+            "11: components[0].reserve: is of kind sustained alone; this is once",
+        ],
+    ),
+    "a key that is none": (
+        "- {component: c, tests: {small: {coppies: 2}}}\n",
+        ["8: components[0].tests.small.coppies: is not a key here; did you mean 'copies'?"],
+    ),
+    "an answer to a cause that is none": (
+        "- {component: c, tests: [small], retry: {answers: {hangs: never}}}\n",
+        [
+            "8: components[0].retry.answers.hangs: is not one of node failure, timeout, hung, "
+            "wrong answer, performance, failed, out of memory, lost"
+        ],
+    ),
+    # ---- sizes, copies, shares, caps
+    "a test larger than the phase": (
+        "- component: c\n  tests:\n    - small\n    - big/huge\n",
+        [
+            "11: components[0].tests[1]: big/huge needs 6 nodes; there are 4 in phase one",
+        ],
+    ),
+    "all tests larger than the phase": (
+        "- {component: c, tests: ['big/*'], select: n=8}\n",
+        [
+            "8: components[0].tests[0]: big/huge needs 6 nodes; there are 4 in phase one",
+            "8: components[0].tests[0]: big/swept needs 8 nodes; there are 4 in phase one",
+        ],
+    ),
+    "shares above 100 %": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    small: {share: 60%}\n    wide: {share: 0.5}\n",
+        ["12: components[0].tests: the shares add up to 110 %: small 60 % + wide 50 %"],
+    ),
+    "one share above 100 %": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    small: {share: 160%}\n",
+        [
+            "12: components[0].tests: the shares add up to 160 %: small 160 %",
+            "13: components[0].tests.small.share: 160% is more than the machine; the most is 100%",
+        ],
+    ),
+    "nothing left for a weight": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    small: {copies: 8}\n    wide: {}\n",
+        [
+            "14: components[0].tests.wide: shares and copies take the whole machine in phase two; "
+            "nothing is left for wide: give it fill: true, or a share"
+        ],
+    ),
+    "copies that do not fit": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    wide: {copies: 3}\n",
+        ["13: components[0].tests.wide.copies: 3 of wide take 12 nodes; there are 8 in phase two"],
+    ),
+    "copies that do not fit together": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    wide: {copies: 2}\n    small: {copies: 1}\n",
+        ["12: components[0].tests: all copies together take 9 nodes; there are 8 in phase two"],
+    ),
+    "a cap of zero": (
+        SUSTAINED
+        + "  duration: 1d\n  tests:\n    wide: {most: 0}\n    small: {copies: 2, most: 0}\n",
+        [
+            "13: components[0].tests.wide.most: "
+            "0 lets no run of it start; remove the test, or most for no cap",
+            "14: components[0].tests.small.most: "
+            "0 lets no run of it start; remove the test, or most for no cap",
+        ],
+    ),
+    "copies above caps": (
+        SUSTAINED + "  duration: 1d\n  file_system: scratch\n  caps: {machine: 4, per_target: 2}\n"
+        "  tests:\n    small: {copies: 5, most: 4}\n",
+        [
+            "13: components[0].caps.machine: 4 is less than all copies together, 5",
+            "13: components[0].caps.per_target: "
+            "2 on each of 2 targets is less than the 5 copies on scratch",
+            "15: components[0].tests.small.copies: 5 are kept in flight, but most is 4",
+        ],
+    ),
+    "claims of what only fills in": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    small: {fill: true, weight: 2}\n"
+        "    wide: {share: 10%, weight: 1}\n",
+        [
+            "13: components[0].tests.small.weight: "
+            "is a claim, and fill is for tests without one; remove one of them",
+            "14: components[0].tests.wide.weight: give a weight or a share, not both",
+        ],
+    ),
+    # ---- time
+    "no duration": (
+        SUSTAINED + "  tests: [small]\n",
+        ["8: components[0].duration: is missing; a sustained component needs it, e.g. 10d"],
+    ),
+    "a duration shorter than a run": (
+        SUSTAINED + "  duration: 30m\n  tests: [wide, small]\n",
+        ["11: components[0].duration: 30m is shorter than a run of wide may take, 1 h 0 m"],
+    ),
+    "durations that are none": (
+        SUSTAINED + "  duration: 10 moons\n  tests: {small: {quiet_for: soon}}\n"
+        "  stagger: {starts: 2, per: 0}\n  watch: {short_for: x, silent_for: 1 y, again: no}\n"
+        "  exclude: {within: -1, most: 200%}\n",
+        [
+            "11: components[0].duration: '10 moons' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "12: components[0].tests.small.quiet_for: 'soon' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "13: components[0].stagger.per: 0 is not a duration between 1 ms and 10 years",
+            "14: components[0].watch.again: 'no' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "14: components[0].watch.short_for: 'x' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "14: components[0].watch.silent_for: '1 y' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "15: components[0].exclude.most: 200% is more than all nodes; the most is 100%",
+            "15: components[0].exclude.within: -1 is not a duration between 1 ms and 10 years",
+        ],
+    ),
+    "spans": (
+        "- component: c\n  tests: [small]\n  blackouts:\n"
+        "    - {from: 2h, to: 1h}\n"
+        "    - {from: 2026-05-01T08:00, to: 2026-13-01T08:00Z}\n"
+        "    - {from: 0h, to: 2026-05-01T08:00Z}\n"
+        "    - {from: 0, to: 1h, nodes: 'n[7-9]', tests: [wide]}\n"
+        "    - {from: noon, to: 1h}\n",
+        [
+            "11: components[0].blackouts[0].to: 1h is not after from, 2h",
+            "12: components[0].blackouts[1].from: '2026-05-01T08:00' has no time zone; "
+            "write e.g. 2026-05-01T08:00Z or +02:00",
+            "12: components[0].blackouts[1].to: '2026-13-01T08:00Z' is no date; "
+            "write e.g. 2026-05-01T08:00Z",
+            "13: components[0].blackouts[2].to: "
+            "one of from and to is a date, the other a time of the trial; give both alike",
+            "14: components[0].blackouts[3].nodes: n9 is no node of m",
+            "14: components[0].blackouts[3].tests[0]: 'wide' is no test here; there are small",
+            "15: components[0].blackouts[4].from: 'noon' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+        ],
+    ),
+    # ---- file systems, gauges
+    "what the machine has not": (
+        "- component: c\n  file_system: lustre\n  targets: [mdt7]\n  placement: weighted\n"
+        "  caps: {per_target: 2}\n  throttles:\n    - {gauge: heat, high: 1, low: 2}\n"
+        "  tests: {small: {file_system: nfs}}\n",
+        [
+            "9: components[0].file_system: m has no file system 'lustre'; it has scratch, home",
+            "10: components[0].targets[0]: no metadata target 'mdt7'; "
+            "give file_system; there are none",
+            "11: components[0].placement: there are no metadata targets to place on; "
+            "give file_system, one whose targets the machine's file names",
+            "12: components[0].caps.per_target: there are no metadata targets; "
+            "give file_system, one whose targets the machine's file names",
+            "14: components[0].throttles[0].gauge: m has no gauge 'heat'; it has load",
+            "14: components[0].throttles[0].low: 2 is not below high, 1",
+            "15: components[0].tests.small.file_system: m has no file system 'nfs'; "
+            "it has scratch, home",
+        ],
+    ),
+    "a target that the file system has not": (
+        "- {component: c, tests: [small], file_system: scratch, targets: [mdt0, mdt2]}\n",
+        [
+            "8: components[0].targets[1]: no metadata target 'mdt2'; "
+            "the file systems here have mdt0, mdt1"
+        ],
+    ),
+    "more than a file system bears": (
+        SUSTAINED + "  duration: 1d\n  file_system: scratch\n  tests:\n"
+        "    small: {copies: 3, opens: 70}\n    wide: {opens: 101}\n",
+        [
+            "13: components[0].tests: "
+            "all copies on scratch hold 210 files open; its targets bear 200",
+            "15: components[0].tests.wide.opens: 101 open files of one run are more than "
+            "a target of scratch bears: its safe_load is 100",
+        ],
+    ),
+    "more runs than a file system takes": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    small: {copies: 7, file_system: scratch}\n",
+        ["12: components[0].tests: 7 copies work on scratch, on which the machine's file allows 6"],
+    ),
+    "decks": (
+        "- component: c\n  phases: [two]\n  tests:\n"
+        "    small: {deck: {source: nowhere}}\n"
+        "    wide: {deck: {source: test.yaml, name: stdout, how: per_target}}\n"
+        "    big/huge: {deck: {source: ../../../plan.yaml, name: ../x}, file_system: scratch}\n"
+        "    big/swept: {deck: {source: large, how: per_run}, file_system: scratch}\n",
+        [
+            "11: components[0].tests.small.deck.source: suite/small/nowhere does not exist",
+            "12: components[0].tests.wide.deck.how: "
+            "needs a file_system with metadata targets; give one, or how: shared",
+            "12: components[0].tests.wide.deck.name: 'stdout' is not free: "
+            "'stdout' is there already",
+            "13: components[0].tests.big/huge.deck.name: "
+            "'../x' must be a name inside the run directory; give name",
+            "14: components[0].tests.big/swept.deck.how: 1.5 KiB for each of 1 run is more than "
+            "the space for decks on scratch, 1000 B",
+        ],
+    ),
+    # ---- criteria, evidence, waivers
+    "criteria": (
+        "- component: c\n  tests: [small, wide]\n  criteria:\n"
+        "    - {criterion: pass_rate}\n"
+        "    - {criterion: utilisation, at_least: 92}\n"
+        "    - {criterion: mtbf, at_least: 5%}\n"
+        "    - {criterion: accepted_runs, at_least: 10%}\n"
+        "    - {criterion: jobs_in_flight, at_least: 20}\n"
+        "    - {criterion: slowdown, at_least: -5%}\n"
+        "    - {criterion: figure_of_merit, metric: speed, at_least: 95%}\n"
+        "    - {criterion: figure_of_merit, metric: rate, tests: [wide], at_least: 95%}\n"
+        "    - {criterion: variability, at_most: 5%, metric: rate}\n"
+        "    - {criterion: availability, at_least: 99%, at_most: 98%, tests: [huge]}\n"
+        "    - {criterion: mtbf, at_least: 2d}\n"
+        "    - {criterion: figure_of_merit, at_least: 3}\n"
+        "    - {criterion: figure_of_merit, metric: rate}\n"
+        "    - {criterion: figure_of_merit, metric: rate, tests: [small], at_least: 90, "
+        "at_most: 80%}\n"
+        "    - {criterion: figure_of_merit, metric: rate, tests: ['s*'], at_least: 9, "
+        "at_most: 8}\n",
+        [
+            "11: components[0].criteria[0]: pass_rate has no bound; "
+            "give at_least, at_most, or both",
+            "12: components[0].criteria[1].at_least: 92 is more than 100 %; write e.g. 0.95 or 95%",
+            "13: components[0].criteria[2].at_least: '5%' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "14: components[0].criteria[3].at_least: '10%' is not a whole number; write e.g. 20",
+            "15: components[0].criteria[4].criterion: "
+            "jobs_in_flight is of kind sustained alone; this is once",
+            "16: components[0].criteria[5].criterion: "
+            "slowdown is of kind isolated_then_full alone; this is once",
+            "17: components[0].criteria[6].metric: "
+            "no test here has the metric 'speed'; there are rate",
+            "18: components[0].criteria[7].metric: "
+            "no test here has the metric 'rate'; there are none",
+            "19: components[0].criteria[8].metric: variability is about no metric; remove it",
+            "20: components[0].criteria[9].at_least: 99% is more than at_most, 98%",
+            "20: components[0].criteria[9].tests[0]: "
+            "'huge' is no test of this component; it has small, wide",
+            "21: components[0].criteria[10]: is about the same as criteria[2]; make one of them",
+            "22: components[0].criteria[11].metric: figure_of_merit needs it; name the metric",
+            "25: components[0].criteria[14].at_least: 9 is more than at_most, 8",
+        ],
+    ),
+    "evidence and waivers": (
+        "- component: c\n  tests: [small]\n"
+        "  criteria: [{criterion: pass_rate, at_least: 1}]\n  evidence:\n"
+        f"    - {{document: no.pdf, sha256: {'0' * 64}, signed_by: A, signed_on: 2026-05-01}}\n"
+        f"    - {{document: m.yaml, sha256: {'0' * 64}, signed_by: '', signed_on: May}}\n"
+        "    - {document: m.yaml, sha256: ab, signed_by: A, signed_on: 2026-05-01}\n"
+        "  waivers: [{reason: '', by: A, on: 2026-02-30, criteria: [mtbf]}]\n",
+        [
+            "12: components[0].evidence[0].document: no.pdf: cannot be read: "
+            "No such file or directory",
+            "13: components[0].evidence[1].sha256: m.yaml has the checksum DIGEST: "
+            "it is not the document that was signed",
+            "13: components[0].evidence[1].signed_by: is empty; name who signed",
+            "13: components[0].evidence[1].signed_on: 'May' is no date; write e.g. 2026-05-01",
+            "14: components[0].evidence[2].sha256: "
+            "is not a SHA-256 checksum: 64 hex digits, as sha256sum prints",
+            "15: components[0].waivers[0].criteria[0]: "
+            "this component has no criterion mtbf; it has pass_rate",
+            "15: components[0].waivers[0].on: '2026-02-30' is no date; write e.g. 2026-05-01",
+            "15: components[0].waivers[0].reason: is empty; a waiver says why, and who agreed",
+        ],
+    ),
+    "criteria of documents alone": (
+        "- {component: d, tests: [small]}\n"
+        "- component: c\n  evidence: [{document: m.yaml, sha256: DIGEST, signed_by: A, "
+        "signed_on: 2026-05-01}]\n  criteria: [{criterion: pass_rate, at_least: 1}]\n",
+        ["11: components[1].criteria: nothing runs here that could meet them; remove them"],
+    ),
+    # ---- rehearsals, outages, alerts
+    "the rest of the plan": (
+        "- {component: d, tests: [small]}\n"
+        "outages: [{from: 3h, to: 2h, nodes: x1}]\n"
+        "alerts: {command: ' ', per: 0, timeout: never}\n"
+        "rehearsal:\n  tests:\n"
+        "    small: {elapsed: 1h, wrong: 60%, fails: 0.5, metadata: 2}\n"
+        "    gone: {elapsed: {mean: 1h, values: [3]}}\n"
+        "    wide: {elapsed: {sd: x}, keeps: long, figures: {rate: {mean: 1}}}\n",
+        [
+            "9: outages[0].nodes: x1 is no node of m",
+            "9: outages[0].to: 2h is not after from, 3h",
+            "10: alerts.command: is empty",
+            "10: alerts.per: 0 is not a duration between 1 ms and 10 years",
+            "10: alerts.timeout: 'never' is not a duration; write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "13: rehearsal.tests.small: wrong and fails and hangs add up to 1.1 of its runs; "
+            "the most is 1",
+            "13: rehearsal.tests.small: metadata and objects add up to 2 of its time; "
+            "the most is 1",
+            "14: rehearsal.tests.gone.elapsed: "
+            "needs exactly one of mean, values and trial; it has mean and values",
+            "14: rehearsal.tests.gone: 'gone' is no test of the plan; "
+            "it has big/huge, big/swept, small, wide",
+            "15: rehearsal.tests.wide.elapsed.sd: 'x' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+            "15: rehearsal.tests.wide.elapsed: "
+            "needs exactly one of mean, values and trial; it has none of them",
+            "15: rehearsal.tests.wide.figures.rate: no such metric; its tests have none",
+            "15: rehearsal.tests.wide.keeps: 'long' is not a duration; "
+            "write e.g. 90s, 5m, 1h30m or 01:30:00",
+        ],
+    ),
+}

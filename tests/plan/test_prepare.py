@@ -1,0 +1,166 @@
+"""A plan becomes trials: one for each component in each of its phases."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seatrial.errors import UsageError
+from seatrial.plan.model import Component, Part
+from seatrial.plan.moments import Moment, moment_of
+from seatrial.plan.parts import chosen_tests, part_of
+
+from .helpers import HEAD, PlanPlace
+
+
+def test_phase_by_phase_and_component_by_component(place: PlanPlace) -> None:
+    place.write(
+        "- {component: fun, tests: [small]}\n"
+        "- {component: late, tests: [big/huge], phases: [two]}\n"
+        "- {component: all, tests: [small, wide]}\n"
+    )
+    prepared = place.prepare()
+    assert [part.tag for part in prepared.parts] == [
+        "p-fun-one", "p-all-one", "p-fun-two", "p-late-two", "p-all-two"
+    ]  # fmt: skip
+    assert [part.phase for part in prepared.parts] == ["one", "one", "two", "two", "two"]
+    assert [len(part.cases) for part in prepared.parts] == [1, 3, 1, 1, 3]
+    assert prepared.path == place.plan
+    assert prepared.parts[0].suites == [str(place.folder / "suite")]
+    assert list(prepared.parts[1].tests) == ["small", "wide"]
+
+
+def test_a_plan_without_phases_is_one(place: PlanPlace) -> None:
+    head = "plan: p\nmachine: ./m.yaml\nsuites: [suite]\ncomponents:\n"
+    place.write("- {component: c, tests: [small]}\n", head)
+    (part,) = place.prepare().parts
+    assert (part.tag, part.phase, part.machine) == ("p-c", "", place.prepare().site.machine)
+
+
+def test_a_phase_has_its_own_nodes_alone(place: PlanPlace) -> None:
+    place.machine(slurm={"nodelist": "n[2-7]"})
+    place.test("each", {"scope": "each_node"})
+    head = HEAD.replace("n[1-4]", "n[3-4,7]")
+    place.write("- {component: c, tests: [each]}\n", head)
+    one, two = place.prepare().parts
+    assert [kind.names for kind in one.machine.nodes] == ["n[3-4]", "n7"]
+    assert one.machine.slurm.nodelist == "n[3-4,7]"
+    assert [case.node for case in one.cases] == ["n3", "n4", "n7"]
+    assert (one.policy.nodes, two.policy.nodes) == (3, 8)
+    only = HEAD.replace("n[1-4]", "n8")
+    place.write("- {component: c, tests: [small], phases: [one]}\n", only)
+    (part,) = place.prepare().parts
+    assert [kind.names for kind in part.machine.nodes] == ["n8"]
+
+
+def test_cases_that_a_phase_is_too_small_for_come_in_a_later_one(place: PlanPlace) -> None:
+    place.write("- {component: c, tests: [big/swept]}\n")
+    one, two = place.prepare().parts
+    assert [case.nodes for case in one.cases] == [2, 4]
+    assert one.skipped == [("big/swept{n=8}@gcc", "needs 8 nodes; there are 4")]
+    assert [case.nodes for case in two.cases] == [2, 4, 8]
+
+
+def test_of_all_tests_those_run_that_can(place: PlanPlace) -> None:
+    place.write("- {component: c, phases: [one]}\n")
+    (part,) = place.prepare().parts
+    assert list(part.tests) == ["big/swept", "small", "wide"]
+    assert ("big/huge@gcc", "needs 6 nodes; there are 4") in part.skipped
+
+
+def test_the_filters_are_those_of_a_run(place: PlanPlace) -> None:
+    place.test("built", {}, build={"script": "true"})
+    place.write(
+        "- {component: a, tests: [wide], settings: {size: [7, 8]}, select: size=8, repeat: 5}\n"
+        "- {component: b, tests: [built]}\n"
+        "- {component: d, tests: [built], toolchains: ['*']}\n"
+    )
+    first, second, third = place.prepare(phases=["two"]).parts
+    assert [(case.bindings, case.repeat) for case in first.cases] == [("size=8", 5)]
+    assert [case.toolchain for case in second.cases] == ["gcc"]
+    assert [case.toolchain for case in third.cases] == ["gcc", "clang"]
+    assert all(case.build for case in third.cases)
+    plain = place.prepare(phases=["two"], with_builds=False)
+    assert not any(case.build for part in plain.parts for case in part.cases)
+
+
+def test_what_is_asked_for_alone(place: PlanPlace) -> None:
+    place.write("- {component: a, tests: [small]}\n- {component: b, tests: [small]}\n")
+    tags = [part.tag for part in place.prepare(components=["b"], phases=["one"]).parts]
+    assert tags == ["p-b-one"]
+    with pytest.raises(UsageError, match="p has no component 'x'; it has a, b"):
+        place.prepare(components=["x"])
+    with pytest.raises(UsageError, match="p has no phase 'x'; it has one, two"):
+        place.prepare(phases=["x"])
+
+
+def test_a_component_may_rest_on_evidence_alone(place: PlanPlace) -> None:
+    document = b"signed"
+    (place.folder / "report.pdf").write_bytes(document)
+    digest = hashlib.sha256(document).hexdigest().upper()
+    evidence = f"{{document: report.pdf, sha256: {digest}, signed_by: A, signed_on: 2026-05-01}}"
+    place.write(f"- {{component: vendor, evidence: [{evidence}]}}\n")
+    assert place.prepare().parts == []
+    place.write(f"- {{component: vendor, tests: [small], evidence: [{evidence}]}}\n")
+    assert len(place.prepare().parts) == 2
+
+
+def test_a_component_may_have_suites_of_its_own(place: PlanPlace) -> None:
+    place.write("- {component: c, suites: [suite/big, suite/small], phases: [two]}\n")
+    (part,) = place.prepare().parts
+    assert list(part.tests) == ["huge", "swept", "small"]
+
+
+def test_a_machine_by_name_is_looked_for_in_the_working_directory(
+    place: PlanPlace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere/machines"
+    elsewhere.mkdir(parents=True)
+    (place.folder / "m.yaml").rename(elsewhere / "m.yaml")
+    monkeypatch.chdir(elsewhere.parent)
+    place.write("- {component: c, tests: [small]}\n", HEAD.replace("./m.yaml", "m"))
+    assert place.prepare().site.references == Path("machines/m/references.yaml")
+
+
+def test_the_references_of_the_machine_are_kept(place: PlanPlace) -> None:
+    text = "references:\n  - {test: small, metric: rate, unit: 1/s, value: 3}\n"
+    (place.folder / "m").mkdir()
+    (place.folder / "m/references.yaml").write_text(text)
+    place.write("- {component: c, tests: [small]}\n")
+    assert place.prepare().expected == text
+
+
+def test_a_tests_own_name_goes_before_patterns_and_of_these_the_first() -> None:
+    parts = {"a*": Part(most=1), "*": Part(most=2), "ab": Part(most=3)}
+    component = Component(component="c", tests=parts)
+    found = {name: part_of(component, name) for name in ("ab", "ax", "x")}
+    assert {name: part.most for name, part in found.items() if part} == {"ab": 3, "ax": 1, "x": 2}
+    listed = Component(component="c", tests=["b*"])
+    assert chosen_tests(listed, ["a", "b", "bc"]) == ["b", "bc"]
+    assert part_of(listed, "b") == Part()
+    assert part_of(listed, "a") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        (0, Moment(0, absolute=False)),
+        ("0d", Moment(0, absolute=False)),
+        (90, Moment(90, absolute=False)),
+        ("2d", Moment(172800, absolute=False)),
+        ("1-12", Moment(129600, absolute=False)),
+        ("1970-01-01T00:01Z", Moment(60, absolute=True)),
+        ("1970-01-01 01:01:00+01:00", Moment(60, absolute=True)),
+    ],
+)
+def test_moments(text: str | int, moment: Moment) -> None:
+    assert moment_of(text) == moment
+
+
+@pytest.mark.parametrize("make", [lambda: moment_of("2026-05-01"), lambda: moment_of(True)])
+def test_what_is_no_moment(make: Callable[[], Moment]) -> None:
+    with pytest.raises(ValueError, match="; write "):
+        make()
