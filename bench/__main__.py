@@ -7,7 +7,14 @@ import sys
 
 from bench.measuring import machine_line
 
-SCRIPTS = ("startup", "local_throughput", "slurm_throughput", "scale")
+SCRIPTS = (
+    "startup",
+    "local_throughput",
+    "slurm_throughput",
+    "scale",
+    "batch_simulation",
+    "rehearsal",
+)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +13,9 @@ from bench.measuring import ROOT, Timing, timed
 
 ENVIRONMENT = ROOT / ".venv-bench"
 LOCK = ROOT / "bench" / "requirements-reframe.lock"
+ACCASIM = ROOT / ".venv-bench-accasim"
+ACCASIM_LOCK = ROOT / "bench" / "requirements-accasim.lock"
+ACCASIM_VERSION = "1.1.3"
 
 _TEST = """\
 import reframe as rfm
@@ -44,15 +48,56 @@ site_configuration = {{
 """
 
 
+# AccaSim is of 2021: it asks `collections` for names that Python 3.10 took away. The time is that
+# of the simulation, which reads its log as it goes, without the imports.
+_ACCASIM = """\
+import collections, collections.abc, time
+for name in collections.abc.__all__:
+    setattr(collections, name, getattr(collections.abc, name))
+from accasim.base.allocator_class import FirstFit
+from accasim.base.scheduler_class import EASYBackfilling
+from accasim.base.simulator_class import Simulator
+simulator = Simulator(
+    "jobs.swf", "system.json", EASYBackfilling(FirstFit()), RESULTS_FOLDER_NAME="results",
+    statistics_output=False, show_statistics=False,
+)
+began = time.perf_counter()
+simulator.start_simulation()
+print("seconds:", time.perf_counter() - began)
+"""
+
+
+def installed(environment: Path, command: str, lock: Path) -> str:
+    """The path of a command in an environment, which is made from the lock file where it is
+    missing."""
+    path = environment / "bin" / command
+    done = environment / ".ready"
+    if not (path.exists() and done.exists()):
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        subprocess.run([*pip, "--require-hashes", "-r", str(lock)], check=True)
+        done.touch()
+    return str(path)
+
+
 @functools.cache
 def reframe() -> str:
-    """The path of ReFrame's command, installed from the lock file where it is missing."""
-    command = ENVIRONMENT / "bin" / "reframe"
-    if not command.exists():
-        subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
-        pip = [str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        subprocess.run([*pip, "--require-hashes", "-r", str(LOCK)], check=True)
-    return str(command)
+    """The path of ReFrame's command."""
+    return installed(ENVIRONMENT, "reframe", LOCK)
+
+
+def accasim_easy(folder: Path) -> float | str:
+    """Seconds that AccaSim simulates `jobs.swf` on `system.json` there with EASY backfill; or why
+    it does not."""
+    try:
+        python = installed(ACCASIM, "python", ACCASIM_LOCK)
+    except subprocess.CalledProcessError as error:
+        return f"it cannot be installed: {error}"
+    done = timed([python, "-c", _ACCASIM], folder, check=False)
+    found = re.search(r"^seconds: ([0-9.]+)$", done.output, re.MULTILINE)
+    if not found:
+        return f"it failed: {done.output.strip().splitlines()[-1:]}"
+    return float(found[1])
 
 
 @functools.cache

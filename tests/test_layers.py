@@ -34,7 +34,17 @@ ROOMS = [
 ]
 LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 
-HEAVY = ["yaml", "rich", "sqlite3", "ClusterShell", "numpy", "scipy", "asyncio", "multiprocessing"]
+HEAVY = [
+    "yaml",
+    "rich",
+    "sqlite3",
+    "ClusterShell",
+    "numpy",
+    "numba",
+    "scipy",
+    "asyncio",
+    "multiprocessing",
+]
 
 
 def modules() -> list[Path]:

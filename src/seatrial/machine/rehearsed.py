@@ -24,8 +24,10 @@ class FileSystemModel(Written, frozen=True):
     metadata: Annotated[
         float, Meta(description="open files that a metadata target serves at full speed", ge=0)
     ] = 0
-    objects: Annotated[int, Meta(description="object targets", ge=0)] = 0
-    bandwidth: Annotated[float, Meta(description="GB/s of all object targets", ge=0)] = 0
+    objects: Annotated[
+        int, Meta(description="object targets, over which the data of every run is striped", ge=1)
+    ] = 1
+    bandwidth: Annotated[float, Meta(description="GB/s of an object target; 0: any", ge=0)] = 0
     production: Annotated[
         list[Level], Meta(description="load of others on the metadata targets, over time")
     ] = []

@@ -1,0 +1,164 @@
+"""The bare simulation of a batch system: EASY backfill over a whole workload at once.
+
+starts = simulate(submit_s, nodes, elapsed_s, walltime_s, total_nodes=2000)
+
+It decides by the functions of ``easy``, as the online cluster does, but nodes have no names, and
+nothing fails. Where numba can be imported (the extra ``simulate``) it is compiled, in a few seconds
+at the first call of a process; else the interpreter runs the same source. What was compiled is not
+kept on disk: numba would not see that ``easy``, another file, has changed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, cast
+
+from seatrial.backends.simulated.easy import extra_left, next_start, reservation
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import ArrayLike, NDArray
+
+NEVER = float("inf")
+
+
+def simulate(
+    submit_s: ArrayLike,
+    nodes: ArrayLike,
+    elapsed_s: ArrayLike,
+    walltime_s: ArrayLike,
+    total_nodes: int,
+    compiled: bool = True,
+) -> NDArray[float64]:
+    """The time at which each job starts. A job ends after its elapsed time, or its walltime if that
+    is shorter. Of jobs that are submitted at one time the first in the list comes first.
+
+    Raises ValueError where the lists differ in length, or a job asks for no node or too many."""
+    import numpy as np
+
+    need = np.asarray(nodes, dtype=np.int64)
+    submit, elapsed, walltime = (
+        np.asarray(values, dtype=np.float64) for values in (submit_s, elapsed_s, walltime_s)
+    )
+    if not need.shape == submit.shape == elapsed.shape == walltime.shape == (need.size,):
+        raise ValueError("submit_s, nodes, elapsed_s and walltime_s must be of one length")
+    if need.size and not (need.min() >= 1 and need.max() <= total_nodes):
+        raise ValueError(f"jobs of {need.min()} to {need.max()} nodes, of {total_nodes}")
+    order = np.argsort(submit, kind="stable")
+    used = np.minimum(elapsed, walltime)
+    jobs: list[Any] = [values[order] for values in (submit, need, used, walltime)]
+    starts = np.empty(need.size)
+    fast = compiled_run() if compiled else None
+    if fast is not None:
+        starts[order] = fast(*jobs, total_nodes)
+    else:
+        lists = [values.tolist() for values in jobs]  # which the interpreter reads faster
+        starts[order] = _run(lists[0], lists[1], lists[2], lists[3], total_nodes)
+    return starts
+
+
+@functools.cache
+def compiled_run() -> Callable[..., list[float]] | None:
+    """The same source, compiled; None where numba is not installed."""
+    try:
+        from numba import njit
+        from numba.extending import register_jitable
+    except ImportError:
+        return None
+    for function in (reservation, next_start, extra_left, _begin, _end):
+        register_jitable(function)
+    run: Any = njit(_run)
+    return cast("Callable[..., list[float]]", run)
+
+
+# What follows is compiled: plain loops, and lists whose type shows from how they are made.
+
+
+def _run(
+    submit: Sequence[float],
+    nodes: Sequence[int],
+    used: Sequence[float],
+    walltime: Sequence[float],
+    total: int,
+) -> list[float]:
+    """The starts of jobs that are in the order of their submission."""
+    count = len(nodes)
+    starts = [0.0] * count
+    pool = [0] * count  # one pool: every job can use every node
+    free, outside = [total], [0]
+    queue = [0 for _ in range(0)]
+    over = [(0.0, 0) for _ in range(0)]  # the jobs that run, by their ends
+    ends = [0.0 for _ in range(0)]  # the same, by the ends of their walltimes
+    held = [0 for _ in range(0)]
+    who = [0 for _ in range(0)]
+    shadow, extra = NEVER, 0
+    blocked = False  # the first job of the queue has its reservation
+    arrived = looked = 0
+    while arrived < count or len(over) > 0:
+        now = submit[arrived] if arrived < count else NEVER
+        if len(over) > 0 and over[0][0] < now:
+            now = over[0][0]
+        while len(over) > 0 and over[0][0] == now:
+            job = heappop(over)[1]
+            _end(job, starts[job] + walltime[job], ends, held, who)
+            free[0] += nodes[job]
+            blocked = False
+        while arrived < count and submit[arrived] == now:
+            queue.append(arrived)
+            arrived += 1
+        position = looked
+        if not blocked:
+            while len(queue) > 0 and nodes[queue[0]] <= free[0]:
+                job = queue.pop(0)
+                starts[job] = now
+                free[0] -= nodes[job]
+                heappush(over, (now + used[job], job))
+                _begin(job, now + walltime[job], nodes[job], ends, held, who)
+            if len(queue) > 0:
+                first = nodes[queue[0]]
+                shadow, extra = reservation(first, free[0], ends, held, len(ends), NEVER)
+                blocked = True
+            position = 1
+        while free[0] > 0:
+            position = next_start(
+                *(now, position, queue, len(queue), nodes, walltime),
+                *(pool, free, outside, shadow, extra),
+            )
+            if position < 0:
+                break
+            job = queue.pop(position)
+            extra = extra_left(extra, now + walltime[job], nodes[job], 0, shadow)
+            starts[job] = now
+            free[0] -= nodes[job]
+            heappush(over, (now + used[job], job))
+            _begin(job, now + walltime[job], nodes[job], ends, held, who)
+        looked = len(queue)
+    return starts
+
+
+def _begin(job: int, end: float, need: int, ends: Any, held: Any, who: Any) -> None:
+    """Put a job among those that run, where the end of its walltime belongs."""
+    place = len(ends)
+    while place > 0 and ends[place - 1] > end:
+        place -= 1
+    ends.insert(place, end)
+    held.insert(place, need)
+    who.insert(place, job)
+
+
+def _end(job: int, end: float, ends: Any, held: Any, who: Any) -> None:
+    """Take a job from those that run."""
+    low, high = 0, len(ends)
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] < end:
+            low = middle + 1
+        else:
+            high = middle
+    while who[low] != job:
+        low += 1
+    ends.pop(low)
+    held.pop(low)
+    who.pop(low)

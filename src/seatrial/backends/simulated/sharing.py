@@ -1,0 +1,199 @@
+"""File systems that runs share: how much longer a run takes when others use its servers, too.
+
+The model is *processor sharing with a full-speed limit*, in its fluid form. A metadata target
+serves up to C open files at full speed. With a load of L > C it shares itself equally among all
+that asks it, so that each gets C/L of what it would use; the object targets of a file system
+likewise share their bandwidth W among a demand of B. A run that spends the share m of its time on
+its metadata target and o on the objects, and the rest on neither, has then the speed
+
+    1 / ((1 - m - o) + m max(1, L/C) + o max(1, B/W))
+
+and ends when its speed over time adds up to its elapsed time with nobody beside it.
+
+Why this one: a file server has no queue that is served in order, it works on all requests at once,
+and egalitarian processor sharing (M/G/1-PS) is the standard model of that. Its mean response time
+depends on the distribution of the requests' sizes by their mean alone (insensitivity), and the mean
+is all that is known here. Runs issue millions of requests, so that their fluctuations average out:
+what remains is the fluid limit. Waiting below capacity (the 1/(1 - rho) of the queue) is not
+modelled: it is part of the elapsed times as they were measured.
+
+Runs of the same shares on the same target have the same speed at all times. They form a *group*
+that counts its progress once: a run ends when the progress has grown by its elapsed time. A change
+of load costs a step for each group, not for each run, and nothing where the speeds stay the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from seatrial.backends.simulated.record import JobRecord
+from seatrial.machine.model import FileSystem, Machine
+from seatrial.machine.rehearsed import FileSystemModel
+from seatrial.units import SECOND_NS, span_of
+
+At = Callable[[int, Callable[..., None], object], None]
+
+
+def stretch(load: float, capacity: float) -> float:
+    """How many times as long work takes on a server; 1 where its capacity (0) is not known."""
+    return max(1.0, load / capacity) if capacity else 1.0
+
+
+def speed(metadata: float, objects: float, slow_metadata: float, slow_objects: float) -> float:
+    """The speed of a run, from its shares and how much its servers stretch them."""
+    return 1 / (1 - metadata - objects + metadata * slow_metadata + objects * slow_objects)
+
+
+class Group:
+    """Runs of one speed. ``progress`` is in ns of elapsed time with nobody beside."""
+
+    def __init__(self, shared: Shared, target: Target, metadata: float, objects: float) -> None:
+        self.shared, self.target = shared, target
+        self.metadata, self.objects = metadata, objects
+        self.speed = speed(metadata, objects, target.slow, shared.slow)
+        self.progress = 0.0
+        self.since = 0
+        self.ends: list[tuple[float, int, JobRecord]] = []
+        self.planned = -1  # when the next end is planned
+
+    def move(self, now: int) -> None:
+        """Count the progress since the last time."""
+        self.progress += (now - self.since) * self.speed
+        self.since = now
+
+    def next_end(self) -> int | None:
+        """When the next run of the group ends if nothing changes."""
+        while self.ends and self.ends[0][2].over:
+            heappop(self.ends)
+        if not self.ends:
+            self.progress = 0.0  # so that its digits last
+            return None
+        return self.since + max(0, math.ceil((self.ends[0][0] - self.progress) / self.speed))
+
+
+class Target:
+    """A metadata target: what our runs and others lay on it, and the groups on it."""
+
+    def __init__(self) -> None:
+        self.own = self.production = 0.0
+        self.slow = 1.0
+        self.groups: dict[tuple[float, float], Group] = {}
+
+
+class Shared:
+    """A file system: its targets, and the bandwidth that is asked of its objects."""
+
+    def __init__(self, file_system: FileSystem, model: FileSystemModel) -> None:
+        names = [target.name for target in file_system.metadata_targets] or [""]
+        self.targets = {name: Target() for name in names}
+        self.first = next(iter(self.targets.values()))
+        self.model = model
+        self.asked = 0.0
+        self.slow = 1.0
+
+
+class FileSystems:
+    """The file systems of a machine. ``at`` plans events; ``ended`` is called when the script of a
+    run ends."""
+
+    def __init__(
+        self, machine: Machine, start: int, at: At, ended: Callable[[JobRecord], None]
+    ) -> None:
+        self._at, self._ended = at, ended
+        self._shared = {
+            name: Shared(each, each.rehearsal or FileSystemModel())
+            for name, each in machine.file_systems.items()
+        }
+        self._entered = 0
+        for shared in self._shared.values():
+            for level in shared.model.production:
+                when = start + round(span_of(level.since) * SECOND_NS)
+                at(when, self._produce, (shared, when, level.target, level.load))
+
+    def load(self, name: str, target: str = "") -> float:
+        """Open files on a target now, ours and those of others; of none: the highest of all."""
+        targets = self._shared[name].targets
+        asked = [targets[target]] if target else targets.values()
+        return max(each.own + each.production for each in asked)
+
+    def enter(self, now: int, record: JobRecord) -> bool:
+        """The script of a run starts on its file system; False: it is on none that is known. A run
+        that is placed nowhere is on the first target."""
+        job = record.job
+        shared = self._shared.get(job.file_system)
+        if shared is None:
+            return False
+        target = shared.targets.get(job.target, shared.first)
+        key = (job.metadata, job.objects)
+        if (group := target.groups.get(key)) is None:
+            group = target.groups[key] = Group(shared, target, *key)
+        record.group = group
+        group.move(now)
+        if not job.hangs:
+            self._entered += 1
+            heappush(group.ends, (group.progress + record.elapsed, self._entered, record))
+        self._lay(now, group, job.opens, job.bandwidth)
+        self._plan(group)
+        return True
+
+    def leave(self, now: int, record: JobRecord) -> None:
+        """The script of a run is over, one way or another."""
+        group, record.group = record.group, None
+        if group is not None:
+            self._lay(now, group, -record.job.opens, -record.job.bandwidth)
+
+    def _produce(self, what: tuple[Shared, int, str, float]) -> None:
+        """The load of others goes to another level."""
+        shared, now, name, load = what
+        for target in [shared.targets[name]] if name else shared.targets.values():
+            target.production = load
+            self._weigh(now, shared, target)
+
+    def _lay(self, now: int, group: Group, opens: float, bandwidth: float) -> None:
+        shared = group.shared
+        group.target.own += opens
+        if opens:
+            self._weigh(now, shared, group.target)
+        if bandwidth:
+            shared.asked += bandwidth
+            slow = stretch(shared.asked, shared.model.objects * shared.model.bandwidth)
+            if slow != shared.slow:
+                shared.slow = slow
+                for target in shared.targets.values():
+                    self._change(now, target)
+
+    def _weigh(self, now: int, shared: Shared, target: Target) -> None:
+        slow = stretch(target.own + target.production, shared.model.metadata)
+        if slow != target.slow:
+            target.slow = slow
+            self._change(now, target)
+
+    def _change(self, now: int, target: Target) -> None:
+        """The speeds of a target's groups are others from now on."""
+        for group in target.groups.values():
+            new = speed(group.metadata, group.objects, target.slow, group.shared.slow)
+            if new != group.speed:
+                group.move(now)
+                group.speed = new
+                self._plan(group)
+
+    def _plan(self, group: Group) -> None:
+        end = group.next_end()
+        if end is not None and end != group.planned:
+            self._at(end, self._due, (group, end))
+        group.planned = -1 if end is None else end
+
+    def _due(self, what: tuple[Group, int]) -> None:
+        """The next run of a group has come to its end, if that plan still holds."""
+        group, now = what
+        if now != group.planned:
+            return
+        group.move(now)
+        ends = group.ends
+        while ends and (ends[0][2].over or ends[0][0] <= group.progress + 0.5):
+            record = heappop(ends)[2]
+            if not record.over:
+                self._ended(record)
+        self._plan(group)

@@ -1,0 +1,99 @@
+"""Logs of real machines in the Standard Workload Format 2.2, as the Parallel Workloads Archive has
+them.
+
+log = swf.read(Path("theta.swf.gz"))
+log.header["MaxProcs"]     # "4392"
+log.jobs[0].run_time
+log.damaged                # lines that are no jobs
+
+A line is a job: 18 numbers, -1 where one is missing. Lines that begin with ``;`` are comments;
+those of the form ``; Key: value`` before the first job are the header.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.errors import UsageError
+
+FIELDS = 18
+_HEADER = re.compile(r";\s*([A-Za-z][\w ]*?)\s*:\s*(.*)")
+_LONGEST_LINE = 10_000
+
+
+class SwfJob(NamedTuple):
+    """A line, field by field. Times are seconds, memory KB a processor; -1: missing."""
+
+    number: float
+    submit: float
+    wait: float
+    run_time: float
+    processors: float
+    cpu_time: float
+    memory: float
+    asked_processors: float
+    asked_time: float
+    asked_memory: float
+    status: float
+    user: float
+    group: float
+    executable: float
+    queue: float
+    partition: float
+    preceding: float
+    think_time: float
+
+
+class SwfLog(NamedTuple):
+    """A log: its jobs in the order of the file, its header, and how many lines were no jobs."""
+
+    jobs: list[SwfJob]
+    header: dict[str, str]
+    damaged: int
+
+
+def read(path: Path) -> SwfLog:
+    """Read a log, compressed (``.gz``) or not. Raises UsageError where that cannot be."""
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path, "rt", encoding="utf-8", errors="replace") as lines:
+                return parse(lines)
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            return parse(lines)
+    except (OSError, EOFError) as error:
+        raise UsageError(f"{path}: the workload cannot be read: {error}") from error
+
+
+def parse(lines: Iterable[str]) -> SwfLog:
+    """The log of these lines. A key of the header that is repeated goes on on the next line."""
+    jobs: list[SwfJob] = []
+    header: dict[str, str] = {}
+    damaged = 0
+    for line in lines:
+        text = line[:_LONGEST_LINE].strip()
+        if text.startswith(";"):
+            if not jobs and (found := _HEADER.fullmatch(text)):
+                key, value = found.groups()
+                header[key] = f"{header[key]}\n{value}" if key in header else value
+        elif text:
+            job = _job(text)
+            if job is None:
+                damaged += 1
+            else:
+                jobs.append(job)
+    return SwfLog(jobs, header, damaged)
+
+
+def _job(text: str) -> SwfJob | None:
+    try:
+        numbers = [float(word) for word in text.split()]
+    except ValueError:
+        return None
+    if len(numbers) != FIELDS or not all(map(math.isfinite, numbers)):
+        return None
+    return SwfJob(*numbers)

@@ -1,0 +1,64 @@
+"""Small machines, and a run of jobs on the simulated cluster to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from seatrial.backends.protocol import Ended, Started
+from seatrial.backends.simulated.cluster import SimulatedCluster, Told
+from seatrial.backends.simulated.jobs import SimulatedJob
+from seatrial.conduct.policy import Window
+from seatrial.machine.facts import unfold
+from seatrial.machine.model import FileSystem, Machine, Nodes
+from seatrial.machine.rehearsed import MachineModel
+
+S = 1_000_000_000
+START = 1_700_000_000 * S
+AT_ONCE = {"submit_delay": 0, "start_delay": 0, "poll": 0}
+
+
+def machine(
+    nodes: int, file_systems: Mapping[str, FileSystem] | None = None, **model: Any
+) -> Machine:
+    return Machine(
+        machine="sim",
+        nodes=[Nodes(names=f"n[001-{nodes:03}]", cores=4)],
+        scheduler="slurm",
+        file_systems=dict(file_systems or {}),
+        rehearsal=MachineModel(**{**AT_ONCE, **model}),
+    )
+
+
+def cluster(
+    described: Machine, seed: int = 1, outages: Sequence[Window] = (), horizon_s: float = 1e6
+) -> SimulatedCluster:
+    nodes = unfold(described.nodes[0].names)
+    return SimulatedCluster(described, nodes, seed, START, outages, horizon_s)
+
+
+def to_the_end(
+    simulated: SimulatedCluster, jobs: Iterable[tuple[float, SimulatedJob]] = ()
+) -> list[tuple[float, Told]]:
+    """Submit each job at its time; all facts with theirs. Times are seconds from the start."""
+    told: list[tuple[int, Told]] = []
+    for seconds, job in sorted(jobs, key=lambda pair: pair[0]):
+        now = START + round(seconds * S)
+        while (following := simulated.next_time()) is not None and following < now:
+            told += simulated.advance(following)
+        simulated.submit(now, [job])
+    while (following := simulated.next_time()) is not None:
+        told += simulated.advance(following)
+    return [((time - START) / S, fact) for time, fact in told]
+
+
+def starts(told: Iterable[tuple[float, Told]]) -> dict[str, float]:
+    return {fact.run_id: time for time, fact in told if isinstance(fact, Started)}
+
+
+def ends(told: Iterable[tuple[float, Told]]) -> dict[str, tuple[float, Ended]]:
+    return {fact.run_id: (time, fact) for time, fact in told if isinstance(fact, Ended)}
+
+
+def placed(told: Iterable[tuple[float, Told]]) -> dict[str, set[str]]:
+    return {fact.run_id: set(unfold(fact.nodes)) for _, fact in told if isinstance(fact, Started)}
