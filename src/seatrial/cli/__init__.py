@@ -18,6 +18,8 @@ from seatrial.errors import InvalidFiles, SeatrialError
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("seatrial.cli.run", "Run a suite: build, launch, verify, record."),
     "list": ("seatrial.cli.list_cases", "List the cases of a suite without running anything."),
+    "accept": ("seatrial.cli.accept", "Run an acceptance plan, and see where it stands."),
+    "rehearse": ("seatrial.cli.rehearse", "Rehearse a plan in virtual time, by chance of a seed."),
     "resume": ("seatrial.cli.resume", "Continue a trial after an interruption or a crash."),
     "cancel": ("seatrial.cli.cancel", "Cancel a trial: its jobs, and what was still to start."),
     "trials": ("seatrial.cli.trials", "List the trials."),
@@ -26,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("seatrial.cli.export", "Write a trial as JUnit XML or JSON."),
     "reference": ("seatrial.cli.reference", "Accept measured figures as references; list them."),
     "machine": ("seatrial.cli.machine", "Show a machine's description, or detect this one."),
+    "parse": ("seatrial.cli.parse", "Print the figures of a well-known output as JSON."),
     "schema": ("seatrial.cli.schema", "Print the JSON Schema of the files that people write."),
     "store": ("seatrial.cli.store", "Rebuild the store from the journals."),
 }

@@ -95,7 +95,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
     if case.walltime is not None:
         resources.append(f"at most {show_seconds(case.walltime)}")
     return _fields(
-        ("run", f"{run.trial}/{run.run_id}"),
+        ("run", f"{run.trial}/{run.run_id}" + (", rehearsed" if run.rehearsed else "")),
         ("case", run.case_name),
         ("test", f"{run.test}, application {run.app}" if run.app else run.test),
         ("verdict", f"{run.verdict}: {run.why}" if brief else run.verdict),
@@ -107,6 +107,8 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
         ("build", case.build),
         ("job", run.job_id),
         ("nodes", run.nodes),
+        ("target", run.target),
+        ("stage", run.stage),
         ("ran", _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
@@ -238,6 +240,8 @@ def _files(run: RunRow) -> str:
     from seatrial.units import show_bytes
     from seatrial.verify.reading import plain_line, tail
 
+    if run.rehearsed:
+        return _section("files", ["none: a rehearsed run leaves no files"])
     if not run.path:
         return ""
     lines = []
@@ -260,7 +264,7 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
         test = None
         texts.append(("scripts of the test", str(error)))
     if test is not None:
-        if test.build is not None:
+        if test.build is not None and test.build.script:
             texts.append((f"build script of {run.test}", test.build.script))
         texts.append((f"run script of {run.test}", test.run.script))
     job = head(Path(run.path) / "job.sh", LARGEST_SCRIPT) if run.path else None

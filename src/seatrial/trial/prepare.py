@@ -52,7 +52,7 @@ class Prepared(NamedTuple):
             tag=tag,
             created=time.time_ns(),
             version=__version__,
-            user=_user(),
+            user=user_name(),
             host=socket.gethostname(),
             asked=self.asked,
             machine=self.site.machine,
@@ -108,7 +108,7 @@ def new_tag(trials: Path, suites: list[str]) -> str:
     return tag
 
 
-def _user() -> str:
+def user_name() -> str:
     """The user's name; in a container there may be none, but a number."""
     try:
         return getpass.getuser()

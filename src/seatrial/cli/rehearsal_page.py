@@ -1,0 +1,220 @@
+"""What a rehearsal came to, as text for 80 columns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+
+import click
+
+from seatrial.cli.tables import Column, table
+from seatrial.judge.criteria import show_value
+from seatrial.judge.timeline import USES, Bin
+from seatrial.rehearse.odds import Odds
+from seatrial.rehearse.report import Report
+from seatrial.rehearse.summary import Rehearsed, Tally, Verdict
+from seatrial.units import SECOND_NS, count, show_number, show_seconds
+
+WIDTH = 78
+BARS = " ▁▂▃▄▅▆▇█"
+PLAIN_BARS = " .:-=+*#@"  # where the terminal has no others
+
+
+def page(report: Report) -> str:
+    """The rehearsals of one plan, trial by trial; with several seeds, how likely criteria are."""
+    first = report.first[0]
+    took = show_seconds(report.seconds)
+    seeds = f"seed {first.seed}"
+    if len(report.by_seed) > 1:
+        seeds = f"seeds {first.seed} to {report.by_seed[-1][0].seed}; first {seeds}"
+    parts = [f"{report.plan} on {report.machine}, rehearsed in {took} with {seeds}"]
+    for trial in report.first:
+        parts += [_head(trial), _over_time(trial), _tests(trial.tests), _criteria(trial.criteria)]
+    if report.odds:
+        parts.append(_odds(report.odds))
+    if report.assumed:
+        parts.append(_listed("assumed", report.assumed))
+    return "\n\n".join(filter(None, parts))
+
+
+# ---- one trial ----------------------------------------------------------------------------
+
+
+def _head(trial: Rehearsed) -> str:
+    span = show_seconds((trial.end - trial.start) / SECOND_NS)
+    lines = [f"{_bold(trial.name)}: {count(trial.nodes, 'node')}, {span}, trial {trial.tag}"]
+    if trial.why:
+        lines += wrap(f"it did not come to its end: {trial.why}", WIDTH)
+    if trial.alerts:
+        told = ", ".join(f"{number} {kind}" for kind, number in trial.alerts.items())
+        lines += wrap(f"alerts: {told}", WIDTH)
+    return "\n".join(lines)
+
+
+def _over_time(trial: Rehearsed) -> str:
+    """Utilisation over time as a row of bars, with what was lost below it."""
+    if not trial.use.available:
+        return ""
+    share = _percent(trial.utilisation)
+    row = sparkline([_accepted(one) for one in trial.bins])
+    end = show_seconds(trial.bins[-1].end) if trial.bins else ""
+    rule = f"0{end.rjust(len(row) - 1)}"
+    lost = sorted(((trial.use.share(use), use) for use in USES if use != "accepted"), reverse=True)
+    rest = ", ".join(f"{use} {_percent(part)}" for part, use in lost if part >= 0.0005)
+    lines = [f"utilisation {share} of node-hours in accepted work", f"  {row}", f"  {rule}"]
+    return "\n".join([*lines, *(wrap(f"lost: {rest}", WIDTH) if rest else [])])
+
+
+def _accepted(one: Bin) -> float:
+    return one.use.share("accepted")
+
+
+def sparkline(shares: Sequence[float]) -> str:
+    """Shares from 0 to 1 as bars, one for each."""
+    bars = BARS if _can_show(BARS) else PLAIN_BARS
+    steps = len(bars) - 1
+    return "".join(bars[max(0, min(steps, round(share * steps)))] for share in shares)
+
+
+def _can_show(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _tests(tests: Iterable[Tally]) -> str:
+    columns = [
+        Column("test", folds=True),
+        Column("nodes", right=True),
+        Column("accepted", right=True),
+        Column("others", right=True),
+        Column("node-h", right=True),
+        Column("elapsed", right=True),
+        Column("wait", right=True),
+        Column("95 %", right=True),
+    ]
+    rows = [
+        [
+            *(one.test, str(one.nodes), str(one.accepted), str(one.others)),
+            *(show_number(one.node_hours), _span(one.elapsed)),
+            *(_span(one.wait), _span(one.long_wait)),
+        ]
+        for one in tests
+    ]
+    return table(columns, rows) if rows else ""
+
+
+def _criteria(verdicts: Sequence[Verdict]) -> str:
+    columns = [
+        Column("criterion", folds=True),
+        Column("value", right=True),
+        Column("asked"),
+        Column("result"),
+    ]
+    results = [(each.label, each.result) for each in verdicts]
+    rows = [
+        [label, show_value(result.criterion, result.value), result.bound, result.state]
+        for label, result in results
+    ]
+    if not rows:
+        return ""
+    reasons = [
+        f"{label}: {result.why}"
+        for label, result in results
+        if result.state != "met" and result.why
+    ]
+    return "\n".join(filter(None, [table(columns, rows), _listed("", reasons)]))
+
+
+# ---- many seeds ---------------------------------------------------------------------------
+
+
+def _odds(odds: Sequence[Odds]) -> str:
+    several = len({one.trial for one in odds}) > 1
+    columns = [
+        Column("criterion", folds=True),
+        Column("met in", right=True),
+        Column("so, with 95 % confidence"),
+        Column("least", right=True),
+        Column("most", right=True),
+    ]
+    rows = []
+    reasons = []
+    for one in odds:
+        label = f"{one.trial}: {one.label}" if several else one.label
+        least, most = (show_value(r.criterion, r.value) for r in (one.least, one.most))
+        sure = f"{_percent(one.low)} to {_percent(one.high)}"
+        rows.append([label, f"{one.met} of {one.of}", sure, least, most])
+        for miss in one.misses:
+            seeds = count(miss.seeds, "seed")
+            reasons.append(f"{label}: missed with {seeds}, first with {miss.first}: {miss.why}")
+    return "\n".join(filter(None, [table(columns, rows), _listed("", reasons)]))
+
+
+# ---- side by side -------------------------------------------------------------------------
+
+
+def side_by_side(reports: Sequence[Report]) -> str:
+    """Several plans, a column each. Plans of one name are told apart by their numbers."""
+    names = [report.plan for report in reports]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
+    columns = [Column(""), *(Column(name, right=True) for name in names)]
+    by_plan = [dict(_measures(report)) for report in reports]
+    labels = dict.fromkeys(label for measures in by_plan for label in measures)
+    rows = [[label, *(measures.get(label, "-") for measures in by_plan)] for label in labels]
+    parts = [table(columns, rows)]
+    for name, report in zip(names, reports, strict=True):
+        parts += [f"{_bold(name)}: {trial.name}\n{_over_time(trial)}" for trial in report.first]
+        reasons = [
+            f"{each.label}: {each.result.why}"
+            for trial in report.first
+            for each in trial.criteria
+            if each.result.state == "not met"
+        ]
+        parts.append(_listed("", reasons))
+    return "\n\n".join(filter(None, parts))
+
+
+def _measures(report: Report) -> Iterator[tuple[str, str]]:
+    several = len(report.first) > 1
+    odds = iter(report.odds)
+    for trial in report.first:
+        lead = f"{trial.name}: " if several else ""
+        yield f"{lead}node-hours in accepted work", _percent(trial.utilisation)
+        for test in trial.tests:
+            yield f"{lead}accepted {test.test}", str(test.accepted)
+        for test in trial.tests:
+            yield f"{lead}wait {test.test}", _span(test.wait)
+        for verdict in trial.criteria:
+            one = next(odds, None)
+            result = verdict.result
+            value = show_value(result.criterion, result.value)
+            said = f"{result.state} {value}".strip()
+            yield f"{lead}{verdict.label}", f"met in {one.met} of {one.of}" if one else said
+
+
+# ---- words --------------------------------------------------------------------------------
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _span(seconds: float) -> str:
+    return show_seconds(seconds) if seconds else "0 s"
+
+
+def _bold(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def _listed(title: str, texts: Iterable[str]) -> str:
+    """Sentences, each folded below its first words."""
+    lines = [_bold(title)] if title else []
+    for text in texts:
+        lines += wrap(text, WIDTH, initial_indent="- ", subsequent_indent="  ")
+    return "\n".join(lines)

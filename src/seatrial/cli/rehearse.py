@@ -1,0 +1,103 @@
+"""``seatrial rehearse``: a plan in virtual time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from seatrial.cli import Folders
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("rehearse")
+@click.argument("plans", nargs=-1, required=True, metavar="PLAN...", type=_PATH)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all chance."
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    help="Rehearse with so many seeds, from --seed on: how likely is each criterion met?",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0, min_open=True, max=3650),
+    help="Duration of sustained components, instead of the plan's.",
+)
+@click.option("--component", "components", multiple=True, help="Only this one; may be repeated.")
+@click.option("--phase", "phases", multiple=True, help="Only this one; may be repeated.")
+@click.option("--compare", is_flag=True, help="Several plans, side by side.")
+@click.option("--name", default="", metavar="TAG", help="Tag of the trial that is written.")
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@click.pass_obj
+def command(
+    folders: Folders,
+    /,
+    plans: tuple[Path, ...],
+    compare: bool,
+    as_json: bool,
+    seed: int,
+    seeds: int | None,
+    days: float | None,
+    components: tuple[str, ...],
+    phases: tuple[str, ...],
+    name: str,
+) -> int:
+    """Rehearse a plan: the same conductor on a simulated machine, in virtual time.
+
+    PLAN is a plan.yaml. Its trials are written to the folder of trials, marked as rehearsed, and
+    every command works on them. Nothing is built, and no job is run. Exit code 1: a criterion is
+    not met.
+
+    \b
+    seatrial rehearse plans/stability.yaml --days 2
+    seatrial rehearse plans/stability.yaml --seeds 100
+    seatrial rehearse --compare plans/stability.yaml plans/other.yaml
+    """
+    from seatrial.cli import rehearsal_page
+    from seatrial.rehearse.report import as_record, rehearse_plan
+
+    if len(plans) > 1 and not compare:
+        raise click.UsageError("several plans are compared: add --compare, or name one")
+    if compare and len(plans) < 2:
+        raise click.UsageError("--compare: name two plans or more")
+    if compare and name:
+        raise click.UsageError("--name: each plan has a tag of its own; leave it out")
+    reports = [
+        rehearse_plan(
+            path,
+            trials=folders.trials,
+            store=folders.store,
+            seed=seed,
+            seeds=seeds or 1,
+            days=days,
+            components=components,
+            phases=phases,
+            name=name,
+            progress=_show_progress if sys.stderr.isatty() else None,
+        )
+        for path in plans
+    ]
+    if as_json:
+        from seatrial.store.export import to_json
+
+        records = [as_record(report) for report in reports]
+        click.echo(to_json(records if compare else records[0]), nl=False)
+    elif compare:
+        click.echo(rehearsal_page.side_by_side(reports))
+    else:
+        click.echo(rehearsal_page.page(reports[0]))
+        for one in reports[0].first:
+            click.echo(f"\nIts runs: {folders.command('runs', '--trial', one.tag)}")
+    if any(one.why for report in reports for one in report.first):
+        return 3
+    return 1 if any(report.missed for report in reports) else 0
+
+
+def _show_progress(done: int, seeds: int) -> None:
+    """A line on the terminal that is gone when all are done."""
+    end = "\r\033[K" if done == seeds else ""
+    click.echo(f"\r{done} of {seeds} seeds{end}", nl=False, err=True)

@@ -1,0 +1,36 @@
+"""Elapsed times that were really measured, from the store."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from seatrial.errors import UsageError
+from seatrial.rehearse.manners import Measured
+
+
+def measured_in(store_path: Path, trials: Path) -> Measured:
+    """Looks for elapsed times in a store, which is brought up to date when it is asked. Runs count
+    whose answer was right. Raises UsageError where a trial has none of a test."""
+
+    @functools.cache
+    def measured(tag: str, test: str) -> tuple[float, ...]:
+        from seatrial.store.ingest import synced
+        from seatrial.store.queries import MEASURED, runs
+        from seatrial.store.rows import Filters
+
+        with synced(store_path, trials) as store:
+            found = runs(store, Filters(trial=tag, test=test))
+        times = tuple(
+            run.elapsed
+            for run in reversed(found)
+            if run.test == test and run.code in MEASURED and run.elapsed
+        )
+        if not times:
+            raise UsageError(
+                f"trial {tag} has no run of {test} whose answer was right; "
+                "name another trial for its elapsed times, or give mean and sd"
+            )
+        return times
+
+    return measured

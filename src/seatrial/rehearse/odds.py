@@ -1,0 +1,96 @@
+"""How likely a criterion is met: the same plan by the chance of many seeds.
+
+for odds in odds_of(rehearsed_by_seed): print(odds.label, odds.met, odds.of)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from seatrial.judge.criteria import Result, State
+from seatrial.rehearse.summary import Rehearsed, Verdict
+
+Z = 1.96  # of a normal distribution, 95 % of which lie within
+
+
+class Miss(NamedTuple):
+    """Seeds that missed a criterion for one cause: how many, the first, and its reason."""
+
+    seeds: int
+    first: int
+    why: str
+
+
+class Odds(NamedTuple):
+    """What became of a criterion in all seeds. ``low`` and ``high`` bound the probability that it
+    is met with 95 % confidence; ``least`` and ``most`` are of its values."""
+
+    trial: str
+    label: str
+    met: int
+    of: int
+    low: float
+    high: float
+    least: Result
+    most: Result
+    misses: list[Miss]
+
+
+def odds_of(rehearsals: Sequence[Sequence[Rehearsed]]) -> list[Odds]:
+    """The odds of each criterion of each trial; one rehearsal of the plan for each seed."""
+    found = []
+    for trials in zip(*rehearsals, strict=True):
+        for verdicts in zip(*(trial.criteria for trial in trials), strict=True):
+            found.append(_odds(trials, verdicts))
+    return found
+
+
+def _odds(trials: Sequence[Rehearsed], verdicts: Sequence[Verdict]) -> Odds:
+    met = sum(_is(verdict.result, "met", "waived") for verdict in verdicts)
+    low, high = wilson(met, len(verdicts))
+    results = sorted(
+        (verdict.result for verdict in verdicts), key=lambda result: result.value or 0.0
+    )
+    seeds = [trial.seed for trial in trials]
+    return Odds(
+        trial=trials[0].name,
+        label=verdicts[0].label,
+        met=met,
+        of=len(verdicts),
+        low=low,
+        high=high,
+        least=results[0],
+        most=results[-1],
+        misses=_misses(zip(seeds, verdicts, strict=True)),
+    )
+
+
+def _misses(verdicts: Iterable[tuple[int, Verdict]]) -> list[Miss]:
+    """The misses by cause, the most frequent first."""
+    found: dict[str, Miss] = {}
+    for seed, verdict in verdicts:
+        result = verdict.result
+        if _is(result, "met", "waived"):
+            continue
+        cause = str(result.numbers.get("cause") or result.numbers.get("worst") or result.state)
+        known = found.get(cause, Miss(0, seed, result.why))
+        found[cause] = known._replace(seeds=known.seeds + 1)
+    return sorted(found.values(), key=lambda miss: (-miss.seeds, miss.first))
+
+
+def _is(result: Result, *states: State) -> bool:
+    return result.state in states
+
+
+def wilson(met: int, of: int) -> tuple[float, float]:
+    """The interval of 95 % confidence for a share that was seen (Wilson 1927): it is right also
+    where all or none were met."""
+    if not of:
+        return 0.0, 1.0
+    share = met / of
+    middle = share + Z * Z / (2 * of)
+    half = Z * math.sqrt(share * (1 - share) / of + Z * Z / (4 * of * of))
+    whole = 1 + Z * Z / of
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)

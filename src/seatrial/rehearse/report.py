@@ -1,0 +1,134 @@
+"""A plan rehearsed as a person asked for it, and all that came of it.
+
+report = rehearse_plan(path, trials=trials, store=store, seed=1, seeds=100)
+report.first, report.odds
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seatrial.errors import UsageError
+from seatrial.plan.prepare import PreparedPlan, prepare_plan
+from seatrial.rehearse.manners import manners_of
+from seatrial.rehearse.measured import measured_in
+from seatrial.rehearse.odds import Odds, odds_of
+from seatrial.rehearse.rehearse import lasting, over_seeds, rehearse
+from seatrial.rehearse.summary import Rehearsed
+
+Progress = Callable[[int, int], None]
+
+
+class Report(NamedTuple):
+    """The rehearsals of a plan, by seed; those of the first seed were written. ``seconds`` is how
+    long it took."""
+
+    plan: str
+    machine: str
+    assumed: list[str]
+    seconds: float
+    by_seed: list[list[Rehearsed]]
+
+    @property
+    def first(self) -> list[Rehearsed]:
+        """The trials of the first seed."""
+        return self.by_seed[0]
+
+    @property
+    def odds(self) -> list[Odds]:
+        """How likely each criterion is met; of one seed, nothing can be said."""
+        return odds_of(self.by_seed) if len(self.by_seed) > 1 else []
+
+    @property
+    def missed(self) -> bool:
+        """Whether a criterion was not met, with any seed."""
+        return any(trial.missed for trials in self.by_seed for trial in trials)
+
+
+def rehearse_plan(
+    path: Path,
+    *,
+    trials: Path,
+    store: Path,
+    seed: int = 1,
+    seeds: int = 1,
+    days: float | None = None,
+    components: Sequence[str] = (),
+    phases: Sequence[str] = (),
+    name: str = "",
+    progress: Progress | None = None,
+) -> Report:
+    """Rehearse a plan with so many seeds, from ``seed`` on; what the first gives is written below
+    ``trials``. ``progress`` is told after each of the others how many are done, of how many.
+    Raises InvalidFiles and UsageError before anything is written."""
+    began = time.perf_counter()
+    plan = prepare_plan(path, components, phases)
+    if days is not None:
+        plan = lasting(plan, days)
+    _require_parts(plan)
+    tests = {name: test for part in plan.parts for name, test in part.tests.items()}
+    manners = manners_of(plan.plan, tests.values(), measured_in(store, trials))
+    run = partial(rehearse, plan, manners, start=time.time_ns())
+    by_seed = [run(seed=seed, trials=trials, name=name)]
+    if seeds > 1:
+        more = range(seed + 1, seed + seeds)
+        for trials_of_seed in over_seeds(plan, manners, more, by_seed[0][0].start):
+            by_seed.append(trials_of_seed)
+            if progress is not None:
+                progress(len(by_seed), seeds)
+    machine = plan.site.machine.machine
+    seconds = time.perf_counter() - began
+    return Report(plan.plan.plan, machine, plan.plan.rehearsal.assumed, seconds, by_seed)
+
+
+def _require_parts(plan: PreparedPlan) -> None:
+    if not plan.parts:
+        raise UsageError(f"{plan.path}: there is nothing to rehearse: no component runs a test")
+
+
+# ---- for programs -------------------------------------------------------------------------
+
+
+def as_record(report: Report) -> dict[str, Any]:
+    """All of it as JSON has it. Times are seconds, shares are fractions."""
+    record: dict[str, Any] = {
+        "plan": report.plan,
+        "machine": report.machine,
+        "rehearsed": True,
+        "assumed": report.assumed,
+        "trials": [_trial(trial) for trial in report.first],
+    }
+    if len(report.by_seed) > 1:
+        record["seeds"] = [trials[0].seed for trials in report.by_seed]
+        record["odds"] = [_odds(odds) for odds in report.odds]
+    return record
+
+
+def _trial(trial: Rehearsed) -> dict[str, Any]:
+    return {
+        "component": trial.component,
+        "phase": trial.phase,
+        "trial": trial.tag,
+        "seed": trial.seed,
+        "nodes": trial.nodes,
+        "seconds": (trial.end - trial.start) / 1e9,
+        "complete": not trial.why,
+        "why": trial.why,
+        "utilisation": trial.utilisation,
+        "uses": {use: trial.use.share(use) for use in trial.use._fields if use != "available"},
+        "over_time": [
+            {"from": one.start, "to": one.end, "accepted": one.use.share("accepted")}
+            for one in trial.bins
+        ],
+        "tests": [test._asdict() for test in trial.tests],
+        "criteria": [verdict._asdict() for verdict in trial.criteria],
+        "alerts": trial.alerts,
+    }
+
+
+def _odds(odds: Odds) -> dict[str, Any]:
+    return {**odds._asdict(), "misses": [miss._asdict() for miss in odds.misses]}

@@ -1,0 +1,133 @@
+"""What a rehearsed trial came to: small enough to be kept for many seeds and shown side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from statistics import fmean, median
+from typing import NamedTuple
+
+from seatrial.judge.accounts import Accounts, Run
+from seatrial.judge.criteria import Result, View, judged
+from seatrial.judge.timeline import Bin, Use
+from seatrial.plan.model import Component
+from seatrial.plan.prepare import PreparedComponent
+from seatrial.trial.rehearsal import Ending
+from seatrial.units import SECOND_NS
+from seatrial.verify.references import References
+
+BINS = 60  # spans that utilisation is given in
+LATE = 0.95  # the share of runs that waited no longer than the "95 %" wait
+
+
+class Tally(NamedTuple):
+    """The runs of a test: how many were accepted, how many ended otherwise (whether or not they
+    were run again), the node-hours of those accepted, times in seconds."""
+
+    test: str
+    nodes: int
+    accepted: int
+    others: int
+    node_hours: float
+    elapsed: float
+    wait: float
+    long_wait: float
+
+
+class Verdict(NamedTuple):
+    """What a criterion came to: in all, and behind it for each of its subjects."""
+
+    label: str
+    result: Result
+    subjects: list[Result]
+
+
+class Rehearsed(NamedTuple):
+    """A trial that was rehearsed. ``tag`` is "" where none was written; ``start`` and ``end`` in
+    ns; ``why`` is empty if it came to its end."""
+
+    component: str
+    phase: str
+    seed: int
+    tag: str
+    nodes: int
+    start: int
+    end: int
+    why: str
+    use: Use
+    bins: list[Bin]
+    tests: list[Tally]
+    criteria: list[Verdict]
+    alerts: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        """The component, with its phase if it has one."""
+        return f"{self.component}, {self.phase}" if self.phase else self.component
+
+    @property
+    def utilisation(self) -> float:
+        """Accepted node-hours over available ones."""
+        return self.use.share("accepted")
+
+    @property
+    def missed(self) -> bool:
+        """Whether a criterion is not met."""
+        return any(each.result.state == "not met" for each in self.criteria)
+
+
+def summarise(
+    part: PreparedComponent,
+    seed: int,
+    tag: str,
+    accounts: Accounts,
+    ending: Ending,
+    references: References,
+) -> Rehearsed:
+    """What the accounts of a rehearsed trial come to."""
+    view = View(accounts, ending.time, references)
+    by_test: dict[str, list[Run]] = {case.test: [] for case in part.cases}
+    for run in accounts.runs:
+        by_test[accounts.test_of(run)].append(run)
+    return Rehearsed(
+        component=part.component.component,
+        phase=part.phase,
+        seed=seed,
+        tag=tag,
+        nodes=accounts.nodes,
+        start=accounts.start,
+        end=ending.time,
+        why="" if ending.complete else ending.why,
+        use=view.timeline.total,
+        bins=view.timeline.bins(BINS),
+        tests=[_of_test(part, name, runs, ending.time) for name, runs in by_test.items()],
+        criteria=list(_criteria(part.component, view)),
+        alerts=dict(sorted(Counter(alert.kind for alert in accounts.alerts).items())),
+    )
+
+
+def _criteria(component: Component, view: View) -> Iterator[Verdict]:
+    for criterion, results in zip(component.criteria, judged(component, view), strict=True):
+        about = ", ".join(filter(None, (criterion.metric, *criterion.tests)))
+        name = criterion.criterion.replace("_", " ")
+        yield Verdict(f"{name} of {about}" if about else name, results[0], results[1:])
+
+
+def _of_test(part: PreparedComponent, name: str, runs: list[Run], now: int) -> Tally:
+    passed = [run for run in runs if run.passed]
+    spent = sum(run.size * (run.elapsed or 0.0) for run in passed)
+    waits = sorted(
+        (span[1] - span[0]) / SECOND_NS
+        for run in runs
+        if run.on_nodes(now) is not None and (span := run.waited(now)) is not None
+    )
+    return Tally(
+        test=name,
+        nodes=max(case.nodes for case in part.cases if case.test == name),
+        accepted=len(passed),
+        others=len(runs) - len(passed),
+        node_hours=spent / 3600,
+        elapsed=fmean(run.elapsed or 0.0 for run in passed) if passed else 0.0,
+        wait=median(waits) if waits else 0.0,
+        long_wait=waits[int(LATE * (len(waits) - 1))] if waits else 0.0,
+    )

@@ -1,0 +1,38 @@
+"""From a plan's prepared component to the record of its trial, be it run or rehearsed."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from seatrial import __version__
+from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.trial.folder import Asked, Record
+from seatrial.trial.prepare import user_name
+
+
+def record_of(
+    plan: PreparedPlan, part: PreparedComponent, tag: str, created: int, seed: int | None = None
+) -> Record:
+    """What ``trial.json`` holds for a component in a phase; ``created`` in ns. With a ``seed`` it
+    is rehearsed."""
+    return Record(
+        tag=tag,
+        created=created,
+        version=__version__,
+        user=user_name(),
+        host=socket.gethostname(),
+        asked=Asked(suites=part.suites),
+        machine=part.machine,
+        references=str(plan.site.references.absolute()),
+        expected=plan.expected,
+        tests=part.tests,
+        policy=part.policy,
+        plan=plan.plan.plan,
+        plan_file=os.fspath(plan.path),
+        component=part.component,
+        phase=part.phase,
+        alerts=plan.plan.alerts,
+        rehearsed=seed is not None,
+        seed=seed or 0,
+    )

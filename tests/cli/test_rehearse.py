@@ -1,0 +1,196 @@
+"""``seatrial rehearse`` as people use it, and the other commands on what it leaves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seatrial.cli import main
+from seatrial.journal import journal
+from seatrial.journal.codes import Name
+from tests.programs import COMMAND, Done
+from tests.rehearse.stage import Stage
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Two tests on eight nodes for ten minutes: 40 and 80 runs, and one criterion."""
+    stage = Stage(tmp_path)
+    stage.test("wide", nodes=2)
+    stage.test("small")
+    stage.behave("wide", elapsed="1m")
+    stage.behave("small", elapsed="30s")
+    stage.component(
+        "stability",
+        kind="sustained",
+        duration="10m",
+        reserve=0,
+        tests={"wide": {"copies": 3}, "small": {"copies": 2}},
+        criteria=[{"criterion": "utilisation", "at_least": "90%"}],
+    )
+    return stage
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def seatrial(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """The command's own door, in this process, in the folder of the plan."""
+    monkeypatch.chdir(stage.folder)
+
+    def run(*words: str) -> Done:
+        stage.write()
+        monkeypatch.setattr(sys, "argv", ["seatrial", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, said.out, said.err)
+
+    return run
+
+
+def test_it_says_what_would_come_out(stage: Stage, seatrial: Command) -> None:
+    done = seatrial("rehearse", "plan.yaml")
+    assert done.code == 0, done.said
+    lines = done.out.splitlines()
+    assert lines[0].startswith("p on toy, rehearsed in ")
+    assert lines[2] == "stability: 8 nodes, 10 m 0 s, trial p-stability-rehearsed"
+    assert "utilisation 100.0 % of node-hours in accepted work" in lines
+    rows = [line.split() for line in lines]
+    assert ["wide", "2", "30", "0", "1", "1", "m", "0", "s", "0", "s", "0", "s"] in rows
+    assert ["small", "1", "40", "0", "0.3333", "30.0", "s", "0", "s", "0", "s"] in rows
+    assert any(row[:1] == ["utilisation"] and row[-1] == "met" for row in rows)
+    assert max(map(len, lines)) <= 80
+
+
+def test_every_command_works_on_the_trial(stage: Stage, seatrial: Command) -> None:
+    assert seatrial("rehearse", "plan.yaml", "--name", "t").code == 0
+    trials = seatrial("trials")
+    assert trials.code == 0
+    assert "rehearsed" in trials.out
+    runs = seatrial("runs", "--trial", "t", "--limit", "0", "--format", "json")
+    found = json.loads(runs.out)
+    assert len(found) == 70
+    shown = seatrial("show", f"t/{found[0]['run_id']}")
+    assert shown.code == 0, shown.said
+    assert "rehearsed" in shown.out
+    assert "a rehearsed run leaves no files" in shown.out
+    exported = seatrial("export", "t", "--format", "json")
+    assert exported.code == 0
+    assert json.loads(exported.out)
+
+
+def test_a_criterion_that_is_missed_is_said_with_its_reason(
+    stage: Stage, seatrial: Command
+) -> None:
+    stage.plan["rehearsal"]["tests"]["wide"]["fails"] = "50%"
+    done = seatrial("rehearse", "plan.yaml")
+    assert done.code == 1
+    assert "not met" in done.out
+    assert "- utilisation: " in done.out
+    assert "wide (failed)" in done.out
+
+
+def test_many_seeds_say_how_likely_each_criterion_is(stage: Stage, seatrial: Command) -> None:
+    stage.plan["rehearsal"]["tests"]["wide"]["fails"] = "20%"
+    done = seatrial("rehearse", "plan.yaml", "--seeds", "20", "--json")
+    said = json.loads(done.out)
+    (odds,) = said["odds"]
+    assert said["seeds"] == list(range(1, 21))
+    assert 0 < odds["met"] < 20
+    assert sum(miss["seeds"] for miss in odds["misses"]) == 20 - odds["met"]
+    assert done.code == 1
+    written = [path.parent.name for path in stage.trials.glob("*/trial.json")]
+    assert written == ["p-stability-rehearsed"]
+    again = seatrial("rehearse", "plan.yaml", "--seeds", "20")
+    assert f"{odds['met']} of 20" in again.out
+    assert "missed with" in again.out
+
+
+def test_days_and_seed_and_component(stage: Stage, seatrial: Command) -> None:
+    stage.component("after", tests=["wide"])
+    words = ("--days", "0.01", "--seed", "7", "--component", "stability", "--json")
+    done = seatrial("rehearse", "plan.yaml", *words)
+    (trial,) = json.loads(done.out)["trials"]
+    assert (trial["component"], trial["seed"]) == ("stability", 7)
+    assert trial["seconds"] == pytest.approx(900, abs=1)  # 864 s, and what runs then ends
+
+
+def test_plans_side_by_side(stage: Stage, seatrial: Command) -> None:
+    (stage.folder / "other.yaml").write_text(stage.write().read_text())
+    stage.plan["plan"] = "q"
+    stage.plan["components"][0]["tests"]["wide"]["copies"] = 2
+    done = seatrial("rehearse", "--compare", "other.yaml", "plan.yaml")
+    rows = [line.split() for line in done.out.splitlines()]
+    assert rows[0] == ["p", "q"]
+    assert ["node-hours", "in", "accepted", "work", "100.0", "%", "75.0", "%"] in rows
+    assert ["utilisation", "met", "100", "%", "not", "met", "75", "%"] in rows
+    assert ["accepted", "wide", "30", "20"] in rows
+    assert done.code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("plan.yaml", "plan.yaml"), "add --compare"),
+        (("--compare", "plan.yaml"), "name two plans"),
+        (("none.yaml",), "no such file"),
+        (("plan.yaml", "--component", "x"), "no component 'x'"),
+        (("plan.yaml", "--name", "a/b"), "a tag is letters"),
+        (("plan.yaml", "--days", "0"), "--days"),
+    ],
+)
+def test_what_cannot_be_rehearsed_is_told(
+    stage: Stage, seatrial: Command, words: tuple[str, ...], said: str
+) -> None:
+    done = seatrial("rehearse", *words)
+    assert done.code == 2, done.said
+    assert said in done.err
+    assert not list(stage.trials.glob("*"))
+
+
+def test_a_bad_plan_is_told_with_its_lines(stage: Stage, seatrial: Command) -> None:
+    stage.plan["components"][0]["tests"]["wide"]["copies"] = "many"
+    stage.plan["machine"] = "./none.yaml"
+    done = seatrial("rehearse", "plan.yaml")
+    assert done.code == 2
+    assert "plan.yaml:" in done.err
+    assert "2 faults; nothing was run." in done.err
+
+
+def test_killed_it_leaves_an_ordinary_journal(stage: Stage, seatrial: Command) -> None:
+    stage.write()
+    process = subprocess.Popen(
+        [COMMAND, "rehearse", "plan.yaml", "--days", "300"],
+        cwd=stage.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    path = stage.trials / "p-stability-rehearsed" / "journal.jsonl"
+    deadline = time.monotonic() + 60
+    while not (path.exists() and path.stat().st_size):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    reading = journal.read(path)
+    events = list(reading)
+    assert reading.damaged == 0
+    assert events[0].event == Name.TRIAL_START
+    assert Name.TRIAL_END not in {event.event for event in events}
+    trials = seatrial("trials")
+    assert "interrupted" in trials.out
+    resumed = seatrial("resume", "p-stability-rehearsed")
+    assert resumed.code == 3
+    assert "is a rehearsal" in resumed.err
