@@ -11,10 +11,12 @@ import pytest
 
 from seatrial.conduct.commands import Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.conduct.policy import Entry, Policy, Watch
 from seatrial.journal.codes import PASS, Name
 from seatrial.journal.events import Event
 
 from .model import a_case
+from .world import a_run
 
 FEW, MORE, MANY = 2_000, 20_000, 100_000
 
@@ -92,3 +94,61 @@ def test_memory_of_a_case_is_small() -> None:
     size = memory(MANY, NODE)
     print(f"\n{size:.0f} bytes a case, {size * MANY / 2**20:.0f} MiB for {MANY}")
     assert size < 1000
+
+
+WIDTHS = (48, 18, 26, 22, 96, 24)
+
+
+def cost_of_mix(count: int) -> float:
+    """Seconds of processor time a job of a sustained mix, with 10 events each."""
+    cases = [a_run(n, f"t{n}", width) for n, width in enumerate(WIDTHS)]
+    entries = [Entry(name=case.test, weight=1.0) for case in cases]
+    policy = Policy(
+        kind="sustained",
+        entries=entries,
+        entry_of=list(range(len(cases))),
+        duration=1e8,
+        nodes=1920,
+        reserve=len(cases),
+        watch=Watch(short_for=600, silent_for=1800, wait_factor=5),
+    )
+    conductor, now, ended, free = Conductor("tag", cases, Limits(), policy), 10**9, 0, 1920
+    queue: deque[tuple[int, str]] = deque()
+    running: deque[tuple[int, str]] = deque()
+
+    def note(name: str, case: int, run_id: str) -> None:
+        conductor.apply(Event(time=now, event=name, case=cases[case].id, run_id=run_id, value=0))
+
+    began = time.process_time()
+    conductor.apply(Event(time=now, event=Name.TRIAL_START))
+    while ended < count:
+        while conductor.changed:
+            conductor.changed = False
+            for command in conductor.decide(now):
+                if isinstance(command, Launch):
+                    queue.append((command.case, command.run_id))
+                    for name in ANNOUNCED:
+                        note(name, *queue[-1])
+        if queue and WIDTHS[queue[0][0]] <= free:
+            running.append(queue.popleft())
+            free -= WIDTHS[running[-1][0]]
+            note(Name.JOB_START, *running[-1])
+            note(Name.BINARY_EXECUTE_START, *running[-1])
+        else:
+            now += 10**10
+            for name in OVER:
+                note(name, *running[0])
+            free += WIDTHS[running.popleft()[0]]
+            ended += 1
+    return (time.process_time() - began) / count
+
+
+ANNOUNCED = (Name.LOGGING_START, Name.SUBMIT_START, Name.SUBMIT_END, Name.JOB_QUEUED)
+OVER = (Name.BINARY_EXECUTE_END, Name.JOB_END, Name.METRIC, Name.CHECK_END)
+
+
+def test_cost_of_a_job_of_a_mix_is_flat_and_small() -> None:
+    few, many = cost_of_mix(1_000), cost_of_mix(20_000)
+    print(f"\na mix: {few * 1e6:.1f} us a job of 1000, {many * 1e6:.1f} us of 20000")
+    assert many < 3 * few
+    assert many < 500e-6

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from seatrial.conduct.policy import Answer, Entry
-from seatrial.journal.codes import LOST, WRONG_ANSWER, code_of
+from seatrial.journal.codes import LOST, PASS, PERFORMANCE, WRONG_ANSWER, code_of
 
 MOST_LOSSES = 3
+
+_RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right
 
 
 class Answers:
@@ -17,6 +19,7 @@ class Answers:
         self._entries = entries
         self._made_good: Counter[int] = Counter()  # by case
         self._wrong = [0] * len(entries)
+        self.to_stop: dict[int, str] = {}  # entries that gave too many wrong answers
 
     def answer(self, entry: int, code: int) -> Answer:
         """What the policy says of a verdict; what was lost is made good if it says nothing."""
@@ -35,16 +38,16 @@ class Answers:
         self._made_good[case] += 1
 
     def verdict(self, entry: int, code: int) -> None:
-        """A run has its verdict."""
-        self._wrong[entry] = self._wrong[entry] + 1 if code == WRONG_ANSWER.number else 0
-
-    def why_stopped(self, entry: int) -> str:
-        """Why the test is to be stopped; "" if it is not."""
-        most = self._entries[entry].stop_after
-        if not most or self._wrong[entry] < most:
-            return ""
-        return f"{self._wrong[entry]} wrong answers in a row"
+        """A run has its verdict. One that came to no answer breaks no row of wrong ones."""
+        if code == WRONG_ANSWER.number:
+            self._wrong[entry] += 1
+            most = self._entries[entry].stop_after
+            if most and self._wrong[entry] >= most:
+                self.to_stop[entry] = f"{self._wrong[entry]} wrong answers in a row"
+        elif code in _RIGHT:
+            self._wrong[entry] = 0
 
     def forgive(self, entry: int) -> None:
         """A person let the test back in."""
         self._wrong[entry] = 0
+        self.to_stop.pop(entry, None)

@@ -14,24 +14,20 @@ class Builds:
         self.to_start: dict[str, None] = {}
         self.running: set[str] = set()
         self.why_failed: dict[str, str] = {}
-        self._waiting: dict[str, list[tuple[int, int]]] = {}  # key -> (case, runs)
+        self._waiting: dict[str, list[int]] = {}  # key -> cases
 
-    def done(self, key: str) -> bool:
-        return not key or key in self.why_failed
-
-    def wait(self, key: str, case: int, runs: int) -> None:
-        """Runs of a case are wanted when this build is done."""
-        if key not in self.running:
-            self.to_start[key] = None
-        self._waiting.setdefault(key, []).append((case, runs))
+    def wait(self, key: str, case: int) -> None:
+        """A case can start when this build is done."""
+        self.to_start[key] = None
+        self._waiting.setdefault(key, []).append(case)
 
     def start(self, key: str) -> None:
         if key in self.to_start:
             del self.to_start[key]
             self.running.add(key)
 
-    def end(self, key: str, why_failed: str) -> list[tuple[int, int]]:
-        """A build ended; the (case, runs) that waited for it."""
+    def end(self, key: str, why_failed: str) -> list[int]:
+        """A build ended; the cases that waited for it."""
         self.running.discard(key)
         self.to_start.pop(key, None)
         self.why_failed[key] = why_failed

@@ -32,11 +32,17 @@ class TrialClock:
 
     def elapsed(self, now: int) -> float:
         """Seconds that the trial has run."""
-        running = 0 if self._since is None else max(0, now - self._since)
-        return (self._before + running) / SECOND_NS
+        return self._elapsed(now) / SECOND_NS
+
+    def reached(self, now: int, seconds: float) -> bool:
+        """Whether it has run so long: true from ``at(seconds)`` on, to the nanosecond."""
+        return self._elapsed(now) >= round(seconds * SECOND_NS)
 
     def at(self, elapsed: float) -> int | None:
         """When it will have run so many seconds; None while it stands."""
         if self._since is None:
             return None
         return self._since + round(elapsed * SECOND_NS) - self._before
+
+    def _elapsed(self, now: int) -> int:
+        return self._before + (0 if self._since is None else max(0, now - self._since))

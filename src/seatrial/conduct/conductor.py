@@ -2,16 +2,20 @@
 
     conductor = Conductor(tag, cases, limits, policy)
     for event in journal: conductor.apply(event)      # recovery is replay
-    for command in conductor.decide(now): ...         # carried out by a driver
+    while conductor.changed or now >= wake:           # what a driver does
+        conductor.changed = False
+        for command in conductor.decide(now): ...     # announced (apply), then carried out
 
 A command changes nothing by itself: the driver first records the event that announces the act
-(build_start, submit_start, check_end, ...), which is then applied.
+(build_start, submit_start, check_end, test_stop, node_exclude, alert), which is then applied. So it
+asks again as long as that changed something; then nothing is to decide before the next event that
+changes something, or the time of the ``Wake``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 from seatrial.conduct.commands import (
@@ -31,7 +35,7 @@ from seatrial.conduct.policy import Limits
 from seatrial.conduct.state import State
 from seatrial.conduct.watch import Finding
 from seatrial.journal.codes import BUILD_FAILED
-from seatrial.units import show_seconds
+from seatrial.units import SECOND_NS
 
 __all__ = ["Conductor", "Limits"]
 
@@ -44,20 +48,36 @@ class Conductor(State):
     def decide(self, now: int = 0) -> list[Command]:
         """What is to be done at ``now`` (ns). The driver records the announcing events, applies
         them and acts; asked again before that, the answer is the same."""
-        commands: list[Command] = list(self._cancels())
+        commands: list[Command] = []
+        launches: list[Launch] = []
+        over = self._time_is_up(now)
+        if self.cancelling or self.hung:
+            commands += self._cancels()
         if not self.held:
-            rejections = list(self._rejections())
+            rejections = list(self._rejections()) if self.rejects else []
             commands += rejections
             if not self.too_many(self.failures + len(rejections)):
-                commands += map(StartBuild, self.builds.next(self.limits.builds))
-                commands += self._stops(now)
-                commands += self._launches(now)
-        alerts, later = self._alerts(now)
-        commands += alerts
-        idle = not self.in_flight and not self.builds.running
-        if not commands and idle and (why := self._why_over(now)) is not None:
-            commands.append(Finish(self._complete(now), why))
-        elif (wake := self._wake(now, later)) is not None:
+                stops: list[Command] = []
+                if self.answers.to_stop or self.nodes.any_suspect:
+                    stops += self._stops(now)
+                    commands += stops
+                if self.builds.to_start and not over:
+                    commands += map(StartBuild, self.builds.next(self.limits.builds))
+                if not over and not stops:  # else asked again when they hold
+                    launches = self._launches(now)
+                    commands += launches
+        wake = None
+        if self.clock.running and not self.held:
+            wake = self._wake(now, launches)
+            for finding in self._findings(now, over):
+                if finding.time <= now:
+                    commands.append(Alert(finding.kind, finding.subject, finding.text()))
+                elif wake is None or finding.time < wake:
+                    wake = finding.time
+        idle = not commands and not self.in_flight and not self.builds.running
+        if idle and (why := self._why_over(over)) is not None:
+            commands.append(Finish(self._complete(over), why))
+        elif wake is not None:
             commands.append(Wake(wake))
         return commands
 
@@ -74,95 +94,87 @@ class Conductor(State):
             yield Reject(number, self.run_id(number, ahead), BUILD_FAILED.number, why)
 
     def _stops(self, now: int) -> Iterator[StopTest | ExcludeNodes]:
-        for number, entry in enumerate(self.policy.entries):
-            if number not in self.admission.stopped and (why := self.answers.why_stopped(number)):
-                yield StopTest(entry.name, why)
+        for number, why in self.answers.to_stop.items():
+            if number not in self.admission.stopped:
+                yield StopTest(self.policy.entries[number].name, why)
         for node, why in self.nodes.to_exclude(now):
             yield ExcludeNodes(node, why)
 
-    def _launches(self, now: int) -> Iterator[Launch]:
+    def _launches(self, now: int) -> list[Launch]:
         places = self._free_places()
-        if not places or self._time_is_up(now):
-            return
-        nodes = self.nodes.usable
-        desk = self.admission.desk(now, self.counts)
-        offer = Offer(desk, self._free_room(), places, nodes, self.size, self.entry_and_nodes)
-        ahead: Counter[int] = Counter()
+        room, nodes = self._free_room(), self.nodes.usable
+        launches: list[Launch] = []
+        if places < 1 or not self.demand.wants(self.counts, room, nodes):
+            return launches
+        desk = self.admission.desk(now, self.counts, self.nodes.allowed)
+        offer = Offer(desk, room, places, nodes, self.shape)
+        ahead: dict[int, int] = {}
         for case, target, stage in self.demand.choose(offer):
-            run_id = self.run_id(case, ahead[case])
-            ahead[case] += 1
-            entry, nodes = self.entry_and_nodes(case)
-            avoid = self.nodes.avoid(entry, nodes) if self.nodes.any_bad else ""
-            yield Launch(case, run_id, target, avoid, stage)
+            nth = ahead.get(case, 0)
+            ahead[case] = nth + 1
+            avoid = self.nodes.avoid(case, self.cases[case].nodes, first=not nth)
+            launches.append(Launch(case, self.run_id(case, nth), target, avoid, stage))
+        return launches
 
-    def _alerts(self, now: int) -> tuple[list[Alert], int | None]:
-        """What is to be told now, and when the next thing will be to tell."""
-        if not self.clock.running or self.held:
-            return [], None
-        alerts: list[Alert] = []
-        later: int | None = None
-        for finding in self._findings(now):
-            if finding.time <= now:
-                alerts.append(Alert(finding.kind, finding.subject, finding.text))
-            elif later is None or finding.time < later:
-                later = finding.time
-        return alerts, later
+    # ---- when to ask again, and what people are told ----------------------------------------
 
-    def _findings(self, now: int) -> Iterator[Finding]:
-        dogs, stopped = self.watchdogs, self.admission.stopped
-        if not self._time_is_up(now):
-            yield from dogs.findings(self.counts.in_flight, stopped)
-        for number, why in stopped.items():
-            name = self.policy.entries[number].name
-            yield from dogs.once("stopped", name, f"{name} is launched no more: {why}")
-        for node, why in self.nodes.excluded.items():
-            yield from dogs.once("excluded", node, f"{node} gets no more runs: {why}")
-        if text := self.nodes.beyond_cap(now):
-            yield dogs.repeatedly("nodes", "", text)
-        for throttle in self.admission.throttles:
-            if throttle.failing(now, self.admission.start) or throttle.failure:
-                about = throttle.about
-                why = throttle.failure or f"no reading for {show_seconds(about.stale_after)}"
-                text = f"gauge {about.gauge} fails: {why}; launches are {about.on_failure}"
-                yield dogs.repeatedly("gauge", about.gauge, text)
-        for run_id, flight in self.hung.items():
-            name = self.policy.entries[flight.entry].name
-            yield from dogs.once("hung", run_id, f"{name}: run {run_id} hangs and is ended")
-
-    def _wake(self, now: int, later: int | None) -> int | None:
-        """When there will be something to decide though nothing happens."""
-        if self.held or not self.clock.running:
-            return None
-        times = [time for time in self.admission.next_times(now) if time > now]
-        if later is not None:
-            times.append(later)
+    def _wake(self, now: int, launches: list[Launch]) -> int | None:
+        """When something else may start, or end, though nothing happens after these launches."""
+        times: list[int] = []
+        if not self.admission.lets_all:
+            starts = [self.shape(each.case).entry for each in launches]
+            times = [time for time in self.admission.next_times(now, starts) if time > now]
         if self.duration and (end := self.clock.at(self.duration)) is not None and end > now:
             times.append(end)
-        return min(times, default=None)
+        if launches and self.policy.watch.silent_for:
+            times.append(now + round(self.policy.watch.silent_for * SECOND_NS))
+        return min(times) if times else None
+
+    def _findings(self, now: int, over: bool) -> Iterator[Finding]:
+        dogs, counts, admission = self.watchdogs, self.counts, self.admission
+        if dogs.untold:
+            yield from dogs.once()
+        yield from dogs.silent(counts.total, len(self.builds.running), admission.outages)
+        if not over:
+            yield from dogs.waiting(admission.outages)
+            yield from dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
+        if self.nodes.any_suspect and (text := self.nodes.beyond_cap(now)):
+            yield dogs.repeatedly("nodes", "", partial(str, text))
+        for throttle in admission.throttles:
+            if trouble := throttle.trouble(now, admission.since):
+                yield dogs.repeatedly("gauge", throttle.about.gauge, partial(str, trouble))
 
     # ---- the end --------------------------------------------------------------------------
 
     def _time_is_up(self, now: int) -> bool:
-        return bool(self.duration) and self.clock.elapsed(now) >= self.duration
+        return bool(self.duration) and self.clock.reached(now, self.duration)
 
-    def _complete(self, now: int) -> bool:
-        if self.policy.kind == "sustained":
-            return not self.abandoned and self._time_is_up(now)
-        return self.finished >= self.wanted
+    def _complete(self, over: bool) -> bool:
+        if self.abandoned:
+            return False
+        return over if self.policy.kind == "sustained" else self.finished >= self.wanted
 
-    def _why_over(self, now: int) -> str | None:
+    def _why_over(self, over: bool) -> str | None:
         """Why nothing is left to do; None where there is something to wait for."""
-        if self.held or self._complete(now):
+        if self.held or self._complete(over):
             return self.held
-        stopped = [self.policy.entries[n].name for n in self.admission.stopped]
-        if self.policy.kind != "sustained" and stopped and not self._waits_for_time(now):
-            return f"stopped: {', '.join(stopped)}"
-        return None
+        if self.policy.kind == "sustained":
+            return None
+        return "its time is up" if over else self._why_stuck()
 
-    def _waits_for_time(self, now: int) -> bool:
-        """Whether something that is not stopped is held back, but not for ever."""
-        entries = set(range(len(self.policy.entries))) - self.admission.stopped.keys()
-        return any(self.admission.held(now, entry) for entry in entries)
+    def _why_stuck(self) -> str | None:
+        """Why nothing that is left can ever start by itself; None if something can."""
+        why: dict[str, None] = {}
+        for shape in map(self.shape, self.demand.left()):
+            name, stopped = self.policy.entries[shape.entry].name, self.admission.stopped
+            if shape.entry in stopped:
+                why[f"{name} is stopped: {stopped[shape.entry]}"] = None
+            elif self.nodes.allowed is not None and shape.nodes > self.nodes.allowed:
+                left = f"{self.nodes.allowed} are not excluded"
+                why[f"{name} needs {shape.nodes} nodes, and {left}"] = None
+            else:
+                return None
+        return "; ".join(why) or "nothing is left that can start"
 
     # ---- what there is to give away --------------------------------------------------------
 
@@ -175,10 +187,12 @@ class Conductor(State):
     def _free_places(self) -> int:
         """How many runs may be given to the backend. A queue is topped up in large portions."""
         waiting = len(self.demand)
+        if self.policy.caps.machine:
+            waiting = min(waiting, self.policy.caps.machine - self.counts.total)
         if not self.limits.jobs:
             return waiting
         free = max(0, self.limits.jobs - self.counts.total)
         if self.policy.kind == "sustained":
-            return free if waiting else 0
+            return min(free, waiting)
         worth_it = free >= min(self.limits.refill, self.limits.jobs) or waiting <= free
         return free if worth_it else 0

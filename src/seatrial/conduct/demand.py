@@ -6,10 +6,10 @@ an offer, which goes on from what it gave already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple, Protocol
 
-from seatrial.conduct.admission import Desk
+from seatrial.conduct.admission import Desk, Shape
 from seatrial.conduct.flights import Counts, Flight
 
 
@@ -22,24 +22,17 @@ class Choice(NamedTuple):
 
 
 class Offer:
-    """What there is for a demand to take: room on a shared node (``room``; ``sizes`` are what cases
-    take of it), places at the backend, and what the desk admits. ``nodes`` are usable ones."""
+    """What there is for a demand to take: room on a shared node, places at the backend, and what
+    the desk admits. ``nodes`` are those that can be used now, 0 where their number is unknown."""
 
     def __init__(
-        self,
-        desk: Desk,
-        room: int,
-        places: int,
-        nodes: int,
-        size: Callable[[int], int],
-        entry_and_nodes: Callable[[int], tuple[int, int]],
+        self, desk: Desk, room: int, places: int, nodes: int, shape: Callable[[int], Shape]
     ) -> None:
         self.desk = desk
         self.room = room
         self.places = places
         self.nodes = nodes
-        self._size = size
-        self._entry_and_nodes = entry_and_nodes
+        self.shape = shape
 
     @property
     def counts(self) -> Counts:
@@ -47,13 +40,13 @@ class Offer:
 
     def take(self, case: int, stage: str = "") -> Choice | None:
         """The case to launch, or None where it may not start now."""
-        size = self._size(case)
-        if self.places < 1 or size > self.room:
+        shape = self.shape(case)
+        if self.places < 1 or shape.size > self.room:
             return None
-        target = self.desk.admit(*self._entry_and_nodes(case))
+        target = self.desk.admit(shape)
         if target is None:
             return None
-        self.room -= size
+        self.room -= shape.size
         self.places -= 1
         return Choice(case, target, stage)
 
@@ -63,15 +56,28 @@ class Demand(Protocol):
 
     wanted: int
 
-    def ready(self, case: int, runs: int) -> None:
-        """Runs of a case can start: its build is done, or a run of it is to be made good."""
+    def runs_of(self, case: int) -> int:
+        """How many runs of a case are wanted in all; each has a verdict if its build fails."""
+
+    def ready(self, case: int) -> None:
+        """The runs of a case can start: its build is done."""
+
+    def again(self, case: int, stage: str) -> None:
+        """A run of a case is to be made good."""
 
     def __len__(self) -> int:
         """How many runs wait; not more than could be launched now."""
 
+    def left(self) -> Collection[int]:
+        """The cases of which runs wait that can start as far as builds go; of some of them, one
+        for each entry and number of nodes is enough."""
+
     def launched(self, case: int, stage: str) -> None: ...
 
-    def ended(self, flight: Flight, seconds: float, again: bool) -> None:
+    def ended(self, flight: Flight, seconds: float) -> None:
         """A run has its verdict, after so many seconds on its nodes."""
+
+    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+        """False where ``choose`` would surely choose nothing, so that nobody need ask."""
 
     def choose(self, offer: Offer) -> Iterator[Choice]: ...

@@ -3,22 +3,33 @@
 Three things in this order, each as far as caps and throttles admit:
 
 1. *copies*: of each test that has them, as many as are to be in flight; the one that lacks the
-   largest part of its copies first, of equals the larger one.
-2. *reserve*: so many runs wait at the scheduler. Next is the test that has had the least of what
-   it has a claim to (node-seconds delivered and under way, over its weight), as in weighted fair
-   queueing; so no test starves, and one that fell behind catches up.
-3. *fill*: nodes would idle, as nothing that is queued fits on them: the largest test that fits, of
-   those without a claim first.
+   largest part of its copies first, of equals the one with the larger claim.
+2. *claims*: until so many runs wait at the scheduler as are to be in reserve, and what waits covers
+   the nodes that idle. The next test is the fairest one (below) or, where that does not fit on the
+   idle nodes and the reserve is there, the largest one that does.
+3. *fill*: nodes still idle: the largest test that fits, of those without a claim.
+
+Fair is, as in weighted fair queueing, who has had the least for its claim: node-seconds delivered
+and under way, over its weight; so no test starves, and one that fell behind catches up. Each second
+turn it is instead who holds the fewest nodes for its claim now, lest the others starve while one
+catches up.
+
+On a shared node what counts is cores instead of nodes, there is no queue, and runs start until the
+node is full. A large run would never find it empty enough; so when its test is behind by more than
+a run, or ``PATIENCE`` runs without a claim passed it, nothing else starts before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
 from seatrial.conduct.flights import Counts, Flight
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
+
+PATIENCE = 10
 
 
 class Mix:
@@ -26,136 +37,221 @@ class Mix:
 
     wanted = 0
 
-    def __init__(self, cases: Sequence[Case], policy: Policy) -> None:
+    def __init__(
+        self, cases: Sequence[Case], policy: Policy, shape: Callable[[int], Shape], shared: bool
+    ) -> None:
         entries = policy.entries
-        self._entries = entries
-        self._reserve = policy.reserve
         self._entry_of = policy.entry_of
-        self._nodes = [case.nodes for case in cases]
+        self._copies = [entry.copies for entry in entries]
+        self._with_copies = [n for n, copies in enumerate(self._copies) if copies]
+        self._reserve = policy.reserve
+        self._shared = shared
+        self._shapes = [shape(number) for number in range(len(cases))]
         self._cases: list[list[int]] = [[] for _ in entries]  # those that can start
-        self._turn = [0] * len(entries)
-        self._claim = [
-            entry.weight or entry.copies * self._widest(cases, number)
-            for number, entry in enumerate(entries)
-        ]
-        self._delivered = [0.0] * len(entries)  # node-seconds
-        self._seconds = [0.0] * len(entries)  # of the runs that ended
+        self._least = 0  # the width of the narrowest of them
+        widest, walltime = [1] * len(entries), [0.0] * len(entries)
+        for case, each in zip(cases, self._shapes, strict=True):
+            widest[each.entry] = max(widest[each.entry], each.width)
+            walltime[each.entry] = max(walltime[each.entry], case.walltime)
+        self._widest = widest
+        self._claim = [e.weight or e.copies * widest[n] for n, e in enumerate(entries)]
+        self._claimed = [n for n, claim in enumerate(self._claim) if claim > 0]
+        self._delivered = [0.0] * len(entries)  # width x seconds
+        self._seconds = [0.0] * len(entries)  # of the runs that started and ended
         self._ended = [0] * len(entries)
-        self._walltime = [
-            max(
-                (c.walltime for c, e in zip(cases, self._entry_of, strict=True) if e == n),
-                default=0,
-            )
-            for n in range(len(entries))
-        ]
-
-    def _widest(self, cases: Sequence[Case], entry: int) -> int:
-        return max(
-            (c.nodes for c, e in zip(cases, self._entry_of, strict=True) if e == entry), default=1
-        )
+        self._usual = walltime  # seconds of a run: the mean, as long as there is none the walltime
+        self._turn = [0] * len(entries)  # runs launched
+        self._turns = 0  # of tests that have a claim, and no copies
+        self._fills = 0  # of those without a claim
+        self._passed_at = [0] * len(entries)  # how many of these when an entry was last launched
 
     # ---- events in ------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return 1 << 30 if any(self._cases) else 0
 
-    def ready(self, case: int, runs: int) -> None:
+    def runs_of(self, case: int) -> int:
+        return 1
+
+    def ready(self, case: int) -> None:
         cases = self._cases[self._entry_of[case]]
         if case not in cases:
             cases.append(case)
             cases.sort()
+            self._least = min(self._least or 1 << 30, self._shapes[case].width)
+
+    def again(self, case: int, stage: str) -> None:
+        pass
+
+    def left(self) -> Collection[int]:
+        return [case for cases in self._cases for case in cases]
 
     def launched(self, case: int, stage: str) -> None:
-        self._turn[self._entry_of[case]] += 1
+        entry = self._entry_of[case]
+        self._turn[entry] += 1
+        self._turns += self._takes_turns(entry)
+        self._fills += not self._claim[entry]
+        self._passed_at[entry] = self._fills
 
-    def ended(self, flight: Flight, seconds: float, again: bool) -> None:
-        self._delivered[flight.entry] += flight.nodes * seconds
+    def ended(self, flight: Flight, seconds: float) -> None:
+        entry = flight.entry
+        self._delivered[entry] += flight.width * seconds
         if flight.started:
-            self._seconds[flight.entry] += seconds
-            self._ended[flight.entry] += 1
+            self._seconds[entry] += seconds
+            self._ended[entry] += 1
+            self._usual[entry] = self._seconds[entry] / self._ended[entry]
+
+    def _takes_turns(self, entry: int) -> bool:
+        return self._claim[entry] > 0 and not self._copies[entry]
 
     # ---- choices out ----------------------------------------------------------------------
 
-    def choose(self, offer: Offer) -> Iterator[Choice]:
-        turns = self._turn.copy()
-        yield from self._copies(offer, turns)
-        yield from self._to_reserve(offer, turns)
-        yield from self._to_fill(offer, turns)
+    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+        if self._shared:
+            return 0 < self._least <= room
+        if counts.queued < self._reserve:
+            return True
+        in_flight, copies = counts.in_flight, self._copies
+        if any(in_flight[n] < copies[n] for n in self._with_copies):
+            return True
+        return self._least <= nodes - counts.running and self._least <= _idle(counts, nodes)
 
-    def _copies(self, offer: Offer, turns: list[int]) -> Iterator[Choice]:
-        counts = offer.counts
-        short = {n for n, e in enumerate(self._entries) if counts.in_flight[n] < e.copies}
+    def choose(self, offer: Offer) -> Iterator[Choice]:
+        taking = _Taking(self, offer)
+        if len(taking.shut) == len(self._cases):
+            return
+        if self._shared:
+            while (first := self._must_be_next(offer, taking)) is not None:
+                choice = taking.take(first)
+                if choice is None:
+                    return
+                yield choice
+        yield from self._to_copies(offer, taking)
+        yield from self._to_claims(offer, taking)
+        yield from self._to_fill(offer, taking)
+
+    def _to_copies(self, offer: Offer, taking: _Taking) -> Iterator[Choice]:
+        copies = self._copies
+
+        def lack(entry: int) -> tuple[float, float, int]:
+            return offer.counts.in_flight[entry] / copies[entry], -self._claim[entry], entry
+
+        short = [n for n in self._with_copies if offer.counts.in_flight[n] < copies[n]]
         while short:
-            entry = min(short, key=lambda n: self._lack(n, counts))
-            choice = self._take(entry, offer, turns)
+            entry = min(short, key=lack)
+            choice = taking.take(entry)
             if choice is not None:
                 yield choice
-            if choice is None or counts.in_flight[entry] >= self._entries[entry].copies:
-                short.discard(entry)
+            if choice is None or offer.counts.in_flight[entry] >= copies[entry]:
+                short.remove(entry)
 
-    def _lack(self, entry: int, counts: Counts) -> tuple[float, float]:
-        return counts.in_flight[entry] / self._entries[entry].copies, -self._claim[entry]
-
-    def _to_reserve(self, offer: Offer, turns: list[int]) -> Iterator[Choice]:
-        counts = offer.counts
-        if counts.queued >= self._reserve:
-            return
-        open_ones = {n for n, claim in enumerate(self._claim) if claim > 0}
-        while open_ones and counts.queued < self._reserve:
-            entry = min(open_ones, key=lambda n: (self._served(n, counts), n))
-            choice = self._take(entry, offer, turns)
+    def _to_claims(self, offer: Offer, taking: _Taking) -> Iterator[Choice]:
+        """Runs of tests that have a claim, the fairest first."""
+        open_ones = [n for n in self._claimed if n not in taking.shut]
+        while open_ones:
+            counts, idle = offer.counts, 0
+            waits = not self._shared and counts.queued < self._reserve
+            if not waits:
+                idle = offer.room if self._shared else _idle(counts, offer.nodes)
+                if idle < self._least:
+                    return
+            had = self._holds if (self._turns + taking.turns) % 2 else self._had
+            entry = min(open_ones, key=lambda n: (had(n, counts), -self._widest[n], n))
+            if not waits and taking.width(entry) > idle:
+                fitting = [(taking.width(n), -n) for n in open_ones if taking.width(n) <= idle]
+                if not fitting:
+                    return
+                entry = -max(fitting)[1]
+            choice = taking.take(entry)
             if choice is None:
-                open_ones.discard(entry)
+                open_ones.remove(entry)
             else:
                 yield choice
 
-    def _served(self, entry: int, counts: Counts) -> float:
+    def _holds(self, entry: int, counts: Counts) -> float:
+        """What an entry holds of the machine, or waits for, over its claim."""
+        return counts.width[entry] / self._claim[entry]
+
+    def _had(self, entry: int, counts: Counts) -> float:
         """What an entry has had and has under way, over its claim."""
-        under_way = counts.nodes[entry] * self._usual_seconds(entry)
+        under_way = counts.width[entry] * self._usual[entry]
         return (self._delivered[entry] + under_way) / self._claim[entry]
 
-    def _usual_seconds(self, entry: int) -> float:
-        if self._ended[entry]:
-            return self._seconds[entry] / self._ended[entry]
-        return self._walltime[entry]
-
-    def _to_fill(self, offer: Offer, turns: list[int]) -> Iterator[Choice]:
-        counts = offer.counts
-        shut: set[int] = set()
-        while (idle := offer.nodes - counts.running_nodes - _fitting(offer)) > 0:
-            entry = self._filler(idle, shut, turns)
-            if entry is None:
+    def _to_fill(self, offer: Offer, taking: _Taking) -> Iterator[Choice]:
+        if len(self._claimed) == len(self._cases):
+            return
+        while True:
+            idle = offer.room if self._shared else _idle(offer.counts, offer.nodes)
+            fitting = [
+                (taking.width(n), -taking.turn(n), -n)
+                for n in range(len(self._cases))
+                if not self._claim[n] and n not in taking.shut
+            ]
+            fitting = [each for each in fitting if each[0] <= idle]
+            if not fitting:
                 return
-            choice = self._take(entry, offer, turns)
-            if choice is None:
-                shut.add(entry)
-            else:
+            choice = taking.take(-max(fitting)[2])
+            if choice is not None:
                 yield choice
 
-    def _filler(self, idle: int, shut: set[int], turns: list[int]) -> int | None:
-        """The entry that fills so many idle nodes best."""
-        fitting = [
-            (self._claim[n] == 0, self._nodes[self._next(n, turns)], -n)
-            for n in range(len(self._entries))
-            if n not in shut and self._cases[n] and self._nodes[self._next(n, turns)] <= idle
-        ]
-        return -max(fitting)[2] if fitting else None
+    def _must_be_next(self, offer: Offer, taking: _Taking) -> int | None:
+        """The entry that all others wait for on a shared node, if there is one."""
+        had = {n: self._had(n, offer.counts) for n in self._claimed if self._cases[n]}
+        most = max(had.values(), default=0.0)
+        for entry in sorted(had, key=lambda n: (had[n], n)):
+            shape = self._shapes[taking.next(entry)]
+            run = shape.width * self._usual[entry] / self._claim[entry]
+            passed = self._fills - self._passed_at[entry] >= PATIENCE and not taking.has(entry)
+            if (most - had[entry] > run or passed) and entry not in taking.shut:
+                return entry
+        return None
 
-    def _take(self, entry: int, offer: Offer, turns: list[int]) -> Choice | None:
-        if not self._cases[entry]:
-            return None
-        choice = offer.take(self._next(entry, turns))
-        if choice is not None:
-            turns[entry] += 1
+
+class _Taking:
+    """What one decision has taken: each entry's turn, and the entries that give no more."""
+
+    def __init__(self, mix: Mix, offer: Offer) -> None:
+        self._mix = mix
+        self._offer = offer
+        self._ahead: dict[int, int] = {}
+        self.turns = 0
+        self.shut = {
+            entry
+            for entry, cases in enumerate(mix._cases)
+            if not cases or not offer.desk.may(mix._shapes[self.next(entry)])
+        }
+
+    def has(self, entry: int) -> bool:
+        return entry in self._ahead
+
+    def next(self, entry: int) -> int:
+        """The case whose turn it is, of an entry that has some."""
+        cases = self._mix._cases[entry]
+        return cases[self.turn(entry) % len(cases)]
+
+    def turn(self, entry: int) -> int:
+        """How many runs of an entry were launched, with those that are now."""
+        return self._mix._turn[entry] + self._ahead.get(entry, 0)
+
+    def width(self, entry: int) -> int:
+        return self._mix._shapes[self.next(entry)].width
+
+    def take(self, entry: int) -> Choice | None:
+        """Launch the case whose turn it is; an entry that gives none gives no more now."""
+        choice = None if entry in self.shut else self._offer.take(self.next(entry))
+        if choice is None:
+            self.shut.add(entry)
+        else:
+            self._ahead[entry] = self._ahead.get(entry, 0) + 1
+            self.turns += self._mix._takes_turns(entry)
         return choice
 
-    def _next(self, entry: int, turns: list[int]) -> int:
-        cases = self._cases[entry]
-        return cases[turns[entry] % len(cases)]
 
-
-def _fitting(offer: Offer) -> int:
-    """The nodes that queued runs will take of those that idle, as far as each of them fits."""
-    idle = offer.nodes - offer.counts.running_nodes
-    queued = offer.counts.queued_nodes
-    return sum(nodes * runs for nodes, runs in queued.items() if nodes <= idle)
+def _idle(counts: Counts, nodes: int) -> int:
+    """The nodes that idle, and will when all that is queued and fits on them has started."""
+    idle = nodes - counts.running
+    if idle > 0:
+        for width in sorted(counts.queued_widths, reverse=True):
+            if width <= idle:
+                idle -= width * min(counts.queued_widths[width], idle // width)
+    return idle

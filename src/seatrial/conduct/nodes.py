@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from seatrial.conduct.flights import Flight
@@ -22,27 +23,23 @@ class Failure(NamedTuple):
 
 
 class NodeRecord:
-    """A fold over what the scheduler says of nodes and over how runs ended there."""
+    """A fold over what the scheduler says of nodes and over how runs ended there. ``usable`` is how
+    many can be used now (0 where nobody said how many there are), ``allowed`` how many are not
+    excluded (None where nobody said)."""
 
     def __init__(self, exclusion: Exclusion, nodes: int) -> None:
         self._exclusion = exclusion
         self._all = nodes
+        self.usable = nodes
+        self.allowed = nodes or None
         self.down: set[str] = set()
         self.excluded: dict[str, str] = {}  # node -> why
-        self._avoid: dict[int, set[str]] = {}  # entry -> nodes that its next run must not get
-        self._failed: dict[str, list[Failure]] = {}
+        self._avoid: dict[int, set[str]] = {}  # case -> nodes that its next run must not get
+        self._failed: dict[str, deque[Failure]] = {}  # the latest failures
+        self._suspected: set[str] = set()  # nodes with failures that nobody named
+        self._candidates: dict[str, None] = {}  # nodes with enough failures, at whatever times
         self._went_down: dict[str, int] = {}
-        self._cap_told = False
-
-    @property
-    def usable(self) -> int:
-        """How many nodes can be used; 0 where their number is not known."""
-        return max(0, self._all - len(self.down | self.excluded.keys()))
-
-    @property
-    def any_bad(self) -> bool:
-        """Whether there may be nodes that a run must not get."""
-        return bool(self.excluded or self._avoid)
+        self._excluded_folded = ""
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -50,75 +47,106 @@ class NodeRecord:
         for node in _names(nodes):
             self.down.add(node)
             self._went_down[node] = time
+        self._recount()
 
     def rise(self, nodes: str) -> None:
         self.down.difference_update(_names(nodes))
+        self._recount()
 
     def exclude(self, nodes: str, why: str) -> None:
         for node in _names(nodes):
             self.excluded[node] = why
+            self._candidates.pop(node, None)
+        self._excluded_folded = fold(self.excluded)
+        self._recount()
 
     def admit(self, nodes: str) -> None:
         for node in _names(nodes):
             self.excluded.pop(node, None)
-            self._failed.pop(node, None)
+            self._forget(node)
+        self._excluded_folded = fold(self.excluded)
+        self._recount()
+
+    def _recount(self) -> None:
+        if self._all:
+            self.allowed = max(0, self._all - len(self.excluded))
+        self.usable = max(0, self._all - len(self.down | self.excluded.keys()))
+
+    def launched(self, case: int) -> None:
+        self._avoid.pop(case, None)
 
     def ended(self, flight: Flight, cause: str, elsewhere: bool, time: int) -> None:
-        """A run ended badly, for a cause."""
-        if not flight.on:
+        """A run ended badly, for a cause; ``elsewhere``: its case's next run is to avoid what may
+        be to blame, all of its nodes if nobody knows better."""
+        held_against = cause in self._exclusion.causes and self._exclusion.after > 0
+        if not flight.on or not (elsewhere or held_against):
             return
-        blamed, named = self._blamed(flight)
-        if elsewhere:
-            self._avoid[flight.entry] = set(blamed)
-        if cause in self._exclusion.causes:
-            for node in blamed:
-                self._failed.setdefault(node, []).append(Failure(time, cause, named))
-
-    def passed(self, flight: Flight) -> None:
-        """A run was good: what was merely suspected of its nodes is forgotten."""
-        if not self._failed or not flight.on:
-            return
-        for node in _names(flight.on):
-            failures = [failure for failure in self._failed.get(node, []) if failure.named]
-            if failures:
-                self._failed[node] = failures
-            else:
-                self._failed.pop(node, None)
-
-    def launched(self, entry: int) -> None:
-        self._avoid.pop(entry, None)
-
-    def _blamed(self, flight: Flight) -> tuple[Collection[str], bool]:
-        """The nodes that a failure is held against, and whether the scheduler named them."""
         on = _names(flight.on)
         since = flight.started or flight.launched
         named = [node for node in on if self._went_down.get(node, -1) >= since]
-        if named:
-            return named, True
-        return (on, False) if len(on) <= FEW else ((), False)
+        if elsewhere:
+            self._avoid.setdefault(flight.case, set()).update(named or on)
+        if held_against and (named or len(on) <= FEW):
+            for node in named or on:
+                self._hold_against(node, Failure(time, cause, bool(named)))
+
+    def _hold_against(self, node: str, failure: Failure) -> None:
+        after = self._exclusion.after
+        failures = self._failed.setdefault(node, deque(maxlen=after))
+        failures.append(failure)
+        if not failure.named:
+            self._suspected.add(node)
+        if len(failures) == after and node not in self.excluded:
+            self._candidates[node] = None
+
+    def passed(self, flight: Flight) -> None:
+        """A run was good: what was merely suspected of its nodes is forgotten."""
+        if not self._suspected or not flight.on:
+            return
+        for node in self._suspected.intersection(_names(flight.on)):
+            named = [failure for failure in self._failed[node] if failure.named]
+            if len(named) < self._exclusion.after:
+                self._candidates.pop(node, None)
+            self._failed[node] = deque(named, maxlen=self._exclusion.after)
+            self._suspected.discard(node)
+
+    def _forget(self, node: str) -> None:
+        self._failed.pop(node, None)
+        self._suspected.discard(node)
+        self._candidates.pop(node, None)
+
+    @property
+    def any_suspect(self) -> bool:
+        """Whether any node failed often enough to be looked at."""
+        return bool(self._candidates)
 
     # ---- what follows ---------------------------------------------------------------------
 
-    def avoid(self, entry: int, nodes: int) -> str:
-        """The nodes that a run must not get, folded; as far as enough others are there."""
-        away = set(self.excluded)
-        once = self._avoid.get(entry)
-        if once and self._all - len(away | once | self.down) >= nodes:
-            away |= once
-        return fold(away) if away else ""
+    def avoid(self, case: int, nodes: int, first: bool = True) -> str:
+        """The nodes that a run of a case must not get, folded: those that are excluded and, if it
+        is the ``first`` one after a failure, those of that, if enough others are there."""
+        once = self._avoid.get(case) if first else None
+        if once:
+            away = once.union(self.excluded)
+            if self._all - len(away | self.down) >= nodes:
+                return fold(away)
+        return self._excluded_folded
 
     def to_exclude(self, now: int) -> Iterator[tuple[str, str]]:
         """(node, why) of those that failed too often and are to be excluded now."""
-        room = self._room()
-        for node, why in self._bad(now):
-            if room > 0:
-                room -= 1
-                yield node, why
+        room = self._most() - len(self.excluded)
+        for node, failures in self._bad(now):
+            if room <= 0:
+                return
+            room -= 1
+            causes = ", ".join(dict.fromkeys(failure.cause for failure in failures))
+            span = show_seconds(self._exclusion.within)
+            yield node, f"{count(len(failures), 'failure')} there within {span}: {causes}"
 
     def beyond_cap(self, now: int) -> str:
         """What people must be told: more nodes fail than may be excluded. "" if that is not so."""
         bad = sum(1 for _ in self._bad(now))
-        if bad <= self._room():
+        if bad == 0 or bad <= self._most() - len(self.excluded):
             return ""
         return (
             f"{count(bad, 'node')} failed repeatedly, but {len(self.excluded)} are excluded and "
@@ -126,22 +154,17 @@ class NodeRecord:
         )
 
     def _most(self) -> int:
-        return max(1, int(self._all * self._exclusion.most))
+        """How many may be excluded by us: one at least, but not all that there are."""
+        most = max(1, int(self._all * self._exclusion.most))
+        return min(most, self._all - 1) if self._all else most
 
-    def _room(self) -> int:
-        return self._most() - len(self.excluded)
-
-    def _bad(self, now: int) -> Iterator[tuple[str, str]]:
-        after = self._exclusion.after
-        if not after:
-            return
+    def _bad(self, now: int) -> Iterator[tuple[str, Sequence[Failure]]]:
+        """The nodes that failed so often within the span that they are to be excluded."""
         since = now - round(self._exclusion.within * SECOND_NS)
-        for node, failures in self._failed.items():
-            recent = [failure for failure in failures if failure.time >= since]
-            if len(recent) >= after and node not in self.excluded:
-                causes = ", ".join(dict.fromkeys(failure.cause for failure in recent))
-                span = show_seconds(self._exclusion.within)
-                yield node, f"{count(len(recent), 'failure')} there within {span}: {causes}"
+        for node in self._candidates:
+            failures = list(self._failed[node])
+            if failures[0].time >= since:
+                yield node, failures
 
 
 def _names(nodes: str) -> tuple[str, ...]:
@@ -153,7 +176,9 @@ def _names(nodes: str) -> tuple[str, ...]:
 
 
 def fold(names: Collection[str]) -> str:
-    """A node set of these names."""
+    """A node set of these names, "" for none."""
+    if not names:
+        return ""
     if len(names) == 1:
         return next(iter(names))
     from ClusterShell.NodeSet import NodeSet

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.flights import Flight
+from seatrial.conduct.flights import Counts, Flight
 from seatrial.conduct.packing import Waiting
 from seatrial.suite.model import Case
 
 
 class Once:
-    """Cases wait until there is room; ``plain`` where nothing but room holds them back."""
+    """Cases wait until there is room. ``grouped`` where more than room can hold them back: then
+    those stand in line together that the same things hold back."""
 
-    def __init__(self, cases: Sequence[Case], size: Callable[[int], int], plain: bool) -> None:
+    def __init__(self, cases: Sequence[Case], shape: Callable[[int], Shape], grouped: bool) -> None:
+        self._cases = cases
         self.wanted = sum(case.repeat for case in cases)
-        self._size = size
-        self._plain = plain
+        self._shape = shape
+        self._grouped = grouped
         self._waiting = Waiting()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def ready(self, case: int, runs: int) -> None:
-        self._waiting.add(case, self._size(case), runs)
+    def runs_of(self, case: int) -> int:
+        return self._cases[case].repeat
+
+    def ready(self, case: int) -> None:
+        self._wait(case, self._cases[case].repeat)
+
+    def again(self, case: int, stage: str) -> None:
+        self._wait(case, 1)
+
+    def left(self) -> Collection[int]:
+        return self._waiting.heads()
 
     def launched(self, case: int, stage: str) -> None:
-        self._waiting.remove(case, self._size(case))
+        shape = self._shape(case)
+        self._waiting.remove(case, shape.size, self._group(shape))
 
-    def ended(self, flight: Flight, seconds: float, again: bool) -> None:
+    def ended(self, flight: Flight, seconds: float) -> None:
         pass
+
+    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+        return self._waiting.fits(room)
 
     def choose(self, offer: Offer) -> Iterator[Choice]:
         room, places = offer.room, offer.places
-        if self._plain:
+        if offer.desk.lets_all:
             return (Choice(case) for case in self._waiting.choose(room, places))
         taken: list[Choice] = []
 
@@ -45,3 +61,10 @@ class Once:
 
         self._waiting.choose(room, places, admit)
         return iter(taken)
+
+    def _wait(self, case: int, runs: int) -> None:
+        shape = self._shape(case)
+        self._waiting.add(case, shape.size, runs, self._group(shape))
+
+    def _group(self, shape: Shape) -> object:
+        return (shape.entry, shape.nodes) if self._grouped else None

@@ -7,31 +7,32 @@ from seatrial.units import SECOND_NS
 
 
 class Bucket:
-    """Holds at most ``starts`` tokens and gets as many each ``per`` seconds; it starts full."""
+    """Holds at most ``starts`` tokens and gets as many each ``per`` seconds; it starts full.
+
+    It is kept in whole numbers, so that no token is made by rounding: a token is worth ``per`` ns,
+    and each ns brings ``starts``.
+    """
 
     def __init__(self, stagger: policy.Stagger) -> None:
-        self._most = float(stagger.starts)
-        self._rate = stagger.starts / (stagger.per * SECOND_NS)  # tokens per ns
+        self._rate = stagger.starts
+        self._token = max(1, round(stagger.per * SECOND_NS))
+        self._most = self._rate * self._token
         self._level = self._most
         self._time = 0
 
-    def level(self, now: int) -> float:
-        """Tokens that there are."""
-        return min(self._most, self._level + max(0, now - self._time) * self._rate)
-
     def take(self, time: int) -> None:
         """A start was made; what was announced may have been decided a moment earlier."""
-        self._level = max(0.0, self.level(time) - 1)
+        self._level = max(0, self._at(time) - self._token)
         self._time = max(time, self._time)
 
-    def whole(self, now: int, taken: int) -> int:
-        """How many starts can be made now, beside those that are decided already."""
-        return int(self.level(now) - taken + _ROUNDING)
+    def whole(self, now: int) -> int:
+        """How many starts can be made now."""
+        return self._at(now) // self._token
 
-    def next(self, now: int) -> int:
-        """When there is a whole token again."""
-        missing = max(0.0, 1 - self.level(now))
-        return now + int(missing / self._rate) + 1
+    def next(self, now: int, taken: int = 0) -> int:
+        """When there is a whole token, if so many are taken now; now if there is one."""
+        missing = max(0, (taken + 1) * self._token - self._at(now))
+        return now + -(-missing // self._rate)
 
-
-_ROUNDING = 1e-6
+    def _at(self, now: int) -> int:
+        return min(self._most, self._level + max(0, now - self._time) * self._rate)

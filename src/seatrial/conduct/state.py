@@ -5,12 +5,11 @@ What may start is kept by ``admission``, what is wanted by a demand (``once``, `
 
 from __future__ import annotations
 
-import base64
 import hashlib
-from collections import Counter
+import math
 from collections.abc import Callable, Iterator, Sequence
 
-from seatrial.conduct.admission import Admission
+from seatrial.conduct.admission import Admission, Shape
 from seatrial.conduct.answers import Answers
 from seatrial.conduct.builds import Builds
 from seatrial.conduct.clock import TrialClock
@@ -20,7 +19,7 @@ from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
 from seatrial.conduct.policy import Entry, Limits, Policy
-from seatrial.conduct.watch import Watchdogs
+from seatrial.conduct.watch import Due, Watchdogs
 from seatrial.conduct.waves import Waves
 from seatrial.journal.codes import CANCELLED, HUNG, PASS, Name, code_of
 from seatrial.journal.events import Event
@@ -29,7 +28,9 @@ from seatrial.units import SECOND_NS
 
 
 class State:
-    """All that is known of one trial."""
+    """All that is known of one trial. ``changed`` is set by every event after which there may be
+    something else to decide; a driver that has asked may set it back, and need not ask again before
+    it is set or the time of a ``Wake`` has come. (What a launch changes was decided with it.)"""
 
     def __init__(
         self, tag: str, cases: Sequence[Case], limits: Limits, policy: Policy | None = None
@@ -39,6 +40,8 @@ class State:
         self.limits = limits
         self.policy = _whole(policy or Policy(), len(cases))
         self.index = {case.id: number for number, case in enumerate(cases)}
+        self.changed = True
+        self._shapes = list(self._each_shape())
         self.in_flight: dict[str, Flight] = {}
         self.hung: dict[str, Flight] = {}  # those in flight that we end for that
         self.failures = 0
@@ -52,22 +55,42 @@ class State:
         self.admission = Admission(self.policy)
         self.answers = Answers(self.policy.entries)
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
-        self.watchdogs = Watchdogs(self.policy)
+        self.watchdogs = Watchdogs(self.policy, self._due())
         self.builds = Builds()
         self.demand: Demand = self._demand()
         self.wanted = self.demand.wanted
         self._attempts = [0] * len(cases)
         self.room = limits.room
-        self.rejects: Counter[int] = Counter()
+        self.rejects: dict[int, int] = {}  # case -> runs that are wanted and cannot start
         for number, case in enumerate(cases):
-            self._want(number, case.repeat)
+            if case.build:
+                self.builds.wait(case.build, number)
+            else:
+                self.demand.ready(number)
 
     def _demand(self) -> Demand:
-        if self.policy.kind == "sustained":
-            return Mix(self.cases, self.policy)
-        if self.policy.kind == "isolated_then_full":
-            return Waves(self.cases, self.policy, self.limits.room, self.size)
-        return Once(self.cases, self.size, plain=not _holds_back(self.policy))
+        cases, policy, shape = self.cases, self.policy, self.shape
+        if policy.kind == "sustained":
+            return Mix(cases, policy, shape, bool(self.limits.room))
+        if policy.kind == "isolated_then_full":
+            return Waves(cases, policy, self.limits.room, self.limits.jobs, shape)
+        return Once(cases, shape, grouped=len(policy.entries) > 1 or policy.nodes > 0)
+
+    def _due(self) -> list[Due]:
+        """What each entry of a sustained trial is expected to have in flight."""
+        entries = self.policy.entries
+        if self.policy.kind != "sustained":
+            return [Due(0)] * len(entries)
+        widest, walltime = [1] * len(entries), [0.0] * len(entries)
+        for case, shape in zip(self.cases, self._shapes, strict=True):
+            widest[shape.entry] = max(widest[shape.entry], shape.width)
+            walltime[shape.entry] = max(walltime[shape.entry], case.walltime)
+        total = max(1.0, sum(entry.weight for entry in entries))
+        machine = self.limits.room or self.policy.nodes
+        return [
+            due_of(entry, entry.weight / total * machine / widest[n], walltime[n])
+            for n, entry in enumerate(entries)
+        ]
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -76,52 +99,59 @@ class State:
         handler = _HANDLERS.get(event.event)
         if handler is not None:
             handler(self, event)
+        elif event.run_id:
+            self.watchdogs.seen(event.time)
 
     def _on_build_start(self, event: Event) -> None:
         self.builds.start(event.alias)
         self.watchdogs.seen(event.time)
+        self.changed = True
 
     def _on_build_end(self, event: Event) -> None:
         why = "" if event.value == 0 else (event.text or "the build failed")
-        for number, runs in self.builds.end(event.alias, why):
-            self._want(number, runs)
+        for number in self.builds.end(event.alias, why):
+            if why:
+                self.rejects[number] = self.demand.runs_of(number)
+            else:
+                self.demand.ready(number)
         self.watchdogs.seen(event.time)
+        self.changed = True
 
     def _on_submit_start(self, event: Event) -> None:
         number = self.index.get(event.case)
         if number is None or event.run_id in self.in_flight:
             return
-        entry, case = self.policy.entry_of[number], self.cases[number]
-        self._take(number, event.stage)
+        shape = self.shape(number)
+        entry, nodes, size, width = shape
+        self._attempts[number] += 1
+        self.demand.launched(number, event.stage)
         self.in_flight[event.run_id] = Flight(
-            number,
-            entry,
-            self.size(number),
-            case.nodes,
-            event.time,
-            event.target,
-            event.stage,
+            number, entry, size, nodes, width, event.time, event.target, event.stage
         )
-        self.room -= self.size(number)
-        self.counts.launch(entry, case.nodes, event.target)
+        self.room -= size
+        self.counts.launch(entry, width, event.target)
         self.admission.launch(entry, event)
-        self.nodes.launched(entry)
+        self.nodes.launched(number)
         self._counted(entry, event.time)
 
     def _on_job_queued(self, event: Event) -> None:
         flight = self.in_flight.get(event.run_id)
-        if flight is not None and not flight.started:
-            self.watchdogs.queued(event.run_id, flight.entry, event.time)
+        self.watchdogs.seen(event.time)
+        if flight is not None and not flight.started and flight.holds_room:
+            oldest = self.watchdogs.queued(event.run_id, flight.entry, event.time)
+            self.changed = self.changed or oldest
 
     def _on_job_start(self, event: Event) -> None:
         flight = self.in_flight.get(event.run_id)
-        if flight is not None:
-            flight.on = event.nodes or flight.on
-            if not flight.started and flight.holds_room:
-                flight.started = event.time
-                self.counts.start(flight.entry, flight.nodes)
-                self.watchdogs.unqueued(event.run_id, event.time, started=True)
         self.watchdogs.seen(event.time)
+        if flight is None:
+            return
+        flight.on = event.nodes or flight.on
+        if not flight.started and flight.holds_room:
+            flight.started = event.time
+            self.counts.start(flight.width)
+            self.watchdogs.unqueued(event.run_id, event.time, started=True)
+            self.changed = True
 
     def _on_job_end(self, event: Event) -> None:
         flight = self.in_flight.get(event.run_id)
@@ -130,52 +160,65 @@ class State:
             flight.ended = event.time
             flight.on = event.nodes or flight.on
             self.room += flight.size
-            started = bool(flight.started)
-            self.counts.end(flight.entry, flight.nodes, flight.target, started)
+            self.counts.end(flight.entry, flight.width, flight.target, bool(flight.started))
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
             self._counted(flight.entry, event.time)
+            self.changed = True
 
     def _on_check_end(self, event: Event) -> None:
         number = self.index.get(event.case)
         if number is None:
             return
         self._on_job_end(event)
+        self.watchdogs.seen(event.time)
         code = event.value if isinstance(event.value, int) else 0
         again = self.runs_again(number, event.run_id, code)
         flight = self.in_flight.pop(event.run_id, None)
-        self.hung.pop(event.run_id, None)
-        if flight is None:
-            self._take(number, "")  # a run that was rejected before it was launched
-        else:
+        if flight is not None:
+            if self.hung:
+                self.hung.pop(event.run_id, None)
             self._judged(number, flight, code, again, event.time)
-        if again:
-            self._want(number)
-        else:
+        elif not self._rejected(number):
+            return  # it is known neither as a run nor as one that could not start
+        self.changed = True
+        if not again:
             self.finished += 1
             self.failures += code != PASS.number
             if self.too_many(self.failures) and not self.held:
                 self.held = f"{self.failures} runs did not pass, the most that was allowed"
 
+    def _rejected(self, number: int) -> bool:
+        """A run that could not start has its verdict; False if none was wanted."""
+        left = self.rejects.pop(number, 0) - 1
+        if left > 0:
+            self.rejects[number] = left
+        self._attempts[number] += left >= 0
+        return left >= 0
+
     def _judged(self, number: int, flight: Flight, code: int, again: bool, time: int) -> None:
-        if again and code != CANCELLED.number:
-            self.answers.made_good(number)
         if code == PASS.number:
             self.nodes.passed(flight)
         else:
             elsewhere = self.answers.answer(flight.entry, code) == "elsewhere"
             self.nodes.ended(flight, code_of(code).name, elsewhere, time)
         self.answers.verdict(flight.entry, code)
+        if again:
+            if code != CANCELLED.number:
+                self.answers.made_good(number)
+            self.demand.again(number, flight.stage)
         seconds = max(0, flight.ended - flight.started) / SECOND_NS if flight.started else 0.0
-        self.demand.ended(flight, seconds, again)
+        self.demand.ended(flight, seconds)
 
     def _on_start(self, event: Event) -> None:
         self.clock.go(event.time)
-        self.admission.start = self.clock.start
-        self.watchdogs.start(event.time)
+        self.admission.go(self.clock.start, event.time)
+        self.watchdogs.start(event.time, self.counts.in_flight)
+        self.changed = True
 
     def _on_pause(self, event: Event) -> None:
         self.held = event.text or "paused"
         self.clock.stop(event.time)
+        self.changed = True
 
     def _on_cancel(self, event: Event) -> None:
         self._on_pause(event)
@@ -187,52 +230,75 @@ class State:
 
     def _on_abandon(self, event: Event) -> None:
         self._on_cancel(event)
+        self.held = event.text or "abandoned"
         self.abandoned = True
 
+    def _on_end(self, event: Event) -> None:
+        self.clock.stop(event.time)
+        self.changed = True
+
     def _on_resume(self, event: Event) -> None:
+        self.changed = True
+        self.builds.restart()
         if not self.abandoned:
             self.held = ""
             self.cancelling = False
-        self.failures = 0  # those that a person has seen, and went on
-        self.builds.restart()
-        self._on_start(event)
+            self.failures = 0  # those that a person has seen, and went on
+            self._on_start(event)
 
     def _on_extend(self, event: Event) -> None:
-        if isinstance(event.value, int | float) and self.duration:
-            self.duration += event.value
+        value = event.value
+        if isinstance(value, int | float) and self.duration and 0 < value < math.inf:
+            self.duration += value
+            self.changed = True
 
-    def _on_node_down(self, event: Event) -> None:
-        self.nodes.fall(event.nodes, event.time)
-
-    def _on_node_up(self, event: Event) -> None:
-        self.nodes.rise(event.nodes)
-
-    def _on_node_exclude(self, event: Event) -> None:
-        self.nodes.exclude(event.nodes, event.text)
-
-    def _on_node_admit(self, event: Event) -> None:
-        self.nodes.admit(event.nodes)
+    def _on_nodes(self, event: Event) -> None:
+        if event.event == Name.NODE_DOWN:
+            self.nodes.fall(event.nodes, event.time)
+        elif event.event == Name.NODE_UP:
+            self.nodes.rise(event.nodes)
+        elif event.event == Name.NODE_ADMIT:
+            self.nodes.admit(event.nodes)
+        elif event.nodes:
+            self.nodes.exclude(event.nodes, event.text)
+            text = f"{event.nodes}: no more runs go there: {event.text or 'no reason was given'}"
+            self.watchdogs.tell_once("excluded", event.nodes, text)
+        self.changed = True
 
     def _on_test_stop(self, event: Event) -> None:
         for number in self._entries(event.test):
             self.admission.stopped[number] = event.text
+            text = f"{event.test} is launched no more: {event.text or 'no reason was given'}"
+            self.watchdogs.tell_once("stopped", event.test, text)
+        self.changed = True
 
     def _on_test_admit(self, event: Event) -> None:
         for number in self._entries(event.test):
             self.admission.stopped.pop(number, None)
             self.answers.forgive(number)
+            self.watchdogs.restart(number, self.counts.in_flight[number], event.time)
+        self.changed = True
 
     def _on_gauge(self, event: Event) -> None:
         self.admission.gauge(event)
+        self.changed = True
 
     def _on_output_quiet(self, event: Event) -> None:
         flight = self.in_flight.get(event.run_id)
-        if flight is not None and self.policy.entries[flight.entry].end_quiet:
+        if flight is None or not flight.holds_room or flight.ended_for is not None:
+            return
+        about = self.policy.entries[flight.entry]
+        follows = "and is ended" if about.end_quiet else "as it seems; it goes on"
+        text = f"{about.name}: run {event.run_id} hangs, {follows}"
+        self.watchdogs.tell_once("hung", event.run_id, text)
+        if about.end_quiet:
             flight.ended_for = HUNG.number
             self.hung[event.run_id] = flight
+        self.changed = True
 
     def _on_alert(self, event: Event) -> None:
         self.watchdogs.told(event.alias, event.test, event.time)
+        self.changed = True
 
     # ---- the parts of the state -----------------------------------------------------------
 
@@ -268,37 +334,40 @@ class State:
         among all trials as their tags are."""
         attempt = self._attempts[number] + ahead
         text = f"{self.tag}\n{self.cases[number].id}\n{attempt}"
-        return base64.b32encode(hashlib.sha256(text.encode()).digest()[:8]).decode().lower()[:12]
+        digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+        return "".join([_PAIRS[digest >> shift & 1023] for shift in range(54, 0, -10)])
 
-    def entry_and_nodes(self, number: int) -> tuple[int, int]:
-        return self.policy.entry_of[number], self.cases[number].nodes
+    def shape(self, number: int) -> Shape:
+        """What a run of a case is to the machine."""
+        return self._shapes[number]
+
+    def _each_shape(self) -> Iterator[Shape]:
+        """The shape of each case; those that are alike are one object."""
+        alike: dict[Shape, Shape] = {}
+        for number, case in enumerate(self.cases):
+            size = self.size(number)
+            shape = Shape(self.policy.entry_of[number], case.nodes, size, size or case.nodes)
+            yield alike.setdefault(shape, shape)
 
     def _entries(self, test: str) -> Iterator[int]:
-        return (n for n, entry in enumerate(self.policy.entries) if entry.name == test)
+        return (n for n, entry in enumerate(self.policy.entries) if test and entry.name == test)
 
     def _counted(self, entry: int, time: int) -> None:
         self.watchdogs.seen(time)
         self.watchdogs.count(entry, self.counts.in_flight[entry], time)
 
-    def _want(self, number: int, runs: int = 1) -> None:
-        """Runs of the case are wanted: after its build, or at once, or never if that failed."""
-        key = self.cases[number].build
-        if not self.builds.done(key):
-            self.builds.wait(key, number, runs)
-        elif key and self.builds.why_failed[key]:
-            self.rejects[number] += runs
-        else:
-            self.demand.ready(number, runs)
 
-    def _take(self, number: int, stage: str) -> None:
-        """A wanted run has begun."""
-        self._attempts[number] += 1
-        if self.rejects[number] > 0:
-            self.rejects[number] -= 1
-            if not self.rejects[number]:
-                del self.rejects[number]
-        else:
-            self.demand.launched(number, stage)
+_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS = [first + second for first in _BASE32 for second in _BASE32]
+
+
+def due_of(entry: Entry, fair: float, walltime: float) -> Due:
+    """What is expected of an entry, whose claim is worth ``fair`` runs at a time."""
+    if entry.copies:
+        return Due(min(entry.copies, entry.most or entry.copies))
+    if not entry.weight or entry.weight < 0:
+        return Due(0)
+    return Due(1, round(2 * walltime / fair * SECOND_NS) if 0 < fair < 2 else 0)
 
 
 def _whole(policy: Policy, cases: int) -> Policy:
@@ -308,13 +377,6 @@ def _whole(policy: Policy, cases: int) -> Policy:
     from msgspec.structs import replace
 
     return replace(policy, entries=[Entry(name="")], entry_of=[0] * cases)
-
-
-def _holds_back(policy: Policy) -> bool:
-    """Whether anything but room can hold a launch back."""
-    gates = policy.caps.machine or policy.targets or policy.stagger or policy.throttles
-    own = any(e.most or e.file_system or e.stop_after for e in policy.entries)
-    return bool(gates or own or policy.blackouts)
 
 
 _HANDLERS: dict[str, Callable[[State, Event], None]] = {
@@ -331,10 +393,11 @@ _HANDLERS: dict[str, Callable[[State, Event], None]] = {
     Name.TRIAL_ABANDON: State._on_abandon,
     Name.TRIAL_RESUME: State._on_resume,
     Name.TRIAL_EXTEND: State._on_extend,
-    Name.NODE_DOWN: State._on_node_down,
-    Name.NODE_UP: State._on_node_up,
-    Name.NODE_EXCLUDE: State._on_node_exclude,
-    Name.NODE_ADMIT: State._on_node_admit,
+    Name.TRIAL_END: State._on_end,
+    Name.NODE_DOWN: State._on_nodes,
+    Name.NODE_UP: State._on_nodes,
+    Name.NODE_EXCLUDE: State._on_nodes,
+    Name.NODE_ADMIT: State._on_nodes,
     Name.TEST_STOP: State._on_test_stop,
     Name.TEST_ADMIT: State._on_test_admit,
     Name.GAUGE: State._on_gauge,

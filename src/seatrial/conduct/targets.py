@@ -5,30 +5,41 @@ from __future__ import annotations
 from seatrial.conduct.flights import Counts
 from seatrial.conduct.policy import Caps, Entry, Placement, Target
 
+_ROUNDING = 1 + 1e-9  # loads are sums of floats
+
 
 class Targets:
     """The targets of each file system. ``round_robin`` takes turns, ``weighted`` as often as the
-    weights say, ``least_loaded`` where the fewest files are open."""
+    weights say, ``least_loaded`` where the fewest files are open.
+
+    Turns are those of start-time fair queueing: each target has the time of its next turn, a
+    placement puts it off by 1 / weight, and one that was full for long has no turns to make up for
+    (else all runs would go there at once).
+    """
 
     def __init__(self, targets: list[Target], placement: Placement, caps: Caps) -> None:
         self._placement = placement
         self._per_target = caps.per_target
-        self._placed: dict[str, float] = {}  # runs placed, each counted as 1 / weight
+        self._targets = {target.name: target for target in targets}
+        self._turn = dict.fromkeys(self._targets, 0.0)
+        self._time: dict[str, float] = {}  # the turn of the latest placement, by file system
         self._by_file_system: dict[str, list[Target]] = {}
-        self._weights = {target.name: target.weight for target in targets}
         for target in targets:
             self._by_file_system.setdefault(target.file_system, []).append(target)
 
-    def place(self, target: str) -> None:
+    def place(self, name: str) -> None:
         """A run was placed there."""
-        weight = self._weights.get(target, 1.0) if self._placement == "weighted" else 1.0
-        self._placed[target] = self._placed.get(target, 0.0) + 1 / weight
+        target = self._targets.get(name)
+        if target is not None:
+            turn = self._time[target.file_system] = self._next_turn(target)
+            weight = target.weight if self._placement == "weighted" else 1.0
+            self._turn[name] = turn + 1 / weight
 
     def copy(self) -> Targets:
         """One to try things out on."""
         other = object.__new__(Targets)
         vars(other).update(vars(self))
-        other._placed = self._placed.copy()
+        other._turn, other._time = self._turn.copy(), self._time.copy()
         return other
 
     def has(self, file_system: str) -> bool:
@@ -46,11 +57,17 @@ class Targets:
         return min(free, key=lambda target: self._order(target, counts)).name
 
     def _can_take(self, target: Target, entry: Entry, counts: Counts) -> bool:
-        if self._per_target and counts.on_target[target.name] >= self._per_target:
+        if self._per_target and counts.on_target.get(target.name, 0) >= self._per_target:
             return False
-        return not target.safe or counts.opens[target.name] + entry.opens <= target.safe
+        load = counts.opens.get(target.name, 0.0) + entry.opens
+        return not target.safe or load <= target.safe * _ROUNDING
 
-    def _order(self, target: Target, counts: Counts) -> float:
-        if self._placement == "least_loaded":
-            return counts.opens[target.name] / target.weight
-        return self._placed.get(target.name, 0.0)
+    def _order(self, target: Target, counts: Counts) -> tuple[float, float, float]:
+        turn = self._next_turn(target)
+        if self._placement != "least_loaded":
+            return 0.0, 0.0, turn
+        load = counts.opens.get(target.name, 0.0) / target.weight
+        return load, counts.on_target.get(target.name, 0) / target.weight, turn
+
+    def _next_turn(self, target: Target) -> float:
+        return max(self._turn[target.name], self._time.get(target.file_system, 0.0))

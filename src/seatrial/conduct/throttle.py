@@ -6,7 +6,7 @@ import math
 
 from seatrial.conduct import policy
 from seatrial.journal.events import Event
-from seatrial.units import SECOND_NS
+from seatrial.units import SECOND_NS, show_seconds
 
 
 class Throttle:
@@ -31,16 +31,28 @@ class Throttle:
         elif value < self.about.low or self._closed is None:
             self._closed = False
 
-    def closed(self, now: int, start: int) -> bool:
-        """Whether launches are held back, by a trial that began at ``start``."""
-        if self.failing(now, start) or self._closed is None:
+    def closed(self, now: int, since: int) -> bool:
+        """Whether launches are held back, by a trial that last started, or went on, ``since``."""
+        if self.failing(now, since) or self._closed is None:
             return self.about.on_failure == "closed"
         return self._closed
 
-    def failing(self, now: int, start: int) -> bool:
+    def failing(self, now: int, since: int) -> bool:
         """Whether there has been no good reading for too long."""
-        return now >= self.stale_at(start)
+        return now >= self.stale_at(since)
 
-    def stale_at(self, start: int) -> int:
-        """When the latest good reading is too old."""
-        return max(self._read, start) + round(self.about.stale_after * SECOND_NS)
+    def stale_at(self, since: int) -> int:
+        """When the latest good reading is too old: nobody reads it while the trial is paused."""
+        return max(self._read, since) + round(self.about.stale_after * SECOND_NS)
+
+    def trouble(self, now: int, since: int) -> str:
+        """What people must be told of the gauge, "" if it is well."""
+        about, failing = self.about, self.failing(now, since)
+        if not failing and not self.failure:
+            return ""
+        why = self.failure or f"no reading for {show_seconds(about.stale_after)}"
+        if failing or self._closed is None:
+            follows = f"launches of what is not light are {about.on_failure} until it works"
+        else:
+            follows = f"what it said last holds for {show_seconds(about.stale_after)}"
+        return f"gauge {about.gauge} fails: {why}; {follows}"

@@ -1,35 +1,49 @@
 """Watchdogs: what people must be told though nobody asked.
 
-Each looks at the fold of what happened and at the time, and gives alerts with the time from which
+Each looks at the fold of what happened and at the time, and gives findings with the time from which
 they hold. The same is not told again for a while; that it was told is an event, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from seatrial.conduct.policy import Policy
-from seatrial.units import SECOND_NS, show_seconds
+from seatrial.units import SECOND_NS, count, show_seconds
 
 
 class Finding(NamedTuple):
-    """Something to tell from ``time`` on, if nothing changes."""
+    """Something to tell from ``time`` on, if nothing changes; ``text`` is made when it is told."""
 
     time: int
     kind: str
     subject: str
-    text: str
+    text: Callable[[], str]
+
+
+class Due(NamedTuple):
+    """What an entry is expected to have in flight: at least ``runs``, but for gaps of ``gap`` ns
+    where its claim is worth less than two runs at a time."""
+
+    runs: int
+    gap: int = 0
 
 
 class Watchdogs:
-    """What the watchdogs remember. Times in ns; ``queue`` are the queued runs, oldest first."""
+    """What the watchdogs remember. Times in ns; ``due`` is what each entry is expected to have in
+    flight; the queued runs are kept oldest first."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, due: Sequence[Due]) -> None:
         self._policy = policy
         self._watch = policy.watch
-        self._short_since: list[int | None] = [None] * len(policy.entries)
+        self._due = due
+        self._short_for, self._silent_for = _ns(self._watch.short_for), _ns(self._watch.silent_for)
+        self._again, self._wait_least = _ns(self._watch.again), _ns(self._watch.wait_least)
+        self._short_since: list[int | None] = [None] * len(due)
         self._told: dict[tuple[str, str], int] = {}
+        self.untold: dict[tuple[str, str], str] = {}  # what is told one time only
         self._latest = 0
         self._queue: dict[str, tuple[int, int]] = {}  # run -> (when it was queued, entry)
         self._waits = 0  # ns, of those that started
@@ -39,98 +53,122 @@ class Watchdogs:
 
     def seen(self, time: int) -> None:
         """Something happened to a run or a build."""
-        self._latest = max(self._latest, time)
+        if time > self._latest:
+            self._latest = time
 
-    def start(self, time: int) -> None:
-        """The trial starts or goes on: what was short before is counted from here."""
+    def start(self, time: int, in_flight: Sequence[int]) -> None:
+        """The trial starts or goes on: what is short is so from here."""
         self.seen(time)
-        self._short_since = [
-            time if self._expected(number) else None for number in range(len(self._short_since))
-        ]
+        for entry, runs in enumerate(in_flight):
+            self.restart(entry, runs, time)
+
+    def restart(self, entry: int, in_flight: int, time: int) -> None:
+        """What an entry lacks, it lacks from now."""
+        self._short_since[entry] = time if in_flight < self._due[entry].runs else None
 
     def count(self, entry: int, in_flight: int, time: int) -> None:
         """The number in flight of an entry has changed."""
-        if in_flight >= self._expected(entry):
+        if in_flight >= self._due[entry].runs:
             self._short_since[entry] = None
         elif self._short_since[entry] is None:
             self._short_since[entry] = time
 
-    def queued(self, run_id: str, entry: int, time: int) -> None:
+    def queued(self, run_id: str, entry: int, time: int) -> bool:
+        """A run waits at the scheduler; whether it is the one that waits longest."""
+        if not self._watch.wait_factor:
+            return False
         self._queue[run_id] = (time, entry)
+        return len(self._queue) == 1
 
     def unqueued(self, run_id: str, time: int, started: bool) -> None:
         """A queued run has started, or ended without that."""
-        since = self._queue.pop(run_id, None)
+        since = self._queue.pop(run_id, None) if self._queue else None
         if since is not None and started:
             self._waits += max(0, time - since[0])
             self._started += 1
 
+    def tell_once(self, kind: str, subject: str, text: str) -> None:
+        """Something is to be told, one time only."""
+        self.untold[kind, subject] = text
+
     def told(self, kind: str, subject: str, time: int) -> None:
-        self._told[kind, subject] = time
+        if self.untold.pop((kind, subject), None) is None:
+            self._told[kind, subject] = time
 
     # ---- findings out ---------------------------------------------------------------------
 
-    def findings(self, in_flight: list[int], stopped: dict[int, str]) -> Iterator[Finding]:
-        """All that is or will be to tell if nothing changes."""
-        yield from self._short(in_flight, stopped)
-        if self._watch.silent_for and any(in_flight):
-            span = show_seconds(self._watch.silent_for)
-            text = f"nothing has happened for {span}, though {sum(in_flight)} runs are in flight"
-            yield self._again("silent", "", text, self._latest + _ns(self._watch.silent_for))
-        yield from self._waiting()
+    def once(self) -> Iterator[Finding]:
+        """What is told one time only, and was not yet."""
+        for (kind, subject), text in self.untold.items():
+            yield Finding(0, kind, subject, partial(str, text))
 
-    def due(self, finding: Finding, now: int) -> bool:
-        return finding.time <= now
-
-    def _short(self, in_flight: list[int], stopped: dict[int, str]) -> Iterator[Finding]:
+    def short(
+        self,
+        in_flight: Sequence[int],
+        stopped: Iterable[int],
+        quiet: Callable[[int], Iterable[tuple[int, int]]],
+    ) -> Iterator[Finding]:
+        """Tests that have too few in flight. ``quiet`` gives the times in which an entry may not
+        run: it is short from their end."""
         if not self._watch.short_for:
             return
-        span = show_seconds(self._watch.short_for)
         for number, since in enumerate(self._short_since):
-            if since is None or number in stopped:
-                continue
-            name = self._policy.entries[number].name
-            text = (
-                f"{name}: {in_flight[number]} in flight instead of {self._expected(number)} "
-                f"for more than {span}"
-            )
-            yield self._again("short", name, text, since + _ns(self._watch.short_for))
+            if since is not None and number not in stopped:
+                span = self._short_for + self._due[number].gap
+                name = self._policy.entries[number].name
+                text = partial(self._short_text, number, in_flight[number], span)
+                yield self.repeatedly("short", name, text, _after(since, span, quiet(number)))
 
-    def _waiting(self) -> Iterator[Finding]:
+    def _short_text(self, number: int, in_flight: int, span: int) -> str:
+        name, runs = self._policy.entries[number].name, self._due[number].runs
+        span_text = show_seconds(span / SECOND_NS)
+        return f"{name}: {in_flight} in flight instead of {runs} for more than {span_text}"
+
+    def silent(self, runs: int, builds: int, quiet: Iterable[tuple[int, int]]) -> Iterator[Finding]:
+        """Nothing has happened for long, though something is under way."""
+        if self._watch.silent_for and (runs or builds):
+            text = partial(self._silent_text, runs, builds)
+            time = _after(self._latest, self._silent_for, quiet)
+            yield self.repeatedly("silent", "", text, time)
+
+    def _silent_text(self, runs: int, builds: int) -> str:
+        under_way = [count(runs, "run")] * (runs > 0) + [count(builds, "build")] * (builds > 0)
+        span = show_seconds(self._watch.silent_for)
+        verb = "is" if runs + builds == 1 else "are"
+        return f"nothing has happened for {span}, though {' and '.join(under_way)} {verb} under way"
+
+    def waiting(self, quiet: Iterable[tuple[int, int]]) -> Iterator[Finding]:
         """The oldest queued run waits out of proportion."""
-        if not self._watch.wait_factor or not self._queue or not self._started:
+        if not self._started or not self._queue:
             return
         run_id, (since, entry) = next(iter(self._queue.items()))
         usual = self._waits / self._started
-        longest = max(usual * self._watch.wait_factor, _ns(self._watch.wait_least))
+        longest = max(round(usual * self._watch.wait_factor), self._wait_least)
+        text = partial(self._wait_text, entry, run_id, longest, usual)
         name = self._policy.entries[entry].name
-        text = (
-            f"{name}: run {run_id} has waited in the queue for more than "
-            f"{show_seconds(longest / SECOND_NS)}; usual is {show_seconds(usual / SECOND_NS)}"
-        )
-        yield self._again("wait", name, text, since + round(longest))
+        yield self.repeatedly("wait", name, text, _after(since, longest, quiet))
 
-    def _again(self, kind: str, subject: str, text: str, time: int) -> Finding:
-        """Told from ``time`` on, but not sooner than a while after it was told."""
+    def _wait_text(self, entry: int, run_id: str, longest: int, usual: float) -> str:
+        return (
+            f"{self._policy.entries[entry].name}: run {run_id} has waited in the queue for more "
+            f"than {show_seconds(longest / SECOND_NS)}; usual is {show_seconds(usual / SECOND_NS)}"
+        )
+
+    def repeatedly(
+        self, kind: str, subject: str, text: Callable[[], str], time: int = 0
+    ) -> Finding:
+        """Told from ``time`` on, and again after a while as long as it holds."""
         told = self._told.get((kind, subject))
-        later = time if told is None else max(time, told + _ns(self._watch.again))
+        later = time if told is None else max(time, told + self._again)
         return Finding(later, kind, subject, text)
 
-    def once(self, kind: str, subject: str, text: str) -> Iterator[Finding]:
-        """Told one time only."""
-        if (kind, subject) not in self._told:
-            yield Finding(0, kind, subject, text)
 
-    def repeatedly(self, kind: str, subject: str, text: str) -> Finding:
-        """Told at once, and again after a while as long as it holds."""
-        return self._again(kind, subject, text, 0)
-
-    def _expected(self, entry: int) -> int:
-        """How many of an entry are to be in flight at any time."""
-        about = self._policy.entries[entry]
-        if self._policy.kind != "sustained":
-            return 0
-        return about.copies or (1 if about.weight > 0 else 0)
+def _after(since: int, span: int, quiet: Iterable[tuple[int, int]]) -> int:
+    """When something has lasted for ``span`` since then, beside the quiet times."""
+    for start, end in sorted(quiet) if quiet else ():
+        if start < since + span and since < end:
+            since = end
+    return since + span
 
 
 def _ns(seconds: float) -> int:

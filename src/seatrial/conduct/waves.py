@@ -1,97 +1,136 @@
 """The demand of ``isolated_then_full``: each application alone, then as many copies as fit.
 
 The runs come in waves. A wave starts when nothing else is in flight: first each case alone, as
-often as its part says, then waves of as many copies as fit on the machine or as its cap allows.
+often as its part says, then waves of as many copies as fit on the machine or as caps allow.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 
+from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.flights import Flight
+from seatrial.conduct.flights import Counts, Flight
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
 
 ALONE, FULL = "alone", "full"
 
 
-class Wave(NamedTuple):
-    """Copies of one case that start together."""
+@dataclass(slots=True)
+class Wave:
+    """Copies of one case that start together; ``missing`` are those that are not launched yet."""
 
-    case: int
     stage: str
-    copies: int
+    missing: int
 
 
 class Waves:
-    """Goes through the waves in order; a case whose build failed has none."""
+    """The waves of each case, in order. The first case that is ready comes first; one that is held
+    back (its build is not done, its test is stopped) is passed by the others."""
 
     def __init__(
-        self, cases: Sequence[Case], policy: Policy, room: int, size: Callable[[int], int]
+        self,
+        cases: Sequence[Case],
+        policy: Policy,
+        room: int,
+        jobs: int,
+        shape: Callable[[int], Shape],
     ) -> None:
-        self._waves: list[Wave] = []
+        self._left: dict[int, list[Wave]] = {}  # the latest one first
         self._ready: set[int] = set()
-        self._now = 0  # the wave that is under way
-        self._launched = 0  # of its runs
-        self._made_good: Counter[int] = Counter()
-        self._flying = 0
+        self._flying: dict[int, int] = {}  # case -> its runs in flight
         for number in range(len(cases)):
             entry = policy.entries[policy.entry_of[number]]
-            copies = _copies(cases[number], policy, room, size(number), entry.most)
-            self._waves += [Wave(number, ALONE, 1)] * entry.alone
-            self._waves += [Wave(number, FULL, copies)] * entry.full
-        self.wanted = sum(wave.copies for wave in self._waves)
+            copies = copies_at_full(policy, shape(number), room, jobs)
+            full = [Wave(FULL, copies) for _ in range(entry.full)]
+            alone = [Wave(ALONE, 1) for _ in range(entry.alone)]
+            self._left[number] = full + alone
+        self._wanted = [self._missing(number) for number in range(len(cases))]
+        self.wanted = sum(self._wanted)
+
+    def _missing(self, case: int) -> int:
+        return sum(wave.missing for wave in self._left[case])
+
+    def _missing_now(self, case: int) -> int:
+        waves = self._left[case]
+        return waves[-1].missing if waves else 0
 
     def __len__(self) -> int:
-        wave = self._wave()
-        return wave.copies - self._launched if wave and wave.case in self._ready else 0
+        return sum(map(self._missing_now, self._next_cases()))
 
     def runs_of(self, case: int) -> int:
-        """How many runs of a case are wanted in all."""
-        return sum(wave.copies for wave in self._waves if wave.case == case)
+        return self._wanted[case]
 
-    def ready(self, case: int, runs: int) -> None:
-        if case in self._ready:  # a run of the wave under way is made good
-            self._launched -= runs
+    def left(self) -> Collection[int]:
+        return [case for case in self._ready if self._left[case]]
+
+    # ---- events in ------------------------------------------------------------------------
+
+    def ready(self, case: int) -> None:
         self._ready.add(case)
 
-    def drop(self, case: int) -> None:
-        """A case cannot run."""
-        self._waves = [w for i, w in enumerate(self._waves) if i < self._now or w.case != case]
+    def again(self, case: int, stage: str) -> None:
+        """Within its wave, which goes on until all its copies have their verdicts."""
+        if self._left[case]:
+            self._left[case][-1].missing += 1
 
     def launched(self, case: int, stage: str) -> None:
-        if stage:
-            self._launched += 1
-            self._flying += 1
+        waves = self._left[case]
+        if waves and waves[-1].missing:
+            waves[-1].missing -= 1
+        self._flying[case] = self._flying.get(case, 0) + 1
 
-    def ended(self, flight: Flight, seconds: float, again: bool) -> None:
-        if not flight.stage:
-            return
-        self._flying -= 1
-        wave = self._wave()
-        if not again and wave and self._launched >= wave.copies and not self._flying:
-            self._now += 1
-            self._launched = 0
+    def ended(self, flight: Flight, seconds: float) -> None:
+        case, waves = flight.case, self._left[flight.case]
+        self._flying[case] -= 1
+        if not self._flying[case]:
+            del self._flying[case]
+            if waves and not waves[-1].missing:
+                waves.pop()
+
+    # ---- choices out ----------------------------------------------------------------------
+
+    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+        return True
 
     def choose(self, offer: Offer) -> Iterator[Choice]:
-        wave = self._wave()
-        if wave is None or wave.case not in self._ready:
-            return
-        for _ in range(wave.copies - self._launched):
-            choice = offer.take(wave.case, wave.stage)
-            if choice is None:
+        for case in self._next_cases():
+            wave = self._left[case][-1]
+            taken = 0
+            while taken < wave.missing:
+                choice = offer.take(case, wave.stage)
+                if choice is None:
+                    break
+                taken += 1
+                yield choice
+            if taken:
                 return
-            yield choice
 
-    def _wave(self) -> Wave | None:
-        return self._waves[self._now] if self._now < len(self._waves) else None
+    def _next_cases(self) -> list[int]:
+        """The cases that can start or go on with a wave, in order."""
+        if self._flying:
+            return [case for case in self._flying if self._missing_now(case)]
+        return [case for case in sorted(self._ready) if self._left[case]]
 
 
-def _copies(case: Case, policy: Policy, room: int, size: int, most: int) -> int:
-    """As many as fit, or as the caps allow."""
-    fit = room // size if room else policy.nodes // case.nodes
-    caps = [fit, most, policy.caps.machine]
-    return max(1, min(cap for cap in caps if cap)) if any(caps) else 1
+def copies_at_full(policy: Policy, shape: Shape, room: int, jobs: int) -> int:
+    """As many as fit, or as the caps allow at a time; at least one."""
+    entry, caps = policy.entries[shape.entry], policy.caps
+    most = [
+        room // shape.size if room else policy.nodes // shape.nodes,
+        entry.most,
+        caps.machine,
+        jobs,
+    ]
+    if name := entry.file_system:
+        most.append(caps.file_systems.get(name, 0))
+        most.append(caps.bytes.get(name, 0) // entry.bytes if entry.bytes else 0)
+        safe = [t.safe for t in policy.targets if t.file_system == name]
+        if safe and caps.per_target:
+            most.append(caps.per_target * len(safe))
+        if all(safe) and entry.opens:
+            most.append(sum(int(each / entry.opens) for each in safe))
+    limits = [limit for limit in most if limit]
+    return max(1, min(limits)) if limits else 1

@@ -1,0 +1,113 @@
+"""Caps and the rest are in test_policies.py; here are the single parts of admission."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from seatrial.conduct.flights import Counts
+from seatrial.conduct.policy import Caps, Entry, Placement, Stagger, Target
+from seatrial.conduct.policy import Throttle as About
+from seatrial.conduct.stagger import Bucket
+from seatrial.conduct.targets import Targets
+from seatrial.conduct.throttle import Throttle
+from seatrial.journal.codes import Name
+from seatrial.journal.events import Event
+
+NS = 10**9
+
+
+def test_a_bucket_starts_full_and_fills_evenly() -> None:
+    bucket = Bucket(Stagger(starts=3, per=10))
+    now = 100 * NS
+    assert (bucket.whole(now), bucket.next(now)) == (3, now)
+    for _ in range(3):
+        bucket.take(now)
+    third = bucket.next(now)
+    assert third == now + -(-10 * NS // 3)
+    assert (bucket.whole(third - 1), bucket.whole(third)) == (0, 1)
+    assert bucket.next(now, 1) == now + -(-20 * NS // 3)
+    assert bucket.whole(now + 1000 * NS) == 3
+
+
+def reading(time: int, value: float | str | None) -> Event:
+    return Event(time=time * NS, event=Name.GAUGE, alias="load", value=value, text="")
+
+
+def test_a_throttle_has_hysteresis() -> None:
+    throttle = Throttle(About(gauge="load", high=10, low=5))
+    found = []
+    for time, value in enumerate([7, 10, 11, 9, 5, 4.9, 7], 1):
+        throttle.apply(reading(time, value))
+        found.append(throttle.closed(time * NS, 1))
+    assert found == [False, False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("bad", [None, "rubbish", float("nan"), float("inf")])
+def test_a_gauge_that_fails_is_told_and_falls_back_when_its_reading_is_old(
+    bad: float | str | None,
+) -> None:
+    for falls_back in ("open", "closed"):
+        about = About(gauge="load", high=10, low=5, on_failure=falls_back, stale_after=60)
+        throttle = Throttle(about)
+        assert throttle.closed(NS, NS) is (falls_back == "closed")
+        throttle.apply(reading(1, 3 if falls_back == "closed" else 12))
+        throttle.apply(reading(2, bad))
+        assert "what it said last holds" in throttle.trouble(2 * NS, NS)
+        assert throttle.closed(60 * NS, NS) is (falls_back == "open")
+        assert throttle.stale_at(NS) == 61 * NS
+        assert throttle.closed(61 * NS, NS) is (falls_back == "closed")
+        assert falls_back in throttle.trouble(61 * NS, NS)
+        assert not throttle.failing(61 * NS, 30 * NS)  # nobody read it in a pause until then
+
+
+def placed(placement: Placement, runs: int, opens: float = 1, caps: Caps | None = None) -> str:
+    """The targets that so many runs get."""
+    entries = [Entry(name="t", file_system="fs", opens=opens)]
+    weights = {"a": 2.0, "b": 1.0, "c": 1.0}
+    each = [Target(name=n, file_system="fs", weight=w, safe=8) for n, w in weights.items()]
+    targets, counts, found = Targets(each, placement, caps or Caps()), Counts(entries), ""
+    for _ in range(runs):
+        target = targets.choose(entries[0], counts)
+        if target is None:
+            return found
+        found += target
+        targets.place(target)
+        counts.launch(0, 1, target)
+    return found
+
+
+def test_targets_take_turns_or_are_taken_by_weight_or_by_load() -> None:
+    assert placed("round_robin", 6) == "abcabc"
+    assert Counter(placed("weighted", 8)) == {"a": 4, "b": 2, "c": 2}
+    assert placed("least_loaded", 3) == "abc"
+    assert Counter(placed("least_loaded", 8)) == {"a": 4, "b": 2, "c": 2}
+    assert Counter(placed("least_loaded", 8, opens=0)) == {"a": 4, "b": 2, "c": 2}
+
+
+def test_a_target_is_never_loaded_beyond_what_is_safe() -> None:
+    assert Counter(placed("weighted", 99)) == {"a": 8, "b": 8, "c": 8}
+    assert Counter(placed("weighted", 99, caps=Caps(per_target=3))) == {"a": 3, "b": 3, "c": 3}
+    assert len(placed("round_robin", 99, opens=0.8)) == 30  # ten times 0.8 is 8, also in floats
+
+
+def test_a_target_that_was_full_has_no_turns_to_make_up_for() -> None:
+    targets = Targets(
+        [Target(name=n, file_system="fs") for n in "ab"], "round_robin", Caps(per_target=5)
+    )
+    entries = [Entry(name="t", file_system="fs")]
+    counts = Counts(entries)
+    counts.on_target["a"] = 5
+    for _ in range(4):
+        target = targets.choose(entries[0], counts)
+        assert target == "b"
+        targets.place(target)
+    counts.on_target["a"] = 0
+    found = ""
+    for _ in range(8):
+        target = targets.choose(entries[0], counts)
+        assert target is not None
+        targets.place(target)
+        found += target
+    assert abs(found.count("a") - found.count("b")) <= 2

@@ -1,0 +1,139 @@
+"""A sustained mix on a machine where nothing goes wrong: full, fair, and nobody starves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from seatrial.conduct.conductor import Limits
+from seatrial.conduct.policy import Entry, Policy
+
+from .world import NS, START, World, a_run
+
+
+def mixed(
+    sizes: list[int], nodes: int, hours: float, limits: Limits | None = None, **entries: list[Any]
+) -> World:
+    """A mix of a test for each size, each with its values; runs take half a minute on the mean."""
+    each = [
+        Entry(name=f"t{n}", **{key: values[n] for key, values in entries.items()})
+        for n in range(len(sizes))
+    ]
+    policy = Policy(
+        kind="sustained",
+        entries=each,
+        entry_of=list(range(len(sizes))),
+        duration=hours * 3600,
+        nodes=nodes,
+        reserve=3,
+    )
+    cases = [a_run(n, f"t{n}", size) for n, size in enumerate(sizes)]
+    return World(cases, limits or Limits(), policy)
+
+
+def node_seconds(world: World) -> Counter[int]:
+    """What each entry had of the machine."""
+    had: Counter[int] = Counter()
+    began: dict[str, int] = {}
+    for event in world.events:
+        if event.event == "job_start":
+            began[event.run_id] = event.time
+        elif event.event == "job_end":
+            number = world.conductor.index[event.case]
+            had[number] += world.cases[number].nodes * (event.time - began[event.run_id])
+    return had
+
+
+@settings(max_examples=6, deadline=None, phases=[Phase.generate])
+@given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 5)), min_size=2, max_size=5))
+def test_weights_are_the_shares_of_node_hours(tests: list[tuple[int, int]]) -> None:
+    sizes, weights = [size for size, _ in tests], [float(weight) for _, weight in tests]
+    world = mixed(sizes, 32, 1, weight=weights).go()
+    had = node_seconds(world)
+    for number, weight in enumerate(weights):
+        assert had[number] / had.total() == pytest.approx(weight / sum(weights), abs=0.05)
+    assert had.total() > 0.85 * 32 * 3600 * NS
+
+
+def test_copies_are_kept_in_flight_and_the_rest_fills_up() -> None:
+    world = mixed([8, 2, 1], 32, 0.5, copies=[2, 0, 0], most=[2, 0, 0], weight=[0.5, 0.5, 0]).go()
+    flying, least = 0, 2
+    for event in world.events:
+        if event.case == "case0" and event.event in ("submit_start", "job_end"):
+            flying += 1 if event.event == "submit_start" else -1
+        if START + 60 * NS < event.time < START + 1700 * NS and event.event == "logging_start":
+            least = min(least, flying + (event.case == "case0"))
+    assert least == 2
+    assert node_seconds(world).total() > 0.8 * 32 * 1800 * NS
+
+
+def test_a_test_without_a_claim_gets_what_the_others_leave() -> None:
+    had = node_seconds(mixed([3, 1], 8, 0.5, weight=[1, 0]).go())
+    assert had[0] == pytest.approx(6 * 1800 * NS, rel=0.1)
+    assert 0.5 * 2 * 1800 * NS < had[1] < 1.2 * 2 * 1800 * NS
+
+
+def test_the_queue_is_not_flooded() -> None:
+    world = mixed([4, 3], 16, 0.5, weight=[1, 1]).go()
+    queued, most = 0, 0
+    for event in world.events:
+        queued += (event.event == "submit_start") - (event.event == "job_start")
+        if event.event == "job_start":
+            most = max(most, queued)
+    assert most <= 3 + 16 // 3  # the reserve, and what covers an idle machine
+
+
+def test_who_fell_behind_catches_up_and_the_others_go_on_meanwhile() -> None:
+    world = mixed([1, 1, 1], 16, 1, weight=[1, 1, 1])
+    world.at(10, lambda: world.note("test_stop", test="t0", text="broken"))
+    world.at(1200, lambda: world.note("test_admit", test="t0"))
+    world.go()
+    starts = Counter((launch.case, (when - START) // (600 * NS)) for when, launch in world.launches)
+    assert starts[0, 1] == 0
+    assert starts[0, 2] > 1.5 * starts[1, 2], "it catches up"
+    assert min(starts[1, 2], starts[2, 2]) > 20, "the others do not starve"
+    had = node_seconds(world)
+    assert had[0] == pytest.approx(had[1], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("weights", "copies"),
+    [([1.0, 1.0], [0, 0]), ([1.0, 0.0], [0, 0]), ([0.0, 0.0], [1, 1])],
+)
+def test_on_a_shared_node_a_run_that_needs_all_of_it_does_not_starve(
+    weights: list[float], copies: list[int]
+) -> None:
+    policy = Policy(
+        kind="sustained",
+        entries=[
+            Entry(name=f"t{n}", weight=w, copies=c)
+            for n, (w, c) in enumerate(zip(weights, copies, strict=True))
+        ],
+        entry_of=[0, 1],
+        duration=3600,
+        nodes=0,
+    )
+    cases = [a_run(0, "t0", cores=8), a_run(1, "t1", cores=1)]
+    world = World(cases, Limits(room=8, jobs=50), policy).go()
+    starts = Counter(launch.case for _, launch in world.launches)
+    assert starts[0] > 10
+    assert starts[1] > 10 or not (weights[1] or copies[1])  # what has no claim may get nothing
+
+
+def test_it_waits_at_the_scheduler_where_the_number_of_nodes_is_unknown() -> None:
+    world = mixed([1, 1], 0, 0.1, Limits(jobs=4), weight=[1, 1]).go()
+    assert len(world.launches) > 20
+
+
+def test_a_test_whose_build_fails_is_rejected_once() -> None:
+    world = mixed([1, 1], 4, 0.2, weight=[1, 1])
+    cases = [a_run(0, "t0", build="bad", repeat=3), a_run(1, "t1")]
+    world = World(cases, world.limits, world.policy)
+    world.luck.bad_builds = 1.0
+    world.go()
+    assert [case for case, code in world.verdicts if code == 31] == [0]
+    assert {launch.case for _, launch in world.launches} == {1}

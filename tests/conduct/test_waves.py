@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import Any
+
+from seatrial.conduct.conductor import Limits
+from seatrial.conduct.policy import Caps, Entry, Policy, Target
+
+from .world import Luck, World, a_run
+
+
+def waves(*entries: Entry, sizes: tuple[int, ...] = (2, 5), **more: Any) -> World:
+    luck = more.pop("luck", Luck())
+    builds = more.pop("builds", ("", ""))
+    policy = Policy(
+        kind="isolated_then_full",
+        entries=list(entries),
+        entry_of=list(range(len(entries))),
+        nodes=16,
+        **more,
+    )
+    cases = [a_run(n, entry.name, sizes[n], build=builds[n]) for n, entry in enumerate(entries)]
+    return World(cases, Limits(), policy, luck=luck)
+
+
+def order(world: World) -> list[tuple[int, str]]:
+    return [(launch.case, launch.stage) for _, launch in world.launches]
+
+
+def test_each_runs_alone_and_then_as_often_as_it_fits() -> None:
+    world = waves(Entry(name="a", alone=2, full=1), Entry(name="b", alone=1, full=2)).go()
+    expected = [(0, "alone")] * 2 + [(0, "full")] * 8 + [(1, "alone")] + [(1, "full")] * 6
+    assert order(world) == expected
+    assert world.finish is not None
+    assert world.finish.complete
+    assert world.conductor.wanted == world.conductor.finished == 17
+    flying: set[tuple[str, str]] = set()
+    stage: dict[str, tuple[str, str]] = {}
+    for event in world.events:
+        if event.event == "submit_start":
+            assert event.stage == "full" or not flying, "it is to be alone"
+            assert flying <= {(event.case, event.stage)}
+            stage[event.run_id] = (event.case, event.stage)
+        elif event.event == "check_end":
+            stage.pop(event.run_id)
+        flying = set(stage.values())
+
+
+def test_caps_bound_the_copies() -> None:
+    target = [Target(name=f"fs/{n}", file_system="fs", safe=5) for n in range(2)]
+    entry = Entry(name="a", alone=1, file_system="fs", opens=2)
+    assert len(waves(entry, targets=target).go().launches) == 1 + 4
+    assert len(waves(entry, targets=target, caps=Caps(machine=3)).go().launches) == 1 + 3
+    assert len(waves(Entry(name="a", alone=1, most=2)).go().launches) == 1 + 2
+
+
+def test_a_run_is_made_good_within_its_wave() -> None:
+    entry = Entry(name="a", alone=1, full=1, answers={"timeout": "again"}, attempts=9)
+    world = waves(entry, Entry(name="b"), luck=Luck(timeout=0.4)).go()
+    assert world.finish is not None
+    assert world.finish.complete
+    assert len(world.verdicts) == world.conductor.wanted
+    cases = [case for case, _ in order(world)]
+    assert cases == sorted(cases)
+    assert cases.count(0) > 9
+
+
+def test_a_failed_build_drops_its_case_and_the_trial_ends() -> None:
+    both = Entry(name="a", alone=1, full=1), Entry(name="b", alone=1, full=1)
+    world = waves(*both, builds=("bad", ""), luck=Luck(bad_builds=1.0)).go()
+    assert world.finish is not None
+    assert world.finish.complete
+    assert [case for case, code in world.verdicts if code == 31] == [0] * 9
+    assert order(world) == [(1, "alone")] + [(1, "full")] * 3
+
+
+def test_the_waves_of_a_stopped_test_are_passed_and_the_end_says_so() -> None:
+    world = waves(Entry(name="a", alone=9), Entry(name="b", alone=1, full=1))
+    world.at(30, lambda: world.note("test_stop", test="a", text="it hurts"))
+    world.go()
+    assert world.finish is not None
+    assert not world.finish.complete
+    assert world.finish.why == "a is stopped: it hurts"
+    assert order(world)[-4:] == [(1, "alone")] + [(1, "full")] * 3

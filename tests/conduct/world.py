@@ -1,0 +1,486 @@
+"""A machine in virtual time, with nodes, a queue, failures, gauges and people, and a driver.
+
+Everything that happens is drawn from a seed, and from nothing that the conductor's answers could
+disturb; every decision is checked against rules that are written here a second time, plainly.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from seatrial.conduct.commands import (
+    Alert,
+    Cancel,
+    Command,
+    ExcludeNodes,
+    Finish,
+    Launch,
+    Reject,
+    StartBuild,
+    StopTest,
+    Wake,
+)
+from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.conduct.policy import Entry, Policy, Window
+from seatrial.journal import codes
+from seatrial.journal.codes import Name
+from seatrial.journal.events import Event
+from seatrial.machine.facts import unfold
+from seatrial.suite.model import Case
+
+from .model import a_case
+
+NS = 10**9
+START = 1_000 * NS
+ONCE = {"stopped", "excluded", "hung"}
+
+
+def a_run(number: int, test: str, nodes: int = 1, **more: Any) -> Case:
+    """A case of some nodes; its walltime is 60 s."""
+    return replace(a_case(number, **more), test=test, nodes=nodes)
+
+
+@dataclass
+class Run:
+    case: int
+    entry: int
+    launched: int
+    target: str
+    stage: str
+    avoid: set[str]
+    on: tuple[str, ...] = ()
+    cancelled: bool = False
+    over: bool = False
+
+
+@dataclass
+class Luck:
+    """How runs, builds, gauges and people turn out, and until when anything goes wrong."""
+
+    wrong: float = 0.0
+    timeout: float = 0.0
+    lost: float = 0.0
+    hangs: float = 0.0
+    bad_builds: float = 0.0
+    node_falls: float = 0.0  # at each minute
+    people: float = 0.0
+    crashes: float = 0.0
+    gauge_fails: float = 0.0
+    until: float = 3600.0
+
+
+@dataclass
+class World:
+    """``everywhen``: the driver asks after every event, and at times when nothing happens, too."""
+
+    cases: Sequence[Case]
+    limits: Limits
+    policy: Policy
+    seed: int = 0
+    luck: Luck = field(default_factory=Luck)
+    elapsed: Callable[[Case, Random], float] = lambda case, random: random.uniform(5, 60)
+    everywhen: bool = False
+    most_steps: int = 20_000
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+        self.probes = Random(self.seed + 1)
+        self.now = START
+        self.conductor = self._new()
+        self.events: list[Event] = []
+        self.names = [f"n{number:03}" for number in range(1, self.policy.nodes + 1)]
+        self.free = set(self.names)
+        self.down: set[str] = set()
+        self.runs: dict[str, Run] = {}  # in flight, by the scheduler's word
+        self.unjudged: dict[str, Run] = {}
+        self.queue: list[str] = []
+        self.ids: set[str] = set()
+        self.heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self.count = 0
+        self.building: set[str] = set()
+        self.finish: Finish | None = None
+        self.wake: int | None = None
+        self.held = False
+        self.stopped: set[str] = set()
+        self.excluded: set[str] = set()
+        self.failed_on: dict[int, set[str]] = {}  # case -> nodes that its next run must not get
+        self.heavy_starts: list[int] = []
+        self.told: dict[tuple[str, str], int] = {}
+        self.alerts: list[tuple[int, Alert]] = []
+        self.launches: list[tuple[int, Launch]] = []
+        self.closed: dict[str, bool | None] = {t.gauge: None for t in self.policy.throttles}
+        self.read: dict[str, int] = {}
+        self.since = START
+        self.delivered: Counter[int] = Counter()  # node-seconds, by entry
+        self.verdicts: list[tuple[int, int]] = []  # case, code
+        self.decided: list[tuple[int, int, list[Command]]] = []
+        self.ran = 0  # ns of the trial's clock before it was last taken up
+
+    def _new(self) -> Conductor:
+        return Conductor("tag", self.cases, self.limits, self.policy)
+
+    # ---- the driver -----------------------------------------------------------------------
+
+    def go(self) -> World:
+        """See the trial through, or fail."""
+        self.note(Name.TRIAL_START)
+        for throttle in self.policy.throttles:
+            self.at(0, self._read_gauge, throttle)
+        self.at(60, self._minute)
+        for _ in range(self.most_steps):
+            self._ask()
+            if self.finish is not None and not self.held:
+                return self
+            self.finish = None  # what is paused is taken up again
+            times = [self.heap[0][0]] if self.heap else []
+            following = min([*times, self.wake] if self.wake else times)
+            if self.everywhen and following > self.now + 1:
+                self._probe(following)
+            self.now = following
+            while self.heap and self.heap[0][0] <= self.now:
+                _, _, happen, what = heapq.heappop(self.heap)
+                happen(*what)
+            self._schedule()
+        raise AssertionError("the trial never comes to an end")
+
+    def _ask(self) -> None:
+        due = self.everywhen or (self.wake is not None and self.now >= self.wake)
+        while self.finish is None and (self.conductor.changed or due):
+            due = self.conductor.changed = False
+            commands = self.conductor.decide(self.now)
+            assert self.conductor.decide(self.now) == commands, "deciding changes something"
+            self.decided.append((len(self.events), self.now, commands))
+            for command in commands:
+                self._carry_out(command)
+            self.wake = next((c.time for c in commands if isinstance(c, Wake)), None)
+            assert self.wake is None or self.wake > self.now
+        if self.finish is None:
+            again = self.conductor.decide(self.now)
+            assert not any(map(_acts, again)), "it could have decided that before"
+
+    def _probe(self, until: int) -> None:
+        """Between events there is nothing to decide before the time of the wake."""
+        for moment in sorted(self.probes.randrange(self.now, until) for _ in range(2)):
+            self.now = moment
+            self._ask()
+
+    def replayed(self, length: int | None = None) -> Conductor:
+        """A conductor that has read the journal, or so much of it."""
+        conductor = self._new()
+        for event in self.events[:length]:
+            conductor.apply(event)
+        return conductor
+
+    def note(self, name: str, run_id: str = "", case: int | None = None, **more: Any) -> None:
+        about = "" if case is None else self.cases[case].id
+        event = Event(time=self.now, event=name, case=about, run_id=run_id, **more)
+        self.events.append(event)
+        self.conductor.apply(event)
+
+    def _carry_out(self, command: Command) -> None:
+        match command:
+            case Launch():
+                self._launch(command)
+            case StartBuild(key):
+                assert not self.held and key not in self.building
+                self.building.add(key)
+                self.note(Name.BUILD_START, alias=key)
+                self.at(self.random.uniform(1, 100), self._build_ends, key)
+            case Reject(case, run_id, code, _):
+                assert run_id not in self.ids and not self.held
+                self.ids.add(run_id)
+                self.verdicts.append((case, code))
+                self.note(Name.CHECK_END, run_id, case, value=code)
+            case Cancel(run_id):
+                run = self.runs.get(run_id)
+                if run is not None and not run.cancelled:
+                    run.cancelled = True
+                    self.at(1, self._ends, run_id, codes.CANCELLED.number)
+            case StopTest(test, why):
+                assert test not in self.stopped
+                self.stopped.add(test)
+                self.note(Name.TEST_STOP, test=test, text=why)
+            case ExcludeNodes(nodes, why):
+                self.excluded |= set(unfold(nodes))
+                most = max(1, int(self.policy.nodes * self.policy.exclusion.most))
+                assert len(self.excluded) <= min(most, self.policy.nodes - 1)
+                self.note(Name.NODE_EXCLUDE, nodes=nodes, text=why)
+            case Alert(kind, subject, text):
+                assert text
+                told = self.told.get((kind, subject))
+                if told is not None:
+                    assert kind not in ONCE
+                    assert self.now - told >= self.policy.watch.again * NS
+                self.told[kind, subject] = self.now
+                self.alerts.append((self.now, command))
+                self.note(Name.ALERT, alias=kind, test=subject, text=text)
+            case Finish():
+                assert not self.runs and not self.unjudged and not self.building
+                self.finish = command
+
+    def _launch(self, launch: Launch) -> None:
+        entry = self.policy.entry_of[launch.case]
+        about, case = self.policy.entries[entry], self.cases[launch.case]
+        assert launch.run_id not in self.ids, "launched twice"
+        self.ids.add(launch.run_id)
+        away = set(unfold(launch.avoid)) if launch.avoid else set()
+        run = Run(launch.case, entry, self.now, launch.target, launch.stage, away)
+        self._check_time(about, entry)
+        self._check_nodes(run, case)
+        self.note(Name.LOGGING_START, launch.run_id, launch.case)
+        self.note(
+            Name.SUBMIT_START,
+            launch.run_id,
+            launch.case,
+            target=launch.target,
+            stage=launch.stage,
+        )
+        assert self.events[-1].run_id == launch.run_id  # the intent, before the act
+        self.runs[launch.run_id] = run
+        self.launches.append((self.now, launch))
+        self._check_caps()
+        if about.io != "light" and self.policy.stagger:
+            self._check_bucket()
+        self.note(Name.SUBMIT_END, launch.run_id, launch.case, value=0)
+        self.note(Name.JOB_QUEUED, launch.run_id, launch.case, job_id=launch.run_id)
+        self.queue.append(launch.run_id)
+
+    # ---- what must hold of a launch -------------------------------------------------------
+
+    def clock(self) -> int:
+        """What the trial has run, ns."""
+        return self.ran + (0 if self.held else self.now - self.since)
+
+    def _span(self, window: Window) -> tuple[int, int]:
+        since = 0 if window.absolute else START
+        return since + round(window.start * NS), since + round(window.end * NS)
+
+    def _check_time(self, about: Entry, entry: int) -> None:
+        assert not self.held
+        assert about.name not in self.stopped
+        if self.policy.duration:
+            assert self.clock() < round(self.policy.duration * NS)
+        for window in self.policy.blackouts:
+            if not window.entries or entry in window.entries:
+                start, end = self._span(window)
+                assert not start <= self.now < end, "launched in a blackout"
+        for throttle in self.policy.throttles:
+            if about.io != "light":
+                fresh = max(self.read.get(throttle.gauge, 0), self.since)
+                closed = self.closed[throttle.gauge]
+                if closed is None or self.now >= fresh + round(throttle.stale_after * NS):
+                    closed = throttle.on_failure == "closed"
+                assert not closed, "launched though a throttle is closed"
+
+    def _check_nodes(self, run: Run, case: Case) -> None:
+        if not self.policy.nodes:
+            return
+        assert self.excluded <= run.avoid
+        assert self.policy.nodes - len(run.avoid) >= case.nodes, "too few nodes are left for it"
+        bad = self.failed_on.pop(run.case, set())
+        if bad and self.policy.nodes - len(bad | self.excluded | self.down) >= case.nodes:
+            assert bad <= run.avoid, "it is to run elsewhere"
+
+    def _check_caps(self) -> None:
+        runs, caps, policy = list(self.runs.values()), self.policy.caps, self.policy
+        entries = [policy.entries[run.entry] for run in runs]
+        if self.limits.room:
+            assert sum(self.conductor.size(run.case) for run in runs) <= self.limits.room
+        if self.limits.jobs:
+            assert len(runs) <= self.limits.jobs
+        if caps.machine:
+            assert len(runs) <= caps.machine
+        for number, entry in enumerate(policy.entries):
+            assert not entry.most or sum(run.entry == number for run in runs) <= entry.most
+        for name, most in caps.file_systems.items():
+            assert sum(entry.file_system == name for entry in entries) <= most
+        for name, space in caps.bytes.items():
+            assert sum(entry.bytes for entry in entries if entry.file_system == name) <= space
+        for target in policy.targets:
+            there = [e for r, e in zip(runs, entries, strict=True) if r.target == target.name]
+            assert all(entry.file_system == target.file_system for entry in there)
+            assert not caps.per_target or len(there) <= caps.per_target
+            assert not target.safe or sum(entry.opens for entry in there) <= target.safe
+        placed = {target.file_system for target in policy.targets}
+        for run, entry in zip(runs, entries, strict=True):
+            assert bool(run.target) == (entry.file_system in placed)
+
+    def _check_bucket(self) -> None:
+        """In no span of time more starts than the bucket holds and gets in it."""
+        assert self.policy.stagger is not None
+        starts, per = self.policy.stagger.starts, round(self.policy.stagger.per * NS)
+        self.heavy_starts.append(self.now)
+        for count, since in enumerate(reversed(self.heavy_starts[-200:]), 1):
+            assert count * per <= starts * per + (self.now - since) * starts
+
+    # ---- the machine ----------------------------------------------------------------------
+
+    def at(self, seconds: float, happen: Callable[..., None], *what: Any) -> None:
+        self.count += 1
+        heapq.heappush(self.heap, (self.now + round(seconds * NS), self.count, happen, what))
+
+    def lucky(self, chance: float) -> bool:
+        """Drawn in any case, so that what is drawn later is the same."""
+        drawn = self.random.random()
+        return drawn < chance and self.now < START + self.luck.until * NS
+
+    def _schedule(self) -> None:
+        """First come, first served; whoever fits passes those that do not, but not for ever."""
+        for run_id in list(self.queue):
+            run = self.runs[run_id]
+            case = self.cases[run.case]
+            usable = sorted(self.free - run.avoid - self.down)
+            if self.names and len(usable) < case.nodes:
+                if self.now - run.launched > 30 * NS:
+                    return  # it has waited for long: nobody passes it any more
+                continue
+            self.queue.remove(run_id)
+            run.on = tuple(usable[: case.nodes])
+            self.free -= set(run.on)
+            self.note(Name.JOB_START, run_id, run.case, nodes=",".join(run.on))
+            self._draw_end(run_id, run, case)
+
+    def _draw_end(self, run_id: str, run: Run, case: Case) -> None:
+        luck, seconds = self.luck, self.elapsed(case, self.random)
+        wrong, late, lost, hangs = map(
+            self.lucky, (luck.wrong, luck.timeout, luck.lost, luck.hangs)
+        )
+        if hangs:
+            self.at(seconds, self._hangs, run_id)
+            self.at(case.walltime + 600, self._ends, run_id, codes.TIMEOUT.number)
+        elif late:
+            self.at(case.walltime, self._ends, run_id, codes.TIMEOUT.number)
+        else:
+            code = codes.WRONG_ANSWER if wrong else codes.LOST if lost else codes.PASS
+            self.at(seconds, self._ends, run_id, code.number)
+
+    def _hangs(self, run_id: str) -> None:
+        if run_id in self.runs:
+            self.note(Name.OUTPUT_QUIET, run_id, self.runs[run_id].case, value=100.0)
+
+    def _ends(self, run_id: str, code: int) -> None:
+        run = self.runs.pop(run_id, None)
+        if run is None:
+            return
+        if run_id in self.queue:
+            self.queue.remove(run_id)
+        self.free |= set(run.on)
+        if code == codes.CANCELLED.number and self.conductor.ended_for(run_id) is not None:
+            code = codes.HUNG.number
+        self.note(Name.JOB_END, run_id, run.case, nodes=",".join(run.on))
+        self.unjudged[run_id] = run
+        self.delivered[run.entry] += len(run.on) or 1
+        if self.lucky(0.5):
+            self.at(self.random.uniform(0, 3), self._judged, run_id, code)
+        else:
+            self._judged(run_id, code)
+
+    def _judged(self, run_id: str, code: int) -> None:
+        run = self.unjudged.pop(run_id)
+        entry = self.policy.entries[run.entry]
+        cause = codes.code_of(code).name
+        if entry.answers.get(cause) == "elsewhere" and run.on:
+            fell = {node for node in run.on if node in self.down}
+            self.failed_on.setdefault(run.case, set()).update(fell or run.on)
+        again = self.conductor.runs_again(run.case, run_id, code)
+        if not again:
+            self.verdicts.append((run.case, code))
+        self.note(Name.CHECK_END, run_id, run.case, value=code, again=again)
+
+    def _build_ends(self, key: str) -> None:
+        if key in self.building:
+            self.building.remove(key)
+            bad = self.lucky(self.luck.bad_builds)
+            self.note(Name.BUILD_END, alias=key, value=int(bad), text="log" if bad else "")
+
+    def _minute(self) -> None:
+        """What may happen at any time."""
+        luck = self.luck
+        fall, person, crash = map(self.lucky, (luck.node_falls, luck.people, luck.crashes))
+        node = self.random.choice(self.names) if self.names else ""
+        deed = self.random.choice([self._pause, self._cancel, self._stop, self._admit])
+        if fall and node and node not in self.down:
+            self._node_falls(node)
+        if crash and not self.held:
+            self._take_up()
+        if self.held:
+            self._take_up()
+        elif person:
+            deed()
+        if self.now >= START + luck.until * NS:
+            self._admit()  # nobody is held back for ever
+        self.at(60, self._minute)
+
+    def _node_falls(self, node: str) -> None:
+        self.down.add(node)
+        self.note(Name.NODE_DOWN, nodes=node)
+        for run_id, run in list(self.runs.items()):
+            if node in run.on:
+                self._ends(run_id, codes.NODE_FAILURE.number)
+        self.at(self.random.uniform(30, 300), self._node_rises, node)
+
+    def _node_rises(self, node: str) -> None:
+        self.down.discard(node)
+        self.note(Name.NODE_UP, nodes=node)
+
+    def _read_gauge(self, throttle: Any) -> None:
+        failing, value = self.lucky(self.luck.gauge_fails), self.random.uniform(0, 10)
+        if failing:
+            self.note(Name.GAUGE, alias=throttle.gauge, text="it hangs")
+        else:
+            if self.now >= START + self.luck.until * NS:
+                value = throttle.low - 1
+            self.note(Name.GAUGE, alias=throttle.gauge, value=value)
+            self.read[throttle.gauge] = self.now
+            if value > throttle.high:
+                self.closed[throttle.gauge] = True
+            elif value < throttle.low or self.closed[throttle.gauge] is None:
+                self.closed[throttle.gauge] = False
+        self.at(20, self._read_gauge, throttle)
+
+    # ---- people ---------------------------------------------------------------------------
+
+    def _pause(self) -> None:
+        self.ran, self.held = self.clock(), True
+        self.note(Name.TRIAL_PAUSE, text="a person said so")
+
+    def _cancel(self) -> None:
+        self.ran, self.held = self.clock(), True
+        self.building.clear()
+        self.note(Name.TRIAL_CANCEL, text="a person said so")
+
+    def _take_up(self) -> None:
+        """The driver died, or had ended: another one takes the trial up from its journal."""
+        self.conductor = self.replayed()
+        self.building.clear()
+        self.ran, self.held, self.since = self.clock(), False, self.now
+        self.finish = None
+        self.note(Name.TRIAL_RESUME)
+
+    def _stop(self) -> None:
+        name = self.policy.entries[0].name
+        if name not in self.stopped:
+            self.stopped.add(name)
+            self.note(Name.TEST_STOP, test=name, text="a person said so")
+
+    def _admit(self) -> None:
+        for name in sorted(self.stopped):
+            self.stopped.discard(name)
+            self.told.pop(("stopped", name), None)
+            self.note(Name.TEST_ADMIT, test=name)
+        for node in sorted(self.excluded):
+            self.excluded.discard(node)
+            self.told.pop(("excluded", node), None)
+            self.note(Name.NODE_ADMIT, nodes=node)
+
+
+def _acts(command: Command) -> bool:
+    """Whether a command does something that it did not do before."""
+    return not isinstance(command, Wake | Cancel | Finish)
