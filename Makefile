@@ -1,6 +1,6 @@
 # Seatrial: `make trial` runs the shipped probes on this machine, `make test` runs every test.
 # Each sets up all that it needs below .venv; nothing else is touched, but that `make test`, as root,
-# installs Debian's Slurm where it is missing.
+# installs Debian's Slurm, HPCC and LAMMPS where they are missing.
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,11 +22,12 @@ trial: setup
 	$(BIN)/seatrial run suites/probes --toolchain $(TOOLCHAIN) --repeat $(REPEAT)
 
 test: setup-dev
-	@sh tests/install-slurm.sh || echo "Slurm could not be installed: see which tests did not run"
+	@sh tests/install-packages.sh slurm || echo "Slurm could not be installed: see which tests did not run"
+	@sh tests/install-packages.sh recipes || echo "HPCC or LAMMPS could not be installed: see which tests did not run"
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 bench: setup-dev
-	@sh tests/install-slurm.sh
+	@sh tests/install-packages.sh slurm
 	$(BIN)/python -m bench
 
 lint: setup-dev

@@ -6,7 +6,7 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.measuring import ROOT, Timing, timed
@@ -32,6 +32,31 @@ class Nothing(rfm.RunOnlyRegressionTest):
     @sanity_function
     def ran(self):
         return sn.assert_true(True)
+"""
+
+_SLEEPS = """\
+import reframe as rfm
+import reframe.utility.sanity as sn
+
+
+@rfm.simple_test
+class Sleeps(rfm.RunOnlyRegressionTest):
+    job = parameter({jobs})
+    valid_systems = ['*']
+    valid_prog_environs = ['*']
+    executable = 'bash'
+    num_tasks_per_node = 1
+    exclusive_access = True
+    time_limit = '1m'
+
+    @run_after('init')
+    def shape(self):
+        script, self.num_tasks, _ = self.job
+        self.executable_opts = [script]
+
+    @sanity_function
+    def ran(self):
+        return sn.assert_found('answer 42', self.stdout)
 """
 
 _CONFIG = """\
@@ -113,6 +138,19 @@ def reframe_local(folder: Path, cases: int) -> Timing:
 def reframe_slurm(folder: Path, cases: int, env: Mapping[str, str]) -> Timing:
     """The same through Slurm, up to 100 jobs at a time."""
     return _reframe(folder, cases, "squeue", 100, env)
+
+
+def reframe_duration(
+    folder: Path, jobs: Sequence[tuple[Path, int, int]], seconds: float, env: Mapping[str, str]
+) -> Timing:
+    """Rounds of jobs through Slurm for that long: each script on so many nodes, so often a round."""
+    place = folder / "reframe-duration"
+    place.mkdir()
+    every = [(str(script), nodes, n) for script, nodes, copies in jobs for n in range(copies)]
+    (place / "sleeps.py").write_text(_SLEEPS.format(jobs=every))
+    (place / "config.py").write_text(_CONFIG.format(scheduler="squeue", jobs=len(every)))
+    line = [reframe(), "-C", "config.py", "-c", "sleeps.py", "-r", "--prefix", str(place)]
+    return timed([*line, f"--duration={seconds:.0f}s"], place, env)
 
 
 def _reframe(folder: Path, cases: int, scheduler: str, jobs: int, env: Mapping[str, str]) -> Timing:

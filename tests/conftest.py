@@ -1,13 +1,15 @@
 """What tests share: a place to work in, emulated clusters, and what to do where there is no Slurm.
 
 Tests that need Slurm bear the mark ``slurm`` (``slurm(accounting=True)`` where slurmdbd is needed,
-too). Without it they are skipped and the summary names them; under ``CI=true`` they fail.
+too), those that need programs ``needs("hpcc")``. Without them they are skipped and the summary
+names them; under ``CI=true`` they fail.
 """
 
 from __future__ import annotations
 
 import getpass
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,16 +21,18 @@ from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 _NOT_RUN: dict[str, list[str]] = {}  # why -> tests
 
 
-def missing_slurm(item: pytest.Item) -> str:
-    """Why a test that needs Slurm cannot run here; "" where it can, or needs none."""
-    mark = item.get_closest_marker("slurm")
-    if mark is None:
-        return ""
-    return available(accounting=bool(mark.kwargs.get("accounting"))) or ""
+def missing(item: pytest.Item) -> str:
+    """Why a test cannot run here for what it needs; "" where it can."""
+    for mark in item.iter_markers("needs"):
+        if absent := [name for name in mark.args if shutil.which(name) is None]:
+            return f"{', '.join(absent)} not found (run tests/install-packages.sh as root)"
+    if slurm := item.get_closest_marker("slurm"):
+        return available(accounting=bool(slurm.kwargs.get("accounting"))) or ""
+    return ""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    why = missing_slurm(item)
+    why = missing(item)
     if not why:
         return
     if os.environ.get("CI") == "true":

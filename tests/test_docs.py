@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
@@ -15,22 +16,29 @@ from seatrial.backends.slurm_text import ENDED
 from seatrial.cli import seatrial
 from seatrial.journal.codes import CODES, EVENT_NUMBERS, code_of
 from seatrial.journal.events import Event
+from seatrial.judge.criteria import CRITERIA
+from seatrial.judge.timeline import USES
 from seatrial.machine import model as machine
+from seatrial.machine import rehearsed
 from seatrial.machine.load import load_machine
+from seatrial.plan import model as plan
+from seatrial.plan.bounds import bound_of
+from seatrial.plan.policy import ANSWERS
+from seatrial.plan.prepare import prepare_plan
 from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
 from seatrial.trial.folder import Asked
 from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.verify import references
-from seatrial.verify.metrics import formats
+from seatrial.verify.formats import find_format, formats
 from seatrial.written import Written
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("suites/*/README.md")])
 
-TESTS, MACHINES = "writing-tests.md", "machines.md"
+TESTS, MACHINES, PLANS = "writing-tests.md", "machines.md", "plans.md"
 
 # Whose keys are told in which section of which page.
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
@@ -46,8 +54,35 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.Toolchain, MACHINES, "toolchains"),
     (machine.Launcher, MACHINES, "launchers"),
     (machine.Slurm, MACHINES, "slurm"),
+    (machine.FileSystem, MACHINES, "File systems"),
+    (machine.Target, MACHINES, "Metadata targets"),
+    (machine.Gauge, MACHINES, "Gauges"),
+    (rehearsed.FileSystemModel, MACHINES, "Capacity in a rehearsal"),
+    (rehearsed.Level, MACHINES, "Levels of load"),
+    (rehearsed.MachineModel, MACHINES, "How it behaves in a rehearsal"),
+    (rehearsed.Background, MACHINES, "Jobs of others"),
     (references.Reference, MACHINES, "References"),
     (references.Learned, MACHINES, "References"),
+    (plan.Plan, PLANS, "Keys of a plan"),
+    (plan.Phase, PLANS, "phases"),
+    (plan.Component, PLANS, "components"),
+    (plan.Part, PLANS, "tests"),
+    (plan.Deck, PLANS, "decks"),
+    (plan.Retry, PLANS, "What follows a failure"),
+    (plan.Exclude, PLANS, "Nodes that fail"),
+    (plan.Cap, PLANS, "caps"),
+    (plan.Stagger, PLANS, "stagger"),
+    (plan.Throttle, PLANS, "throttles"),
+    (plan.Span, PLANS, "Blackouts and outages"),
+    (plan.Watch, PLANS, "watch"),
+    (plan.Tell, PLANS, "alerts"),
+    (plan.Criterion, PLANS, "criteria"),
+    (plan.Evidence, PLANS, "evidence"),
+    (plan.Waiver, PLANS, "waivers"),
+    (plan.Rehearsal, PLANS, "Rehearsals"),
+    (plan.Behaviour, PLANS, "How runs turn out"),
+    (plan.Elapsed, PLANS, "Distributions of elapsed times"),
+    (plan.Figure, PLANS, "Distributions of metrics"),
     (Event, "events.md", "The record"),
 ]
 
@@ -130,7 +165,7 @@ def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, 
 
 def test_every_struct_of_a_file_is_told() -> None:
     """A new part of a file needs a section here."""
-    for module in (suite, machine, references):
+    for module in (suite, machine, rehearsed, references, plan):
         shapes = {shape for shape in vars(module).values() if _is_part(shape)}
         assert shapes <= {shape for shape, _, _ in SHAPES} | {suite.Test, references.ReferencesFile}
 
@@ -201,7 +236,13 @@ def test_every_function_and_fact_is_told() -> None:
 
 
 def test_every_output_format_is_told() -> None:
-    assert set(first_words(section(TESTS, "metrics"), "format")) == set(formats())
+    told = rows(section("outputs.md", "Formats"), "format")
+    assert {words(row[0])[0] for row in told} == set(formats())
+    for row in told:
+        form = find_format(words(row[0])[0])
+        assert words(row[2]) == [form.file], f"docs/outputs.md: {form.name}"
+        if form.figures is not None:
+            assert set(words(row[3])) <= set(form.figures), f"docs/outputs.md: {form.name}"
 
 
 def test_every_event_is_told() -> None:
@@ -213,6 +254,29 @@ def test_every_verdict_is_told() -> None:
     table = rows(section("events.md", "Verdict codes"), "code")
     told = {int(row[0]): (words(row[1])[0], row[2]) for row in table}
     assert told == {number: (code.name, code.meaning) for number, code in CODES.items()}
+
+
+def test_every_criterion_is_told_with_a_bound() -> None:
+    table = rows(section(PLANS, "criteria"), "criterion")
+    told = [words(row[0])[0] for row in table]
+    assert told == list(get_args(plan.CriterionName))
+    for name, (_, _, example) in zip(get_args(plan.CriterionName), table, strict=True):
+        written = yaml.safe_load(words(example)[0])
+        assert [bound_of(name, value) for value in written.values()], example
+
+
+def test_every_answer_to_a_failure_is_told() -> None:
+    table = rows(section(PLANS, "What follows a failure"), "cause")
+    told = {cause: row[1] for row in table for cause in words(row[0])}
+    assert told == dict(ANSWERS)
+    assert set(told) == set(get_args(plan.Cause))
+
+
+def test_every_criterion_and_use_of_node_hours_is_told() -> None:
+    titles = re.findall(r"^## (\w+_?\w*)$", (DOCS / "criteria.md").read_text(), re.MULTILINE)
+    assert set(titles) - {"Results"} == set(CRITERIA)
+    table = rows(section("criteria.md", "Where node-hours go"), "use")
+    assert {words(row[0])[0]: row[1] for row in table} == USES
 
 
 def test_every_end_state_of_slurm_is_told() -> None:
@@ -252,7 +316,12 @@ def examples(page: Path) -> list[tuple[str, str]]:
     return [(found[1], block) for found, block in named if found]
 
 
-WITH_EXAMPLES = [page for page in PAGES if examples(page)]
+def has_plan(page: Path) -> bool:
+    return any(name.startswith("plans/") for name, _ in examples(page))
+
+
+WITH_EXAMPLES = [page for page in PAGES if examples(page) and not has_plan(page)]
+WITH_PLANS = [page for page in PAGES if has_plan(page)]
 
 MACHINE = """\
 machine: example
@@ -287,13 +356,34 @@ def test_examples_have_no_fault(page: Path, tmp_path: Path) -> None:
         assert len(plan.tests) == len(tests)
 
 
+@pytest.mark.parametrize("page", WITH_PLANS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_plans_of_examples_have_no_fault(page: Path, tmp_path: Path) -> None:
+    files = examples(page)
+    for name, text in files:
+        put(tmp_path / name, text, page)
+    for name, text in files:
+        if name.startswith("plans/"):
+            written = yaml.safe_load(text)
+            for document in re.findall(r"document: (\S+)", text):
+                (tmp_path / name).with_name(document).touch()
+            for deck in re.findall(r"(\S+): \{.*deck: \{source: (\w+)", text):
+                (tmp_path / "suites/acceptance" / deck[0] / deck[1]).mkdir()
+            prepared = prepare_plan(tmp_path / name)
+            ran = {part.component.component for part in prepared.parts}
+            alone = {each["component"] for each in written["components"] if "evidence" in each}
+            assert ran == {each["component"] for each in written["components"]} - alone
+            assert all(part.cases for part in prepared.parts)
+
+
 def put(file: Path, text: str, page: Path) -> None:
     """Write a test, and an empty file for each that it names."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     test = yaml.safe_load(text)
     inputs = [i if isinstance(i, str) else i["source"] for i in test.get("inputs", [])]
-    for name in [*test.get("build", {}).get("sources", []), *inputs]:
+    build = test.get("build", {})
+    for name in [*build.get("sources", []), *inputs, *filter(None, [build.get("prebuilt")])]:
+        (file.parent / name).parent.mkdir(exist_ok=True)
         (file.parent / name).touch()
     if custom := test.get("metrics", {}).get("python"):
         name = custom.partition(":")[0]

@@ -12,7 +12,8 @@ from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
 from seatrial.suite.model import Metric, Reduce
 from seatrial.verify import search
 from seatrial.verify.figures import Figure
-from seatrial.verify.metrics import faults_of_metrics, formats, measure, reduced
+from seatrial.verify.formats import formats
+from seatrial.verify.metrics import faults_of_metrics, measure, reduced
 
 from .helpers import DATA, TRIAD, a_test, sparse
 

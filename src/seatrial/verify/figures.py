@@ -25,7 +25,8 @@ class Figure(Struct, frozen=True, omit_defaults=True):
 
     Where a reference applies: ``reference`` is its value (None if it has only bounds), ``low`` and
     ``high`` the bounds in the same unit (None: unbounded), ``percent`` the figure's distance from
-    the reference's value, negative below.
+    the reference's value, negative below. ``labels`` tell apart the figures of one name that a
+    well-known output has, such as a message size.
     """
 
     name: str
@@ -36,6 +37,13 @@ class Figure(Struct, frozen=True, omit_defaults=True):
     low: float | None = None
     high: float | None = None
     percent: float | None = None
+    labels: dict[str, int | str] = {}
+
+    @property
+    def full_name(self) -> str:
+        """The name with its labels, under which it is a metric: ``latency{bytes=8}``."""
+        bound = ",".join(f"{name}={value}" for name, value in self.labels.items())
+        return f"{self.name}{{{bound}}}" if bound else self.name
 
 
 class Finding(NamedTuple):

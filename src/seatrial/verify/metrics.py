@@ -14,7 +14,7 @@ from seatrial.suite.model import Better, Metric, Reduce, Test
 from seatrial.units import bytes_of
 from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
 from seatrial.verify.figures import Figure, Finding, number, shown
-from seatrial.verify.formats import find_format, formats
+from seatrial.verify.formats import LESS, find_format, formats
 from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
 from seatrial.verify.search import MOST_MATCHES, SearchFailed, find_all
 
@@ -157,7 +157,7 @@ def _parsed(name: str, folder: Path) -> Measured:
         return [], [Finding(CHECK_ERROR, str(error))]
     file = form.file
     try:
-        figures = form.read(read_text(folder, file, form.limit))
+        figures = form.read(read_text(folder, file, form.limit, LESS))
     except Unreadable as error:
         return [], [unreadable(error, NO_FIGURE)]
     except ValueError as error:

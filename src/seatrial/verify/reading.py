@@ -32,7 +32,12 @@ class TooLarge(Unreadable):
     """A file is larger than what may be read of it."""
 
 
-def read_text(folder: Path, name: str, limit: int = DEFAULT_LIMIT) -> str:
+RAISE_LIMIT = "write less, or raise `size_limit:` in the test"
+
+
+def read_text(
+    folder: Path, name: str, limit: int = DEFAULT_LIMIT, remedy: str = RAISE_LIMIT
+) -> str:
     """The text of a file, its lines ended by a newline alone; bytes that are not UTF-8 become the
     replacement character. ``name`` is relative to ``folder``, or absolute; ``limit`` in bytes.
     Raises TooLarge, Missing or Unreadable, which name the file as ``name``."""
@@ -46,8 +51,13 @@ def read_text(folder: Path, name: str, limit: int = DEFAULT_LIMIT) -> str:
     if size > limit:
         raise TooLarge(
             f"{name} has {show_bytes(size)}; the most that is read of it is {show_bytes(limit)}; "
-            "write less, or raise `size_limit:` in the test"
+            f"{remedy}"
         )
+    return decoded(data)
+
+
+def decoded(data: bytes) -> str:
+    """Bytes as text: lines end in a newline alone, bytes that are not UTF-8 are replaced."""
     return data.decode("utf-8", errors="replace").replace("\r\n", "\n")
 
 

@@ -1,4 +1,4 @@
-"""STREAM 5.10: the best rate of each kernel, in MB/s of 10^6 bytes.
+"""STREAM 5 (C, Fortran or MPI): the best rate of each kernel, in MB/s of 10^6 bytes.
 
 Function    Best Rate MB/s  Avg time     Min time     Max time
 Triad:           5693.6     0.023418     0.021076     0.028006
@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 
-from seatrial.verify.figures import Figure, number
+from seatrial.verify.figures import Figure, number, shown
 
 KERNELS = ("Copy", "Scale", "Add", "Triad")
+FIGURES = tuple(kernel.lower() for kernel in KERNELS)
 
 # Blanks only between the columns: \s would run across lines.
 _ROW = re.compile(
     r"^(Copy|Scale|Add|Triad):[ \t]+(\S+)[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*$", re.MULTILINE
 )
+_RATE = re.compile(r"^Function[ \t]+(?:Best )?Rate[ \t]+\(?(\S*?)\)?[ \t]", re.MULTILINE)
 
 
 def parse(text: str) -> list[Figure]:
@@ -24,6 +26,9 @@ def parse(text: str) -> list[Figure]:
     there once each, not finite, or not validated by STREAM itself."""
     if "Failed Validation" in text:
         raise ValueError("STREAM says 'Failed Validation'")
+    for header in _RATE.finditer(text):
+        if header[1] != "MB/s":
+            raise ValueError(f"its rates are in {shown(header[1])}, not in MB/s as STREAM's are")
     rates: dict[str, float] = {}
     for row in _ROW.finditer(text):
         kernel, rate = row.groups()

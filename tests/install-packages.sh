@@ -1,7 +1,9 @@
 #!/bin/sh
-# Installs a real Slurm for the tests: Debian's own packages, no service started.
+# Installs for the tests what Debian packages: a real Slurm (no service is started), and the
+# applications of suites/recipes.
 #
-#   sh tests/install-slurm.sh
+#   sh tests/install-packages.sh            both
+#   sh tests/install-packages.sh slurm      or `recipes`
 #
 # Exits 0 at once when everything is there, 3 when something is missing and we are not root.
 set -eu
@@ -10,7 +12,19 @@ PATH=$PATH:/usr/sbin:/sbin
 export PATH
 
 missing_packages() {
-    # One program tells for its package: this is much faster than asking dpkg.
+    for what in $wanted; do
+        "missing_$what"
+    done
+}
+
+# One program tells for its package: this is much faster than asking dpkg.
+
+missing_recipes() {
+    command -v hpcc >/dev/null || printf ' hpcc'
+    command -v lmp >/dev/null || printf ' lammps'
+}
+
+missing_slurm() {
     command -v sbatch >/dev/null && command -v slurmctld >/dev/null &&
         command -v slurmd >/dev/null || printf ' slurm-wlm'
     command -v slurmdbd >/dev/null || printf ' slurmdbd'
@@ -18,15 +32,25 @@ missing_packages() {
     command -v mariadbd >/dev/null || printf ' mariadb-server'
 }
 
+wanted=${*:-slurm recipes}
+for what in $wanted; do
+    case $what in
+    slurm | recipes) ;;
+    *)
+        echo "install-packages: $what is neither slurm nor recipes" >&2
+        exit 2
+        ;;
+    esac
+done
 missing=$(missing_packages)
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ]; then
-    echo "install-slurm: missing Debian packages:$missing (run this as root to install them)" >&2
+    echo "install-packages: missing Debian packages:$missing (run this as root to install them)" >&2
     exit 3
 fi
 if ! command -v apt-get >/dev/null; then
-    echo "install-slurm: missing packages:$missing, and there is no apt-get to install them" >&2
+    echo "install-packages: missing packages:$missing, and there is no apt-get to install them" >&2
     exit 3
 fi
 
@@ -58,6 +82,6 @@ install_packages || { apt-get update && install_packages; }
 
 missing=$(missing_packages)
 if [ -n "$missing" ]; then
-    echo "install-slurm: installed, and still missing:$missing" >&2
+    echo "install-packages: installed, and still missing:$missing" >&2
     exit 1
 fi

@@ -1,0 +1,80 @@
+"""``seatrial parse``: the figures of a well-known output, as JSON."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("parse")
+@click.argument("form", metavar="[FORMAT]", required=False)
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option("--list", "listed", is_flag=True, help="List the formats.")
+def command(form: str | None, file: str | None, listed: bool) -> int:
+    """Print the figures of FILE (`-`: stdin), an output of that FORMAT, as JSON.
+
+    A list of {name, value, unit, better, labels}. A file that is truncated, failed, or of something
+    else is refused with the reason and exit code 2. It is what `metrics: {from: FORMAT}` reads in a
+    test.
+    """
+    from seatrial.errors import UsageError
+
+    if listed:
+        return _list()
+    if form is None or file is None:
+        raise UsageError("name a format and a file; `seatrial parse --list` lists the formats")
+    from seatrial.verify.formats import find_format
+    from seatrial.verify.reading import Unreadable, plain
+
+    try:
+        known = find_format(form)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    name = "stdin" if file == "-" else file
+    try:
+        figures = known.read(_text(file, known.limit))
+    except Unreadable as error:
+        raise UsageError(str(error)) from None
+    except ValueError as error:
+        reason = plain(str(error))[:400]
+        raise UsageError(f"{name}: is not a whole {known.name} output: {reason}") from None
+    import msgspec
+
+    shown = [
+        {
+            "name": figure.name,
+            "value": figure.value,
+            "unit": figure.unit,
+            "better": figure.better,
+            "labels": figure.labels,
+        }
+        for figure in figures
+    ]
+    click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    return 0
+
+
+def _list() -> int:
+    from seatrial.cli.tables import Column, table
+    from seatrial.verify.formats import find_format, formats
+
+    known = [find_format(name) for name in formats()]
+    columns = [Column("format"), Column("file of a run"), Column("reads", folds=True)]
+    click.echo(table(columns, [[form.name, form.file, form.about] for form in known]))
+    return 0
+
+
+def _text(file: str, limit: int) -> str:
+    """The text of a file or of stdin. Raises Unreadable, also where it is too large."""
+    import sys
+    from pathlib import Path
+
+    from seatrial.units import show_bytes
+    from seatrial.verify.formats import LESS
+    from seatrial.verify.reading import TooLarge, decoded, read_text
+
+    if file != "-":
+        return read_text(Path(), file, limit, LESS)
+    data = sys.stdin.buffer.read(limit + 1)
+    if len(data) > limit:
+        raise TooLarge(f"stdin has more than {show_bytes(limit)}, the most that is read; {LESS}")
+    return decoded(data)

@@ -1,0 +1,78 @@
+"""The known output formats: the modules of ``verify/outputs``, each with its name.
+
+form = find_format("ior")
+figures = form.read(text)             # ValueError with the reason for what is not a whole output
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import NamedTuple
+
+from seatrial.verify import outputs
+from seatrial.verify.figures import Figure, shown
+from seatrial.verify.reading import DEFAULT_LIMIT
+
+MOST_FIGURES = 50_000
+LESS = "print what is not the benchmark's elsewhere"  # the remedy for an output that is too large
+LONGEST_LABEL = 200
+
+
+class Format(NamedTuple):
+    """A format: what it reads (``about``), from which file of a run, at most how many bytes; its
+    figures' names where all are known beforehand."""
+
+    name: str
+    about: str
+    file: str
+    limit: int
+    figures: tuple[str, ...] | None
+    module: ModuleType
+
+    def read(self, text: str) -> list[Figure]:
+        """The figures of a whole output, each name and labels once. Raises ValueError with the
+        reason for one that is truncated, failed, or of something else."""
+        figures: list[Figure] = self.module.parse(text)
+        if not figures:
+            raise ValueError("it has no figures")
+        if len(figures) > MOST_FIGURES:
+            raise ValueError(f"it has {len(figures)} figures; the most is {MOST_FIGURES}")
+        seen: set[str] = set()
+        for figure in figures:
+            name = figure.full_name
+            if name in seen:
+                raise ValueError(f"it gives {shown(name)} twice; judge one run at a time")
+            if any(len(str(label)) > LONGEST_LABEL for label in figure.labels.values()):
+                raise ValueError(f"it has a label of more than {LONGEST_LABEL} characters")
+            if not abs(figure.value) < float("inf"):
+                raise ValueError(f"{shown(name)} is not a finite number")
+            seen.add(name)
+        return figures
+
+
+def formats() -> list[str]:
+    """The names of the formats."""
+    import pkgutil
+
+    names = (module.name for module in pkgutil.iter_modules(outputs.__path__))
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def find_format(name: str) -> Format:
+    """The format of that name. Raises ValueError, with the nearest name, where there is none."""
+    if name not in (known := formats()):
+        import difflib
+
+        near = difflib.get_close_matches(name[:40].lower(), known, n=1, cutoff=0.6)
+        remedy = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+        raise ValueError(f"{shown(name)} is not a known output format; {remedy}")
+    module = importlib.import_module(f"{outputs.__name__}.{name}")
+    return Format(
+        name,
+        (module.__doc__ or "").partition("\n")[0].rstrip("."),
+        getattr(module, "FILE", "stdout"),
+        getattr(module, "LIMIT", DEFAULT_LIMIT),
+        getattr(module, "FIGURES", None),
+        module,
+    )

@@ -1,0 +1,26 @@
+"""What several parsers ask of a text."""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.verify.figures import shown
+
+
+def once(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
+    """The only match. Raises ValueError, naming ``what``, for none and for several."""
+    found = None
+    for match in pattern.finditer(text):
+        if found is not None:
+            raise ValueError(f"it has more than one {what}; judge one run at a time")
+        found = match
+    if found is None:
+        raise ValueError(f"its {what} is missing, or not whole")
+    return found
+
+
+def end_whole(text: str) -> None:
+    """Raises ValueError for a text whose last line was cut: no newline ends it. For formats that
+    have no closing line."""
+    if text and not text.endswith("\n"):
+        raise ValueError(f"its last line is cut: {shown(text[text.rfind(chr(10)) + 1 :])}")

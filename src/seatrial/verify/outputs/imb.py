@@ -1,0 +1,128 @@
+"""Intel MPI Benchmarks (IMB-MPI1, -NBC, -RMA, -EXT, -MT): every column of every message size.
+
+# Benchmarking Allreduce
+# #processes = 2
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+            8         1000         0.31         0.35         0.33
+# All processes entering MPI_Finalize
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.suite.model import Better
+from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.outputs._text import once
+
+_TITLE = re.compile(
+    r"^#[ \t]+Intel ?\(R\) MPI Benchmarks?(?: Suite)? V?(\d\.\d[.\d]*|20\d\d[.\d]*)(?: [^,\n]*)?,",
+    re.MULTILINE,
+)
+_BENCHMARK = re.compile(r"#[ \t]*Benchmarking[ \t]+(\S+).*")
+_PROCESSES = re.compile(r"#[ \t]*#processes[ \t]*=[ \t]*(\d+)[ \t]*(?:[;(].*)?")
+_GROUPS = re.compile(r"#[ \t]*\([ \t]*(\d+) groups of (\d+) processes each.*")
+_MODE = re.compile(r"#[ \t]*MODE:[ \t]*(\S+).*")
+_END = re.compile(r"^# All processes entering MPI_Finalize", re.MULTILINE)
+_COLUMNS: dict[str, tuple[str, str, Better]] = {
+    "t[usec]": ("time", "us", "lower"),
+    "t_min[usec]": ("time_min", "us", "lower"),
+    "t_max[usec]": ("time_max", "us", "lower"),
+    "t_avg[usec]": ("time_avg", "us", "lower"),
+    "t_ovrl[usec]": ("time_overlapped", "us", "lower"),
+    "t_pure[usec]": ("time_pure", "us", "lower"),
+    "overlap[%]": ("overlap", "%", "higher"),
+    "Mbytes/sec": ("bandwidth", "MB/s", "higher"),
+    "Msg/sec": ("message_rate", "1/s", "higher"),
+}
+_PASSED_OVER = {"#repetitions", "t_CPU[usec]"}
+_LABELS = {"#bytes": "bytes", "Group": "group"}
+_FIRST_OF_MB = 2018  # older versions print MiB/s under the same head
+_MIB = 1.048576
+_AGREES = 0.005
+
+
+def parse(text: str) -> list[Figure]:
+    """time, bandwidth and so on, by column, labelled ``benchmark``, ``processes`` and ``bytes``
+    (not of a barrier). Raises ValueError with the reason where a row or the closing line is
+    missing, a sample was given up, a column is not known, or IMB found defects."""
+    version = int(once(_TITLE, text, "title 'Intel(R) MPI Benchmarks ...'")[1].partition(".")[0])
+    once(_END, text, "closing line '# All processes entering MPI_Finalize'")
+    usual = "MB/s" if version >= _FIRST_OF_MB else "MiB/s"
+    figures: list[Figure] = []
+    labels: dict[str, int | str] = {}
+    columns, found = [""], True
+    for line in text.split("\n"):
+        words = line.split()
+        if about := _BENCHMARK.fullmatch(line):
+            _need(found, labels)
+            labels, columns, found = {"benchmark": about[1]}, [""], False
+        elif labels and "#processes" in words:
+            if "processes" in labels:
+                raise ValueError("a line '# Benchmarking' is missing")
+            labels = {**labels, "processes": _processes(line)}
+        elif groups := _GROUPS.fullmatch(line):
+            labels = {**labels, "groups": int(groups[1][:9])}
+        elif mode := _MODE.fullmatch(line):
+            labels, columns = {**labels, "mode": mode[1]}, [""]
+        elif labels and "#repetitions" in words:
+            if "processes" not in labels:
+                raise ValueError(f"the line '# #processes' of {labels['benchmark']!r} is missing")
+            columns = words
+        elif columns != [""] and words and words[0][0].isdigit():
+            figures += _row(labels, columns, words, usual)
+            found = True
+    _need(found, labels)
+    return figures
+
+
+def _processes(line: str) -> int:
+    found = _PROCESSES.fullmatch(line)
+    if found is None:
+        raise ValueError(f"a number of processes is not whole: {shown(line)}")
+    return int(found[1][:9])
+
+
+def _need(found: bool, labels: dict[str, int | str]) -> None:
+    if not found:
+        raise ValueError(f"it has no figures of {shown(str(labels['benchmark']))}")
+
+
+def _row(
+    labels: dict[str, int | str], columns: list[str], cells: list[str], usual: str
+) -> list[Figure]:
+    line = " ".join(cells)
+    if "time-out" in line or "out-of-mem" in line:
+        raise ValueError(f"IMB gave a sample up: {shown(line)}")
+    if len(cells) != len(columns):
+        raise ValueError(f"it should have {len(columns)} columns: {shown(line)}")
+    values = {column: number(cell) for column, cell in zip(columns, cells, strict=True)}
+    if values.get("defects"):
+        raise ValueError(f"IMB found defects: {shown(line)}")
+    labels = {**labels, **{_LABELS[c]: int(v) for c, v in values.items() if c in _LABELS}}
+    figures = []
+    for column, value in values.items():
+        if column in _LABELS or column in _PASSED_OVER or column == "defects":
+            continue
+        if column not in _COLUMNS:
+            raise ValueError(f"it has a column that is not known: {shown(column)}")
+        name, unit, better = _COLUMNS[column]
+        if name == "bandwidth" and values.get("#bytes") == 0:
+            continue  # of no bytes: always 0
+        unit = _megabyte(values) or usual if name == "bandwidth" else unit
+        figures.append(Figure(name, value, unit, better, labels=labels))
+    return figures
+
+
+def _megabyte(values: dict[str, float]) -> str:
+    """The unit of a row's Mbytes/sec, as it follows from the bytes and the time: a call moves the
+    message once, twice (Sendrecv) or four times (Exchange). "" where neither unit fits."""
+    time = values.get("t[usec]", values.get("t_max[usec]", 0.0))
+    size = values.get("#bytes", 0.0)
+    if not size or not time:
+        return ""
+    times = values["Mbytes/sec"] * time / size
+    for unit, moved in (("MB/s", times), ("MiB/s", times * _MIB)):
+        if any(abs(moved / count - 1) < _AGREES for count in (1, 2, 4)):
+            return unit
+    return ""

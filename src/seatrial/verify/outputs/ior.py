@@ -1,0 +1,133 @@
+"""IOR 2.10, 3 and 4, as text or JSON: bandwidth of writing and reading in MiB/s over repetitions.
+
+Summary of all tests:
+Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev   Max(OPs) ...
+write         547.70     540.32     544.01       3.69     547.70 ...
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import DecodeError, Struct, field, json
+
+from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.outputs._text import once
+
+_TITLE = re.compile(r"^IOR-\S+: MPI Coordinated Test of Parallel I/O", re.MULTILINE)
+_FINISHED = re.compile(r"^(?:Run finished|Finished)[ \t]*:", re.MULTILINE)
+_HEADER = re.compile(
+    r"^Operation[ \t]+Max[ \t]?\(MiB\)[ \t]+Min[ \t]?\(MiB\)[ \t]+Mean[ \t]?\(MiB\)"
+    r"[ \t]+Std ?Dev\b.*$",
+    re.MULTILINE,
+)
+_RAN = re.compile(r"^(write|read)[ \t]", re.MULTILINE)
+_MAX = re.compile(r"Max (Write|Read):[ \t]+(\S+) MiB/sec[ \t]+\((\S+) MB/sec\)[ \t]*")
+_FAULT = re.compile(r"^(?:ior )?ERROR\b.*|incorrect data on (?:write|read).*", re.M | re.I)
+_STATISTICS = ("max", "min", "mean")
+
+
+def parse(text: str) -> list[Figure]:
+    """write_max, write_min, write_mean, read_max, read_min, read_mean: of what was run; those of a
+    second and further test in one output are labelled ``test``. Where there is no summary (2.10
+    without -v) the two maxima alone. Raises ValueError with the reason where the closing line is
+    missing, a row is not whole, or IOR found wrong data."""
+    if text.lstrip().startswith("{"):
+        return _of_json(text)
+    once(_TITLE, text, "title 'IOR-...: MPI Coordinated Test of Parallel I/O'")
+    once(_FINISHED, text, "closing line 'Finished'")
+    if fault := _FAULT.search(text):
+        raise ValueError(f"IOR says {shown(fault[0])}")
+    head = _HEADER.search(text)
+    return _of_maxima(text) if head is None else _of_summary(text, head)
+
+
+def _of_summary(text: str, head: re.Match[str]) -> list[Figure]:
+    columns = _columns(head[0])
+    figures: list[Figure] = []
+    for line in text[head.end() + 1 :].split("\n"):
+        words = line.split()
+        if not words or words[0] == "Max" or _FINISHED.match(line):
+            break
+        if not words[0].strip("-"):
+            continue
+        if words[0] not in ("write", "read"):
+            raise ValueError(f"its summary has a row that is not known: {shown(line)}")
+        if len(words) < (len(columns) if "Test#" in columns else 5):
+            raise ValueError(f"a row of its summary is not whole: {shown(line)}")
+        test = words[columns.index("Test#")] if "Test#" in columns else "0"
+        figures += _figures(words[0], [number(word) for word in words[1:4]], int(number(test)))
+    for ran in sorted({row[1] for row in _RAN.finditer(text, 0, head.start())}):
+        if not any(figure.name == f"{ran}_max" for figure in figures):
+            raise ValueError(f"its summary has no row of {ran}")
+    if not figures:
+        raise ValueError("its summary of all tests has no rows")
+    return figures
+
+
+def _columns(line: str) -> list[str]:
+    """The titles of the columns; in old versions ``Max (MiB)`` and ``Std Dev`` have blanks."""
+    columns: list[str] = []
+    for word in line.split():
+        if word == "Dev" or word.startswith("("):
+            columns[-1] += word
+        else:
+            columns.append(word)
+    return columns
+
+
+def _of_maxima(text: str) -> list[Figure]:
+    figures = []
+    for line in text.split("\n"):
+        if line.startswith(("Max Write:", "Max Read:")):
+            told = _MAX.fullmatch(line)
+            if not told:
+                raise ValueError(f"a line of it is not whole: {shown(line)}")
+            mib, mb = number(told[2]), number(told[3])
+            if abs(mib * 1.048576 - mb) > 0.01 + 1e-3 * mb:
+                raise ValueError(f"its MiB/s and MB/s do not agree: {shown(line)}")
+            if mib:  # 0 of what was not asked for
+                figures.append(Figure(f"{told[1].lower()}_max", mib, "MiB/s", "higher"))
+    if not figures:
+        raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
+    return figures
+
+
+class _Summary(Struct):
+    operation: str
+    highest: float = field(name="bwMaxMIB")
+    lowest: float = field(name="bwMinMIB")
+    mean: float = field(name="bwMeanMIB")
+    test: int = field(name="TestID", default=0)
+
+
+class _Output(Struct):
+    version: str = field(name="Version")
+    finished: str = field(name="Finished")
+    summary: list[_Summary]
+
+
+def _of_json(text: str) -> list[Figure]:
+    try:
+        output = json.decode(text, type=_Output)
+    except (DecodeError, RecursionError, UnicodeEncodeError) as error:
+        raise ValueError(f"its JSON is not whole, or not IOR's: {error}") from None
+    if fault := _FAULT.search(text):
+        raise ValueError(f"IOR says {shown(fault[0])}")
+    figures = []
+    for row in output.summary:
+        if row.operation not in ("write", "read"):
+            raise ValueError(f"its summary has a row that is not known: {shown(row.operation)}")
+        figures += _figures(row.operation, [row.highest, row.lowest, row.mean], row.test)
+    return figures
+
+
+def _figures(operation: str, values: list[float], test: int) -> list[Figure]:
+    highest, lowest, mean = values
+    if not lowest <= mean + 0.01 or not mean <= highest + 0.01:
+        raise ValueError(f"its mean of {operation} is not between the least and the largest")
+    labels: dict[str, int | str] = {"test": test} if test else {}
+    return [
+        Figure(f"{operation}_{what}", value, "MiB/s", "higher", labels=labels)
+        for what, value in zip(_STATISTICS, values, strict=True)
+    ]

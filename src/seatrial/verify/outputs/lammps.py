@@ -1,0 +1,61 @@
+"""LAMMPS: speed of every run, from its log or stdout.
+
+Loop time of 1.98011 on 2 procs for 100 steps with 4000 atoms
+Performance: 21816.987 tau/day, 50.502 timesteps/s
+Total wall time: 0:00:02
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.outputs._text import once
+
+_LOOP = re.compile(
+    r"Loop time of (\S+) on \d+ procs(?: \([^)]*\))? for (\d+) steps with (\d+) atoms[ \t]*"
+)
+_SPEED = re.compile(r"Performance: (\S+) (\S+/day)(?:, .*)?")
+_ERROR = re.compile(r"^ERROR\b.*", re.MULTILINE)
+_END = re.compile(r"^Total wall time: [\d:]+$", re.MULTILINE)
+
+
+def parse(text: str) -> list[Figure]:
+    """For each run, labelled ``run`` (from 1): loop_time, timesteps (a second) and atom_steps (a
+    second), made of the loop's time, which has more digits than the rates printed; speed where
+    LAMMPS tells one (ns/day, or tau/day in reduced units). A run of 0 steps counts and gives none.
+    Raises ValueError with the reason where it ended in an error or before its closing line."""
+    if fault := _ERROR.search(text):
+        raise ValueError(f"LAMMPS says {shown(fault[0])}")
+    once(_END, text, "closing line 'Total wall time:'")
+    figures: list[Figure] = []
+    run, steps = 0, 0
+    for line in text.split("\n"):
+        if line.startswith("Loop time of "):
+            loop = _LOOP.fullmatch(line)
+            if loop is None:
+                raise ValueError(f"a line of it is not whole: {shown(line)}")
+            run, steps = run + 1, int(number(loop[2]))
+            if steps:
+                figures += _of_loop(number(loop[1]), steps, int(number(loop[3])), run)
+        elif line.startswith("Performance: ") and steps:
+            speed = _SPEED.fullmatch(line)
+            if speed:
+                value, unit = number(speed[1]), speed[2]
+                figures.append(Figure("speed", value, unit, "higher", labels={"run": run}))
+            elif "/day" in line:
+                raise ValueError(f"a line of it is not whole: {shown(line)}")
+    if not figures:
+        raise ValueError("it has no line 'Loop time of ...': nothing was run")
+    return figures
+
+
+def _of_loop(seconds: float, steps: int, atoms: int, run: int) -> list[Figure]:
+    if seconds <= 0:
+        raise ValueError(f"the loop time of run {run} is {seconds:g} s")
+    labels: dict[str, int | str] = {"run": run}
+    return [
+        Figure("loop_time", seconds, "s", "lower", labels=labels),
+        Figure("timesteps", steps / seconds, "timesteps/s", "higher", labels=labels),
+        Figure("atom_steps", steps * atoms / seconds, "atom-steps/s", "higher", labels=labels),
+    ]

@@ -1,0 +1,69 @@
+"""mdtest 1.8 to 4: rates of creating, stating, reading, renaming and removing files, in ops/s.
+
+SUMMARY rate (in ops/sec): (of 2 iterations)
+   Operation                     Max            Min           Mean        Std Dev
+   File creation                8273.442       3129.003       5701.223       3637.667
+-- finished at 11/21/2026 18:58:34 --
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.outputs._text import once
+
+_STARTED = re.compile(r"^mdtest-\S+ was launched with \d+ total task", re.MULTILINE)
+_FINISHED = re.compile(r"^-- finished at .*--[ \t]*$", re.MULTILINE)
+# 1.8 and 1.9 say SUMMARY alone; newer ones may have a second table, of times.
+_SUMMARY = re.compile(
+    r"^SUMMARY(?: rate)?(?: \(in ops/sec\))?: \(of (\d+) iterations?\)[ \t]*\n"
+    r"[ \t]+Operation[ \t]+(.*)\n",
+    re.MULTILINE,
+)
+_OPERATION = re.compile(r"[ \t]*(?:(Directory|File|Tree) (\w+))[ \t]*:?[ \t]+(.+)")
+_OPERATIONS = {"creation", "stat", "rename", "read", "removal"}
+_PLAIN = ["Max", "Min", "Mean", "Std", "Dev"]
+_PER_RANK = ["per", "Rank:", "Max", "Min", "Mean", "per", "Iteration:", *_PLAIN]
+_STATISTICS = ("max", "min", "mean")
+
+
+def parse(text: str) -> list[Figure]:
+    """file_creation_max, file_creation_min, file_creation_mean and so on: over iterations, of what
+    was run (mdtest prints 0 for the rest). Raises ValueError with the reason where the summary or
+    the closing line is missing, or a row is not whole."""
+    once(_STARTED, text, "line 'mdtest-... was launched with ... tasks'")
+    finished = once(_FINISHED, text, "closing line '-- finished at'")
+    summary = once(_SUMMARY, text, "summary of rates")
+    head = summary[2].split()
+    if head not in (_PLAIN, _PER_RANK):
+        raise ValueError(f"the head of its summary is not known: {shown(summary[2])}")
+    figures: list[Figure] = []
+    for line in text[summary.end() : max(summary.end(), finished.start())].split("\n"):
+        if not line.strip() or line.startswith("SUMMARY"):
+            if figures:
+                break
+        elif line.split()[0].strip("-"):
+            figures += _row(line, 4 if head == _PLAIN else 7)
+    if not figures:
+        raise ValueError("its summary has no rate: nothing was run")
+    return figures
+
+
+def _row(line: str, columns: int) -> list[Figure]:
+    row = _OPERATION.fullmatch(line)
+    if row is None or row[2] not in _OPERATIONS:
+        raise ValueError(f"its summary has a row that is not known: {shown(line)}")
+    values = [number(word) for word in row[3].split()]
+    if len(values) != columns:
+        raise ValueError(f"a row of its summary is not whole: {shown(line)}")
+    highest, lowest, mean = values[-4:-1]
+    if not lowest <= mean + 0.001 or not mean <= highest + 0.001:
+        raise ValueError(f"a mean is not between the least and the largest: {shown(line)}")
+    if not any(values):
+        return []
+    name = f"{row[1]}_{row[2]}".lower()
+    return [
+        Figure(f"{name}_{what}", value, "ops/s", "higher")
+        for what, value in zip(_STATISTICS, (highest, lowest, mean), strict=True)
+    ]

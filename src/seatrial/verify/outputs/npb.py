@@ -1,0 +1,65 @@
+"""NAS Parallel Benchmarks 3: rate and time of each benchmark.
+
+CG Benchmark Completed.
+Class           =                        S
+Time in seconds =                     0.01
+Mop/s total     =                  5000.00
+Verification    =               SUCCESSFUL
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.verify.figures import Figure, number, shown
+
+_STARTED = re.compile(r"^[ \t]*NAS Parallel Benchmarks?\b.*Benchmark[ \t]*$", re.MULTILINE)
+_COMPLETED = re.compile(r"^[ \t]*(\S+) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
+_RATES = {
+    "Mop/s total": "rate",
+    "Mop/s/process": "rate_per_process",
+    "Mop/s/thread": "rate_per_thread",
+}
+_NEEDED = ("Class", "Time in seconds", "Mop/s total", "Verification")
+
+
+def parse(text: str) -> list[Figure]:
+    """rate (and rate_per_process or rate_per_thread) and time, labelled ``benchmark`` and
+    ``class``. Raises ValueError with the reason where a benchmark did not complete, or its
+    verification was not successful."""
+    completed = list(_COMPLETED.finditer(text))
+    if not completed:
+        raise ValueError("its line '... Benchmark Completed' is missing")
+    started = len(_STARTED.findall(text))
+    if started > len(completed):
+        raise ValueError(f"{started} benchmarks were started, and {len(completed)} completed")
+    ends = [*(match.start() for match in completed[1:]), len(text)]
+    figures: list[Figure] = []
+    for match, end in zip(completed, ends, strict=True):
+        figures += _of_one(match[1], text[match.end() : end])
+    return figures
+
+
+def _of_one(benchmark: str, block: str) -> list[Figure]:
+    pairs: dict[str, str] = {}
+    for line in block.split("\n"):
+        key, equals, value = line.partition("=")
+        if equals:
+            pairs.setdefault(key.strip(), value.strip())
+        if "Verification" in pairs:
+            break
+    for key in _NEEDED:
+        if key not in pairs:
+            raise ValueError(f"its line '{key} =' of {shown(benchmark)} is missing")
+    if pairs["Verification"] != "SUCCESSFUL":
+        raise ValueError(f"the verification of {shown(benchmark)}: {shown(pairs['Verification'])}")
+    labels: dict[str, int | str] = {"benchmark": benchmark, "class": pairs["Class"]}
+    time = number(pairs["Time in seconds"])
+    return [
+        Figure("time", time, "s", "lower", labels=labels),
+        *(
+            Figure(name, number(pairs[key]), "Mop/s", "higher", labels=labels)
+            for key, name in _RATES.items()
+            if key in pairs
+        ),
+    ]

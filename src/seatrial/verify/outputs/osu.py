@@ -1,0 +1,95 @@
+"""OSU micro-benchmarks 5 to 7: every column of every message size, with or without -f.
+
+# OSU MPI Allreduce Latency Test v7.3
+# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
+8                       1.51              1.21              1.92        1000
+
+They have no closing line: a file that was cut between two lines gives the figures of the whole
+lines before, and it is the run's exit code that tells.
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.suite.model import Better
+from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.outputs._text import end_whole
+
+_TITLE = re.compile(r"# OSU (.+?)(?: Test)? v[567][.\d]*[ \t]*")
+_HEADER = re.compile(r"# (?:Size(?:[ \t]{2,}|\t)|.*(?:\(us\)|MB/s))")
+_APART = re.compile(r"[ \t]{2,}|\t")
+_COLUMNS: tuple[tuple[re.Pattern[str], str, str, Better], ...] = (
+    (re.compile(r"(?:Avg )?Lat(?:ency)? ?\(us\)"), "latency", "us", "lower"),
+    (re.compile(r"(Min|Max) Lat(?:ency)? ?\(us\)"), "latency_{}", "us", "lower"),
+    (re.compile(r"(P\d+) Tail Lat(?:ency)? ?\(us\)"), "latency_{}", "us", "lower"),
+    (re.compile(r"Overall ?\(us\)"), "overall", "us", "lower"),
+    (re.compile(r"Pure Comm\. ?\(us\)"), "communication", "us", "lower"),
+    (re.compile(r"Overlap ?\(%\)"), "overlap", "%", "higher"),
+    (re.compile(r"(?:Bandwidth )?\(?MB/s\)?"), "bandwidth", "MB/s", "higher"),
+    (re.compile(r"Messages/s"), "message_rate", "1/s", "higher"),
+)
+# Settings, and the parts of the overall time of a non-blocking call.
+_PASSED_OVER = re.compile(
+    r"Iterations|(?:Compute|Coll\. Init|MPI_Test|MPI_Wait|(?:Min|Max) Comm\.) ?\(us\)"
+)
+_CHECKED = re.compile(r"Validation")
+
+
+def parse(text: str) -> list[Figure]:
+    """latency, bandwidth, message_rate and so on, by column, labelled ``benchmark`` (its title) and
+    ``bytes`` (not of a barrier). Raises ValueError with the reason where there are none below a
+    title, a row is not whole, a column is not known, or OSU's own validation failed."""
+    end_whole(text)
+    figures: list[Figure] = []
+    benchmark, columns, found = "", [""], True
+    for line in text.split("\n"):
+        if line.startswith("# OSU "):
+            _need(found, benchmark)
+            benchmark, columns, found = _title(line), [""], False
+        elif benchmark and _HEADER.match(line):
+            columns = _APART.split(line.strip("# \t"))
+        elif columns != [""] and line.lstrip(" \t")[:1].isdigit():
+            figures += _row(benchmark, columns, line)
+            found = True
+    if not benchmark:
+        raise ValueError("its title '# OSU ... Test v...' is missing")
+    _need(found, benchmark)
+    return figures
+
+
+def _title(line: str) -> str:
+    title = _TITLE.fullmatch(line)
+    if title is None:
+        raise ValueError(f"its title is not '# OSU ... Test v' and 5, 6 or 7: {shown(line)}")
+    return title[1]
+
+
+def _need(found: bool, benchmark: str) -> None:
+    if not found:
+        raise ValueError(f"it has no figures below the title of {shown(benchmark)}")
+
+
+def _row(benchmark: str, columns: list[str], line: str) -> list[Figure]:
+    cells = line.split()
+    if len(cells) != len(columns):
+        raise ValueError(f"it should have {len(columns)} columns: {shown(line)}")
+    labels: dict[str, int | str] = {"benchmark": benchmark}
+    figures = []
+    for column, cell in zip(columns, cells, strict=True):
+        if column == "Size":
+            labels = {**labels, "bytes": int(number(cell))}
+        elif _CHECKED.fullmatch(column):
+            if cell != "Pass":
+                raise ValueError(f"its validation says {shown(cell)}: {shown(line)}")
+        elif not _PASSED_OVER.fullmatch(column):
+            name, unit, better = _meaning(column)
+            figures.append(Figure(name, number(cell), unit, better, labels=labels))
+    return figures
+
+
+def _meaning(column: str) -> tuple[str, str, Better]:
+    for pattern, name, unit, better in _COLUMNS:
+        if found := pattern.fullmatch(column):
+            return name.format(*(word.lower() for word in found.groups())), unit, better
+    raise ValueError(f"it has a column that is not known: {shown(column)}")

@@ -1,0 +1,75 @@
+"""The recipes that ship, for applications that Debian packages: run natively, and through Slurm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from seatrial.verify.outputs.hpcc import FIGURES
+from tests.programs import Done, Workplace
+from tests.slurm.cluster import SlurmCluster
+from tests.suites.test_probes import figures_of
+
+RECIPES = Path(__file__).parents[2] / "suites" / "recipes"
+OF_LAMMPS = {f"{name}{{run=1}}" for name in ("loop_time", "timesteps", "atom_steps", "speed")}
+EXPECTED = {"hpcc": set(FIGURES), "lammps/lj": OF_LAMMPS, "lammps/tersoff": OF_LAMMPS}
+SMALL = ("--set", "n=200", "--set", "copies=1", "--set", "steps=20")
+
+needs_applications = pytest.mark.needs("hpcc", "lmp", "mpirun.openmpi")
+
+
+def debian() -> dict[str, Any]:
+    """The Open MPI that the packages are linked with. It does not bind: this host may be busy."""
+    options = ["--bind-to", "none"]
+    launcher = {"kind": "mpirun", "flavour": "openmpi", "command": "mpirun.openmpi"}
+    return {"debian": {"launcher": {**launcher, "options": options}}}
+
+
+def run(place: Workplace) -> Done:
+    place.env["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    machine = str(place.machine)
+    return place.seatrial("run", str(RECIPES), "-m", machine, *SMALL, "--name", "t", timeout=120)
+
+
+@needs_applications
+def test_every_recipe_gives_its_figures_here(place: Workplace) -> None:
+    place.local(cores=2, toolchains=debian())
+    done = run(place)
+    assert done.code == 0, done.said
+    assert figures_of(place, "t") == EXPECTED
+
+
+@needs_applications
+@pytest.mark.slurm
+def test_every_recipe_runs_in_jobs(place: Workplace, cluster: SlurmCluster) -> None:
+    place.slurm(cluster, toolchains=debian())
+    done = run(place)
+    assert done.code == 0, done.said
+    assert figures_of(place, "t") == EXPECTED
+
+
+def test_what_is_not_installed_is_left_out(place: Workplace) -> None:
+    place.env["PATH"] = str(place.folder)
+    done = place.seatrial("list", str(RECIPES), "-m", str(place.machine))
+    assert done.code == 2
+    assert "hpcc" in done.err
+    assert "lmp" in done.err
+
+
+def test_recipes_are_listed_for_a_large_machine(place: Workplace) -> None:
+    for name in ("hpcc", "lmp"):
+        (place.folder / name).touch(mode=0o755)
+    place.env["PATH"] = f"{place.folder}:/usr/bin:/bin"
+    nodes = [{"names": "n[0001-4096]", "cores": 96}]
+    machine = {"machine": "large", "scheduler": "slurm", "nodes": nodes, "toolchains": {"gcc": {}}}
+    place.machine.write_text(yaml.safe_dump(machine))
+    words = ("--set", "hosts=1,4096", "--format", "json")
+    done = place.seatrial("list", str(RECIPES), "-m", str(place.machine), *words)
+    assert done.code == 0, done.said
+    cases = json.loads(done.out)
+    assert {case["test"] for case in cases} == set(EXPECTED)
+    assert {case["tasks"] for case in cases} == {96, 96 * 4096}

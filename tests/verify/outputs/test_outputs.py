@@ -1,0 +1,291 @@
+"""Every format on every output in ``data``: golden figures, cut and damaged outputs, foreign ones.
+
+``data/ior-2.10.out`` is an output of the format ``ior``; ``.json`` beside it has its figures.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from seatrial.journal.codes import NO_FIGURE
+from seatrial.verify.figures import Figure
+from seatrial.verify.formats import MOST_FIGURES, find_format, formats
+from seatrial.verify.metrics import measure
+from seatrial.verify.reading import read_text
+
+from ..helpers import DATA, a_test, only_golden
+
+FILES = sorted(DATA.glob("*.out"))
+# They have no closing line: a cut between two lines, or two benchmarks, leaves what is before it.
+OPEN_ENDED = {"osu", "npb"}
+# HPCC's output holds a whole output of HPL.
+WITHIN = {("hpl", "hpcc")}
+
+every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
+
+def form_of(file: Path) -> str:
+    return file.stem.partition("-")[0]
+
+
+def read(form: str, text: str) -> list[Figure]:
+    return find_format(form).read(text)
+
+
+def refused(form: str, text: str) -> str:
+    """The reason why an output is refused; "" where it is not."""
+    try:
+        read(form, text)
+    except ValueError as error:
+        assert len(str(error)) > 10
+        return str(error)
+    return ""
+
+
+def test_every_format_has_an_output() -> None:
+    assert {form_of(file) for file in FILES} == set(formats())
+
+
+@every_file
+def test_figures(file: Path) -> None:
+    figures = read(form_of(file), file.read_text())
+    encoded = msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n"
+    only_golden(encoded, file.with_suffix(".json"))
+    told = find_format(form_of(file)).figures
+    assert told is None or {figure.full_name for figure in figures} <= set(told)
+
+
+@every_file
+def test_every_beginning_is_refused_or_whole(file: Path) -> None:
+    """Cut after every line, and in every line: its newline, its last and last four characters."""
+    form, text = form_of(file), file.read_text()
+    whole = read(form, text)
+    lines = [match.end() for match in re.finditer("\n", text)]
+    ends = sorted({max(0, end - less) for end in lines for less in (0, 1, 2, 5)} - {len(text)})
+    refusals = 0
+    for end in ends:
+        try:
+            figures = read(form, text[:end])
+        except ValueError:
+            refusals += 1
+            continue
+        assert figures == whole[: len(figures)], f"cut at {end}"
+        assert form in OPEN_ENDED or len(figures) == len(whole), f"cut at {end}"
+    assert refusals > len(ends) / 4
+
+
+@every_file
+def test_a_comma_for_a_point_is_refused_or_no_figures(file: Path) -> None:
+    """As some locales print numbers: all of them, and each one for itself."""
+    form, text = form_of(file), file.read_text()
+    whole = read(form, text)
+    assert refused(form, re.sub(r"(?<=\d)\.(?=\d)", ",", text))
+    points = [match.start() for match in re.finditer(r"(?<=\d)\.(?=\d)", text)]
+    for at in points[-50:]:
+        damaged = text[:at] + "," + text[at + 1 :]
+        assert refused(form, damaged) or read(form, damaged) == whole, text[at - 30 : at + 10]
+
+
+@every_file
+def test_lines_that_end_as_on_windows(file: Path, tmp_path: Path) -> None:
+    form, text = form_of(file), file.read_text()
+    (tmp_path / "damaged").write_bytes(text.replace("\n", "\r\n").encode())
+    assert read(form, read_text(tmp_path, "damaged")) == read(form, text)
+    stray = text.replace("\n", "\r\r\n")
+    assert refused(form, stray) or read(form, stray) == read(form, text)
+
+
+@every_file
+def test_another_program_s_output_is_refused(file: Path) -> None:
+    text = file.read_text()
+    for form in formats():
+        if form != form_of(file) and (form, form_of(file)) not in WITHIN:
+            assert refused(form, text), f"{form} takes {file.name} for its own"
+
+
+@every_file
+def test_two_runs_in_one_output_are_refused(file: Path) -> None:
+    text = file.read_text()
+    assert refused(form_of(file), text + text)
+
+
+@every_file
+def test_stars_and_what_is_not_finite_are_refused_or_no_figures(file: Path) -> None:
+    form, text = form_of(file), file.read_text()
+    whole = read(form, text)
+    numbers = list(re.finditer(r"(?<=[\s=|:])\d+\.\d+(?:e[+-]\d+)?(?=[\s,|X])", text))[-12:]
+    for number in numbers:
+        for junk in ("*" * len(number[0]), "nan", "-inf", "1e999", "0x1p3", "1_0"):
+            damaged = text[: number.start()] + junk + text[number.end() :]
+            assert refused(form, damaged) or read(form, damaged) == whole, number[0]
+
+
+@every_file
+def test_long_lines_take_linear_time(file: Path) -> None:
+    form, text = form_of(file), file.read_text()
+    lines = text.split("\n")
+    chosen = range(0, len(lines), max(1, len(lines) // 6))
+    begun = time.process_time()
+    for line in chosen:
+        for fill in (" ", "= ", "a", "\t1"):
+            longer = [*lines[:line], lines[line] + fill * 20_000 + "x", *lines[line + 1 :]]
+            refused(form, "\n".join(longer))
+    assert time.process_time() - begun < 5
+
+
+REFUSALS = [
+    ("gpcnet.out", "2.1X", "1.1X", "says 1.1X for 'RR Two-sided Lat .8 B.', but its tables give"),
+    ("gpcnet.out", "2.1X", "infX", "not a finite number"),
+    ("gpcnet.out", "2.1X |\n", "\n", "not whole"),
+    ("gpcnet.out", "usec", "msec", "the unit of 'RR Two-sided Lat .8 B.' is not known"),
+    ("gpcnet.out", "NetworkLoad", "Network", "title 'NetworkLoad Tests' is missing"),
+    ("graph500.out", "Validating BFS 0", "Validation failed for this root", "says 'Validation"),
+    ("graph500.out", "sssp stddev_validate:", "", "'sssp stddev_validate' is missing"),
+    ("graph500.out", "!  9.279e+07", "!  9.2 79e+07", "not whole"),
+    ("hpcc.out", "Success=1", "Success=0", "Success=0, not 1"),
+    ("hpcc.out", "PTRANS_GBs=0.68", "PTRANS_GBs=-1", "that was not run"),
+    ("hpcc.out", "HPL_Tflops", "HPL_Pflops", "no HPL_Tflops"),
+    ("hpcc.out", "HPL_time", "HPL_Tflops", "'HPL_Tflops' twice"),
+    ("hpcc.out", "Begin of Summary", "Begin", "'Begin of Summary section.' is missing"),
+    ("hpcg.out", "is VALID with a GFLOP/s rating of=0.974113", "is INVALID.", "INVALID"),
+    ("hpcg.out", "Raw Total B/W", "Raw", "'Raw Total B/W' is missing"),
+    ("hpl.out", "PASSED", "FAILED", "'FAILED'"),
+    ("hpl.out", "1 tests completed and passed", "0 tests completed and passed", "0 of its 1"),
+    ("hpl.out", "...... PASSED", "", "without a residual that passed"),
+    ("hpl-sweep.out", "WR11C2R4       19200", "         19200", "1 results, and says that 2"),
+    ("hpl.out", "19.36  ", "  ", "not whole"),
+    ("imb.out", "1.31         1.52         1.43", "time-out.", "gave a sample up"),
+    ("imb.out", "410.04     10229.01", "410.04", "should have 4 columns"),
+    ("imb.out", "Msg/sec", "Msg/min", "column that is not known: 'Msg/min'"),
+    ("imb.out", "MPI_Finalize", "MPI_", "closing line"),
+    ("imb-ext.out", "3.20         0.00", "3.20         1.00", "found defects"),
+    ("imb.out", "1000         1.10         1.13         1.12", "", "no figures of 'Barrier'"),
+    ("io500.out", "time 304.100 seconds", "time 304.100 seconds [INVALID]", "write is INVALID"),
+    ("io500.out", "find     1342.302247", "find 0.000000", "did not run"),
+    ("io500.out", "ior-hard-read", "ior-card-read", "phase ior-hard-read is missing"),
+    ("io500.out", "TOTAL 13.", "TOTAL 14.", "but its phases give 13.1"),
+    ("io500.out", "TOTAL 13.115684", "TOTAL 13.115684 [INVALID]", "score is INVALID"),
+    ("io500.out", "4.123456 GiB/s", "4.123456 kIOPS", "is in kIOPS"),
+    ("ior.out", "read         6423.13", "remove       6423.13", "row that is not known"),
+    ("ior.out", "read         6423.13", "\nread      6423.13", "summary has no row of read"),
+    ("ior.out", "547.70     540.32     544.01", "547.70     540.32     644.01", "not between"),
+    ("ior.out", "Finished  ", "Abandoned", "closing line 'Finished' is missing"),
+    ("ior.out", "Results:", "ERROR: open64 failed", "IOR says 'ERROR: open64"),
+    ("ior.out", "Results:", "WARNING: incorrect data on read (3 errors found)", "incorrect data"),
+    ("ior-2.10.out", "(49408.90 MB/sec)", "(47120.00 MB/sec)", "do not agree"),
+    ("ior-2.10.out", "Max Write: 47120.00 MiB/sec", "Max Write: MiB/sec", "not whole"),
+    ("ior-json.out", '"bwMaxMIB": 15033.3477', '"bwMaxMIB": "15033"', "its JSON is not whole"),
+    ("ior-json.out", '"bwMaxMIB": 15033.3477', '"bwMaxMIB": nan', "its JSON is not whole"),
+    ("ior-json.out", '"tests": [', '"tests": ' + "[" * 100_000, "its JSON is not whole"),
+    ("lammps.out", "Setting up", "ERROR on proc 0: Lost atoms\nSetting up", "ERROR on proc 0"),
+    ("lammps.out", "1.98011 on 2 procs", "1.98011 on", "not whole"),
+    ("lammps.out", "1.98011 on", "0 on", "the loop time of run 1 is 0 s"),
+    ("lammps.out", "for 100 steps", "for 0 steps", "nothing was run"),
+    ("mdtest.out", "8349.366       8333.441", "8349.366", "not whole"),
+    ("mdtest.out", "File stat ", "Pile stat ", "not known"),
+    ("mdtest.out", "8341.403", "9341.403", "mean is not between"),
+    ("mdtest.out", "Mean        Std Dev", "Std Dev        Mean", "head of its summary"),
+    ("mpigraph.out", "END mpiGraph", "", "line 'END mpiGraph' is missing"),
+    ("mpigraph.out", "Procs\t4", "Procs\t1", "is not one of 2 or more"),
+    ("mpigraph.out", "Send max\t1357", "Send max\t1457", "but the largest is 1357.55"),
+    ("mpigraph.out", "nid00003:2 to\t", "nid00003:2 to ", "no whole row of 'nid00003:2'"),
+    ("mpigraph.out", "516.705", "inf", "what is not a number"),
+    ("mpigraph.out", "516.705", "5.16.7", "what is not a number"),
+    ("mpigraph.out", "Procs\t4", "Procs\t5", "has 4 ranks, its line 'Procs' 5"),
+    ("mpigraph.out", "\t0.000\t214", "\t1.000\t214", "rank with itself"),
+    ("npb-mpi.out", "              SUCCESSFUL\n", "UNSUCCESSFUL\n", "'UNSUCCESSFUL'"),
+    ("npb-mpi.out", "Mop/s total  ", "Mop/s totl   ", "'Mop/s total =' of 'CG' is missing"),
+    ("npb-omp-two.out", " IS Benchmark Completed", "", "2 benchmarks were started, and 1 comp"),
+    ("osu-5-bw.out", "23012.88", "23012.88 1", "should have 2 columns"),
+    ("osu-5-bw.out", "Bi-Directional Bandwidth", "Bandwidth", "twice"),
+    ("osu-7-allreduce-checked.out", "Pass", "Fail", "validation says 'Fail'"),
+    ("osu-7-barrier.out", "             1.41\n", "", "no figures below the title"),
+    ("osu-7-barrier.out", "v7.3", "v7,3", "its title is not"),
+    ("imb.out", "# #processes = 2 \n", "", "'# #processes' of 'PingPong' is missing"),
+    ("imb.out", "# Benchmarking Sendrecv", "", "'# Benchmarking' is missing"),
+    ("imb.out", "#processes = 2", "#processes = two", "number of processes is not whole"),
+    ("osu-7-barrier.out", "Avg Latency", "Guess", "column that is not known: 'Guess.us.'"),
+    ("stream.out", "Rate MB/s", "Rate GB/s", "rates are in 'GB/s'"),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "said"), REFUSALS)
+def test_what_is_refused(name: str, old: str, new: str, said: str) -> None:
+    text = (DATA / name).read_text()
+    assert old in text
+    reason = refused(form_of(Path(name)), text.replace(old, new, 1))
+    assert re.search(said, reason), reason
+
+
+def test_the_page_s_own_example_is_a_parser() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "outputs.md").read_text()
+    ((code, sample),) = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", page, re.DOTALL)
+    assert len(code.splitlines()) <= 20
+    module: dict[str, Any] = {}
+    exec(code, module)
+    (figure,) = module["parse"](sample)
+    assert (figure.name, figure.value, figure.unit) == ("rate", 217.4, "Gflop/s")
+    for end in range(sample.index("done")):
+        with pytest.raises(ValueError, match="closing line 'done' is missing"):
+            module["parse"](sample[:end])
+
+
+def test_hpl_1_checks_three_residuals() -> None:
+    text = (DATA / "hpl.out").read_text()
+    (line,) = (line for line in text.split("\n") if line.endswith("PASSED"))
+    old = "||Ax-b||_oo / ( eps * ||A||_1  * N        ) =        0.0674622 ...... PASSED"
+    assert read("hpl", text.replace(line, "\n".join([old] * 3))) == read("hpl", text)
+    third = "\n".join([old, old, old.replace("PASSED", "FAILED")])
+    assert "'FAILED'" in refused("hpl", text.replace(line, third))
+
+
+def test_labels_are_part_of_a_metric_s_name(tmp_path: Path) -> None:
+    test = a_test(metrics={"from": "osu"})
+    (tmp_path / "stdout").write_text((DATA / "osu-7-barrier.out").read_text())
+    (figure,), findings = measure(test, tmp_path)
+    assert figure == Figure("latency{benchmark=MPI Barrier Latency}", 1.41, "us", "lower")
+    assert findings == []
+    (tmp_path / "stdout").write_text((DATA / "ior.out").read_text())
+    figures, (finding,) = measure(test, tmp_path)
+    assert (figures, finding.code) == ([], NO_FIGURE)
+    assert finding.text.startswith("stdout is not a whole osu output: its title '# OSU")
+
+
+def test_too_many_figures_are_refused() -> None:
+    rows = "".join(f"{size} 1.0\n" for size in range(MOST_FIGURES + 1))
+    reason = refused("osu", f"# OSU MPI Latency Test v7.3\n# Size  Latency (us)\n{rows}")
+    assert "50001 figures; the most is 50000" in reason
+    assert "more than 200" in refused("osu", f"# OSU {'a' * 300} v7\n# Latency (us)\n1.5\n")
+
+
+def test_an_unknown_format_is_told_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="did you mean 'mdtest'"):
+        find_format("mdtst")
+    with pytest.raises(ValueError, match="known are gpcnet, graph500"):
+        find_format("../../etc/passwd")
+
+
+def test_a_matrix_of_many_ranks_is_read_in_time() -> None:
+    """4,096 ranks in under 10 s on 2 cores: here 512, a 64th of the numbers."""
+    ranks = 512
+    names = [f"nid{rank:05d}:{rank}" for rank in range(ranks)]
+    head = f"START mpiGraph v1.5\nProcs\t{ranks}\n"
+    parts = [head]
+    for way, word in (("Send", "to"), ("Recv", "from")):
+        parts.append(f"{way} max\t1234.567000\n{way} avg\t1234.567000\n\n")
+        parts.append(f"{way}\t" + "\t".join(names) + "\t\n")
+        for rank, name in enumerate(names):
+            cells = ["1234.567"] * ranks
+            cells[rank] = "0.000"
+            parts.append(f"{name} {word}\t" + "\t".join(cells) + "\t\n")
+    text = "".join([*parts, "END mpiGraph\n"])
+    begun = time.process_time()
+    figures = read("mpigraph", text)
+    assert time.process_time() - begun < 1
+    assert {figure.value for figure in figures} == {1234.567}
