@@ -64,6 +64,7 @@ class LocalBackend:
     def __init__(self, cores: int) -> None:
         self.room = cores
         self._running: dict[str, _Process] = {}
+        self._unwanted: set[str] = set()  # cancelled when they were not running, perhaps yet
         self._news = News()
         self._null = -1
         self._environment = dict(os.environb)  # as bytes, which need not be encoded for each run
@@ -79,6 +80,10 @@ class LocalBackend:
 
     async def submit(self, submission: Submission) -> None:
         for job in submission.jobs:
+            if job.run_id in self._unwanted:
+                ended = Ended(job.run_id, CANCELLED.number, "never started", None)
+                self._news.report(ended)
+                continue
             try:
                 pid = self._spawn(job)
             except OSError as error:
@@ -198,6 +203,11 @@ class LocalBackend:
         for run_id in run_ids:
             if process := self._running.get(run_id):
                 self._end(process, CANCELLED.number)
+            else:
+                self._unwanted.add(run_id)
+
+    def watch_nodes(self, down: Collection[str]) -> None:
+        pass  # this host is up
 
     async def facts(self) -> list[Fact]:
         return await self._news.take()

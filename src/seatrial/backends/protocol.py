@@ -123,6 +123,9 @@ class Backend(Protocol):
 
     async def cancel(self, run_ids: Collection[str]) -> None: ...
 
+    def watch_nodes(self, down: Collection[str]) -> None:
+        """From now on report nodes that go down or come back; ``down`` are known to be down."""
+
     async def facts(self) -> list[Fact]: ...
 
     async def close(self) -> None: ...

@@ -13,7 +13,7 @@ import contextlib
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from seatrial.backends.protocol import (
     Trouble,
 )
 from seatrial.backends.slurm_client import DEFAULT_ARRAY, Config, SlurmClient, Unanswered
+from seatrial.backends.slurm_nodes import NodeWatch
 from seatrial.backends.slurm_text import TaskState
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
@@ -88,6 +89,7 @@ class SlurmBackend:
         self._to_cancel: set[str] = set()
         self._news = News()
         self._changed = asyncio.Event()
+        self._nodes: NodeWatch | None = None
         self._troubles: set[str] = set()
         self._seen: Counter[str] = Counter()  # how many tasks were in which state
         self._work: set[asyncio.Task[None]] = set()
@@ -260,6 +262,7 @@ class SlurmBackend:
             if doomed:
                 await self.client.cancel(doomed)
         states = {_key(state): state for state in await self.client.queue()}
+        await self._look_at_nodes(states)
         missing: list[_Task] = []
         seen: Counter[str] = Counter()
         for task in list(self._tasks.values()):
@@ -273,6 +276,12 @@ class SlurmBackend:
         await self._look_for(missing)
         changed, self._seen = seen != self._seen, seen
         return changed
+
+    async def _look_at_nodes(self, states: Mapping[tuple[str, int, int], TaskState]) -> None:
+        """Where a node failed under a run, which one is known before the run's end is."""
+        ours = (states.get(task.key) for task in self._tasks.values())
+        if self._nodes is not None and any(s and s.state == "NODE_FAIL" for s in ours):
+            await self._nodes.look()
 
     def _conclude(self, task: _Task, state: TaskState) -> bool:
         """Report that the task started, or its end if it has ended. One that Slurm keeps is
@@ -342,6 +351,10 @@ class SlurmBackend:
         for work in list(self._work):
             work.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
+
+    def watch_nodes(self, down: Collection[str]) -> None:
+        self._nodes = NodeWatch(self.client, down, self._news.report)
+        self._spawn(self._nodes.look_for_ever(seconds(self.slurm.poll)))
 
     def _say_trouble(self, text: str) -> None:
         """Each trouble is said once until all are over."""

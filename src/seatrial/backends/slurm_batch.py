@@ -46,6 +46,7 @@ def _shape(job: Job) -> tuple[object, ...]:
         job.node,
         job.exclusive,
         job.features,
+        job.avoid,
     )
 
 
@@ -82,7 +83,7 @@ def sbatch_line(folder: Path, submission: Submission, machine: Machine) -> list[
         line.append("--exclusive")
     if job.node:
         line.append(f"--nodelist={job.node}")
-    elif excluded := _excluded(machine):
+    elif excluded := _excluded(machine, job.avoid):
         line.append(f"--exclude={excluded}")
     if constraint := _constraint(slurm.constraint, *job.features):
         line.append(f"--constraint={constraint}")
@@ -92,14 +93,16 @@ def sbatch_line(folder: Path, submission: Submission, machine: Machine) -> list[
     return [*line, *slurm.options, str(folder / "job.sh")]
 
 
-def _excluded(machine: Machine) -> str:
-    """The machine's nodes that jobs are kept off. To sbatch, ``--nodelist`` is "all of these"."""
+def _excluded(machine: Machine, avoid: str) -> str:
+    """The machine's nodes that jobs are kept off, and those that this one must not get. To sbatch,
+    ``--nodelist`` is "all of these"."""
     if not machine.slurm.nodelist:
-        return ""
+        return avoid
     from ClusterShell.NodeSet import NodeSet
 
     kept = NodeSet(machine.slurm.nodelist, resolver=None)
-    return str(NodeSet(",".join(kind.names for kind in machine.nodes), resolver=None) - kept)
+    every = NodeSet(",".join(kind.names for kind in machine.nodes), resolver=None)
+    return str(every - kept | NodeSet(avoid, resolver=None))
 
 
 def _constraint(*parts: str) -> str:

@@ -107,6 +107,16 @@ class SlurmClient:
         except Nonsense as error:
             raise Unanswered(str(error)) from error
 
+    async def nodes(self) -> dict[str, str]:
+        """The machine's nodes, and why they take no work, "" where they do."""
+        names = ",".join(kind.names for kind in self.machine.nodes)
+        line = ("sinfo", *self._cluster, "--Node", "--noheader", f"--nodes={names}")
+        text = await self._ask(*line, f"--format={slurm_text.SINFO_FORMAT}")
+        try:
+            return slurm_text.parse_sinfo(text)
+        except Nonsense as error:
+            raise Unanswered(str(error)) from error
+
     async def job(self, job_id: str) -> TaskState | None:
         """What the controller has as that array task, whatever squeue shows; None: it has none."""
         try:

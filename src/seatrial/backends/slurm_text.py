@@ -42,6 +42,10 @@ ACTIVE = frozenset(
 
 SQUEUE_FORMAT = "ArrayJobID:|,ArrayTaskID:|,Name:|,State:|,exit_code:|,NodeList:|"
 SACCT_FORMAT = "JobID,JobName,State,ExitCode,NodeList"
+SINFO_FORMAT = "%N|%T|%E"
+
+# States of a node in which it takes no work; a suffix such as * or ~ is no part of them.
+NODE_DOWN = frozenset({"down", "drained", "draining", "drain", "fail", "failing", "error"})
 
 _TEMPORARY = re.compile(
     r"contact|timed out|time out|refused by|connect|temporarily|try again|zero bytes|unreachable"
@@ -52,6 +56,7 @@ _TEMPORARY = re.compile(
 _NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _JOB_ID = re.compile(r"([0-9]{1,18})(?:;\S+)?")
+_STATE = re.compile(r"[a-z_]+")
 _TASK = re.compile(r"([0-9]{1,18})_([0-9]{1,18})")
 
 
@@ -109,6 +114,21 @@ def parse_sacct(text: str) -> list[TaskState]:
             name = "|".join(fields[1:-3])
             tasks.append(TaskState(array, number, name, state, code, fields[-1]))
     return tasks
+
+
+def parse_sinfo(text: str) -> dict[str, str]:
+    """The nodes of ``sinfo --Node --noheader --format=SINFO_FORMAT``, and why they take no work, ""
+    where they do. A node is told once for each of its partitions. Raises Nonsense."""
+    nodes: dict[str, str] = {}
+    for line in text.splitlines():
+        fields = line.strip().split("|", 2)
+        state = fields[1].rstrip("*~#!%$@^-+") if len(fields) == 3 else ""
+        if not _STATE.fullmatch(state) or not fields[0]:
+            raise Nonsense(f"sinfo answered {line[:80]!r}")
+        reason = fields[2].strip().removeprefix("none")
+        why = f"{state}: {reason}" if reason else state
+        nodes[fields[0].strip()] = why if state in NODE_DOWN else ""
+    return nodes
 
 
 def parse_job(text: str) -> TaskState:

@@ -10,25 +10,22 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.errors import Owned
+from seatrial.trial import requests
 from seatrial.trial.driver import Driver, Outcome, Stop
 from seatrial.trial.folder import TrialFolder
+from seatrial.trial.requests import Request
 
 
 def drive_and_tell(
     folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
 ) -> int:
     """Drive the trial to its end, show it live, print what came out; the exit code."""
-    from seatrial.cli.progress import Progress, fall_silent
+    from seatrial.cli.progress import fall_silent
     from seatrial.cli.summary import print_summary
 
     folders = folders.around(folder.path)
-    progress = Progress(quiet)
-    driver = Driver(folder, progress)
-    with progress:
-        outcome = _drive(driver, folders, host_is_gone=host_is_gone)
+    outcome = drive(folder, folders, quiet, host_is_gone)
     try:
-        if driver.ledger.complete:
-            click.echo(f"{folder.tag} is complete; nothing was left to run.")
         print_summary(folder, folders, outcome)
     except BrokenPipeError:
         fall_silent()
@@ -37,18 +34,41 @@ def drive_and_tell(
     return 0 if outcome.complete else 3
 
 
-def _drive(
-    driver: Driver, folders: Folders, cancel: str = "", host_is_gone: bool = False
+def drive(
+    folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
 ) -> Outcome:
-    async def drive() -> Outcome:
+    """Drive the trial to its end, and show it live."""
+    from seatrial.cli.progress import Progress, fall_silent
+
+    progress = Progress(quiet)
+    driver = Driver(folder, progress)
+    progress.conductor = driver.conductor
+    with progress:
+        outcome = _drive(driver, folders, host_is_gone=host_is_gone)
+    if driver.was_complete:
+        try:
+            click.echo(f"{folder.tag} is complete; nothing was left to run.")
+        except BrokenPipeError:
+            fall_silent()
+    return outcome
+
+
+def _drive(
+    driver: Driver,
+    folders: Folders,
+    cancel: str = "",
+    host_is_gone: bool = False,
+    abandon: str = "",
+) -> Outcome:
+    async def work() -> Outcome:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, driver.interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, driver.stop)
-        return await driver.drive(cancel, host_is_gone)
+        return await driver.drive(cancel, host_is_gone, abandon)
 
     try:
-        return asyncio.run(drive())
+        return asyncio.run(work())
     except Stop as stop:
         resume = folders.command("resume", driver.folder.tag)
         print(f"seatrial: {stop}; continue with `{resume}`", file=sys.stderr)
@@ -79,4 +99,28 @@ def cancel(folder: TrialFolder, folders: Folders) -> int:
     else:
         resume = folders.command("resume", folder.tag)
         click.echo(f"{folder.tag}: cancelled; `{resume}` takes it up again.")
+    return 0
+
+
+def ask(folder: TrialFolder, request: Request) -> bool:
+    """Have a request noted: at once where nobody drives the trial (True), else by its driver."""
+    try:
+        Driver(folder).answer(request)
+    except Owned:
+        requests.ask(folder, request)
+        return False
+    return True
+
+
+def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
+    """Give a trial up, through the driver that has it or by taking it up for that. ``again`` is
+    what begins it anew."""
+    folders = folders.around(folder.path)
+    try:
+        _drive(Driver(folder), folders, abandon=why)
+    except Owned:
+        requests.ask(folder, Request(request="abandon", text=why))
+        click.echo(f"{folder.tag}: its driver was asked to give it up; it will say when it has.")
+        return 0
+    click.echo(f"{folder.tag}: given up; `{again}` begins anew.")
     return 0

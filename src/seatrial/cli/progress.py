@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
+    from seatrial.conduct.conductor import Conductor
+
 
 FIGURES_SHOWN = 2
 
@@ -31,6 +33,47 @@ def fall_silent() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
+
+
+_TOLD = {
+    Name.TRIAL_PAUSE: "",
+    Name.TRIAL_CANCEL: "",
+    Name.TRIAL_ABANDON: "given up: ",
+    Name.ALERT: "",
+    Name.NODE_DOWN: "down: ",
+    Name.NODE_UP: "up again: ",
+    Name.NODE_ADMIT: "let back in: ",
+    Name.TEST_ADMIT: "let back in: ",
+    Name.TRIAL_EXTEND: "time is added: ",
+}
+
+
+def _told(event: Event) -> str:
+    """What is said of an event about the trial."""
+    about = event.nodes
+    if event.event == Name.TEST_ADMIT:
+        about = event.test
+    elif event.event == Name.TRIAL_EXTEND and isinstance(event.value, int | float):
+        about = show_seconds(event.value)
+    text = ": ".join(filter(None, (about, event.text)))
+    return f"{_TOLD[Name(event.event)]}{text}"
+
+
+def _sustained(conductor: Conductor, passed: int) -> list[str]:
+    """How a trial stands that goes by time: what is left of it, and what it keeps at work."""
+    left = max(0.0, conductor.duration - conductor.clock.elapsed(time.time_ns()))
+    flights = [flight for flight in list(conductor.in_flight.values()) if flight.holds_room]
+    started = [flight for flight in flights if flight.started]
+    room = conductor.limits.room
+    busy = sum(flight.size if room else flight.nodes for flight in started)
+    there = room or conductor.nodes.usable
+    share = f" ({100 * busy / there:.0f} %)" if there else ""
+    return [
+        f"{show_seconds(left)} to go",
+        f"{busy}/{there} {'cores' if room else 'nodes'}{share}",
+        f"{len(flights)} in flight",
+        f"{passed} passed",
+    ]
 
 
 class Progress:
@@ -48,6 +91,7 @@ class Progress:
         self._starts: dict[str, int] = {}
         self._ends: dict[str, int] = {}
         self._live: Live | None = None
+        self.conductor: Conductor | None = None  # of the trial, for what it alone knows
 
     def __enter__(self) -> Self:
         import sys
@@ -97,11 +141,17 @@ class Progress:
             self._starts[event.alias] = event.time
         elif name == Name.BUILD_END:
             self._on_build_end(event)
-        elif name in (Name.TRIAL_PAUSE, Name.TRIAL_CANCEL, Name.ALERT):
-            self._print(click.style("note", fg="yellow"), event.text)
+        elif name in _TOLD:
+            self._print(click.style("note", fg="yellow"), _told(event))
         elif name in (Name.TRIAL_START, Name.TRIAL_RESUME) and not self.quiet:
-            left = count(self.wanted - self.finished, "run")
-            self._print("", f"{event.trial}: {left} on {event.machine}")
+            self._print("", f"{event.trial}: {self._to_come(event)} on {event.machine}")
+
+    def _to_come(self, event: Event) -> str:
+        conductor = self.conductor
+        if conductor is None or not conductor.duration:
+            return count(self.wanted - self.finished, "run")
+        left = conductor.duration - conductor.clock.elapsed(event.time)
+        return f"{show_seconds(max(0.0, left))} to go"
 
     def _add_figure(self, event: Event) -> None:
         figures = self._figures.setdefault(event.run_id, [])
@@ -162,6 +212,8 @@ class Progress:
         from rich.text import Text
 
         parts = [f"{self.finished}/{self.wanted} done"]
+        if self.conductor is not None and self.conductor.duration:
+            parts = _sustained(self.conductor, self.tally[PASS.name])
         failed = sum(count for name, count in self.tally.items() if name != PASS.name)
         if failed:
             parts.append(f"[red]{failed} not passed[/red]")

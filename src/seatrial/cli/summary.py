@@ -17,8 +17,8 @@ from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, SummaryRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.suite.model import Better
-from seatrial.trial.driver import Outcome
 from seatrial.trial.folder import TrialFolder, references_of
+from seatrial.trial.outcome import Outcome
 from seatrial.verify import references as refs
 from seatrial.verify.figures import Figure
 

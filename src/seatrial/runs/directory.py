@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,15 +20,15 @@ EVENTS_LIMIT = 1 << 20
 TEXT_LIMIT = 4000
 
 
-def prepare(path: Path, job_script: str, test: Test) -> None:
-    """Make the directory with its job script and inputs. Raises OSError. A directory that exists,
-    from a run that was made but never submitted, is completed."""
+def prepare(path: Path, job_script: str, test: Test, more: Sequence[Input] = ()) -> None:
+    """Make the directory with its job script, the test's inputs and ``more``. Raises OSError. A
+    directory that exists, from a run that was made but never submitted, is completed."""
     _make(path)
     write_script(f"{path}/job.sh", job_script)
     os.close(os.open(f"{path}/{ENVIRONMENT}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    for item in test.inputs:
+    for item in (*test.inputs, *more):
         assert isinstance(item, Input)  # the loader has replaced plain names
-        _place(Path(item.source), path / (item.name or Path(item.source).name), item.how)
+        put(Path(item.source), path / (item.name or Path(item.source).name), item.how)
 
 
 def _make(path: Path) -> None:
@@ -39,7 +40,7 @@ def _make(path: Path) -> None:
         pass
 
 
-def _place(source: Path, target: Path, how: str) -> None:
+def put(source: Path, target: Path, how: str) -> None:
     """Link or copy. A copy appears whole or not at all, as what is there is not made again."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_symlink() or target.exists():

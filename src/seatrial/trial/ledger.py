@@ -23,12 +23,16 @@ LONGEST_JOB_TEXT = 4000
 
 
 class Unresolved(NamedTuple):
-    """A run that has no verdict yet: how it was submitted, its job if known, its end if noted."""
+    """A run that has no verdict yet: its directory, how it was submitted (the target that it was
+    placed on and its stage with it), its job if known, its end if noted."""
 
     run_id: str
     submission: str
-    job_id: str
-    ended: Event | None
+    job_id: str = ""
+    ended: Event | None = None
+    path: str = ""
+    target: str = ""
+    stage: str = ""
 
 
 class Ledger:
@@ -54,19 +58,27 @@ class Ledger:
         """Fold what the journal holds; the runs that it leaves without a verdict."""
         reading = read(self.journal.path)
         unresolved: dict[str, Unresolved] = {}
+        paths: dict[str, str] = {}  # of runs that were made, and not announced yet
         for event in reading:
             self._fresh = False
             self._fold(event)
             run_id = event.run_id
-            if event.event == Name.SUBMIT_START:
+            if event.event == Name.LOGGING_START:
+                paths[run_id] = event.path
+            elif event.event == Name.SUBMIT_START:
                 self.runs[run_id] = self._number(event)
-                unresolved[run_id] = Unresolved(run_id, event.alias, "", None)
+                before = unresolved.get(run_id)
+                path = paths.pop(run_id, before.path if before else "")
+                unresolved[run_id] = Unresolved(
+                    run_id, event.alias, path=path, target=event.target, stage=event.stage
+                )
             elif event.event == Name.JOB_QUEUED and run_id in unresolved:
                 unresolved[run_id] = unresolved[run_id]._replace(job_id=event.job_id)
             elif event.event == Name.JOB_END and run_id in unresolved:
                 unresolved[run_id] = unresolved[run_id]._replace(ended=event)
             elif event.event == Name.CHECK_END:
                 unresolved.pop(run_id, None)
+                paths.pop(run_id, None)
                 self.runs.pop(run_id, None)
             elif event.event in (Name.TRIAL_START, Name.TRIAL_RESUME):
                 self.host = event.nodes
@@ -119,12 +131,13 @@ class Ledger:
         """Note an event; ``time`` is now unless given."""
         case = self.case(run_id) if run_id else None
         test = case.test if case else test
+        known = self.record.tests.get(test)  # an alert's subject need not be a test
         event = Event(
             time=time or self.journal.now(),
             event=name,
             trial=self.record.tag,
             machine=self.record.machine.machine,
-            app=self.record.tests[test].app if test else "",
+            app=known.app if known else "",
             test=test,
             case=case.id if case else "",
             run_id=run_id,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +13,7 @@ from msgspec.structs import replace
 from seatrial.backends.protocol import Ended
 from seatrial.journal.codes import FAILED, LOST, Code, code_of
 from seatrial.journal.events import Event
+from seatrial.runs.beside import in_thread
 from seatrial.runs.captured import capture
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.runs.script import CLAIMED
@@ -66,7 +65,7 @@ class Judge:
         if self._is_quick(case, path, ended):
             return self._settled(case, path, ended, own)
         async with self._free_threads:
-            return await _in_thread(lambda: self._settled(case, path, ended, own))
+            return await in_thread(lambda: self._settled(case, path, ended, own), "judge")
 
     def _is_quick(self, case: Case, path: Path, ended: Ended) -> bool:
         """Whether judging is surely so quick that walltimes and people need not be served
@@ -106,22 +105,6 @@ def _reads_stdout_alone(test: Test) -> bool:
         isinstance(metric, Metric) and metric.in_file == "stdout"
         for metric in test.metrics.values()
     )
-
-
-async def _in_thread(work: Callable[[], Settled]) -> Settled:
-    """Do it in a thread that nobody waits for when the driver leaves, as the threads of an executor
-    are; the run is then judged again when the trial is resumed."""
-    done: Future[Settled] = Future()
-    done.set_running_or_notify_cancel()  # from here on it always takes a result
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="judge", daemon=True).start()
-    return await asyncio.wrap_future(done)
 
 
 async def _own_end(path: Path, own: JobEvents) -> JobEvents:

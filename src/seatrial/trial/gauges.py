@@ -1,0 +1,51 @@
+"""Reading the gauges that a trial's throttles go by, beside its loop."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from seatrial.journal.codes import Name
+from seatrial.machine.model import Gauge
+from seatrial.runs.shell import Said, Shell
+from seatrial.trial.folder import Record
+from seatrial.trial.tasks import Tasks
+from seatrial.units import seconds
+
+LONGEST_QUOTE = 60
+
+
+def watch_gauges(record: Record, tasks: Tasks) -> None:
+    """Read each gauge of the policy every so often, from now on."""
+    names = dict.fromkeys(throttle.gauge for throttle in record.policy.throttles)
+    for name in names:
+        tasks.spawn(_watch(name, record.machine.gauges.get(name), tasks))
+
+
+async def _watch(name: str, gauge: Gauge | None, tasks: Tasks) -> None:
+    if gauge is None:  # the plan was checked against another description of the machine
+        tasks.note(Name.GAUGE, alias=name, text=f"the machine has no gauge {name}")
+        return
+    shell = Shell(gauge.command, seconds(gauge.timeout))
+    every = seconds(gauge.every)
+    loop = asyncio.get_running_loop()
+    while True:
+        began = loop.time()
+        value, why = reading_of(await shell.run())
+        tasks.note(Name.GAUGE, alias=name, value=value, text=why)
+        await asyncio.sleep(max(0.0, began + every - loop.time()))
+
+
+def reading_of(said: Said) -> tuple[float | None, str]:
+    """The number that a gauge gave, else None and why there is none."""
+    if said.why:
+        return None, said.why
+    first = said.out.strip().partition("\n")[0].strip()
+    try:
+        value = float(first)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value):
+        return value, ""
+    quoted = first[:LONGEST_QUOTE] + ("..." if len(first) > LONGEST_QUOTE else "")
+    return None, f"it printed {quoted!r}, which is no number" if first else "it printed nothing"

@@ -1,0 +1,299 @@
+"""The jobs of a trial's runs that have no verdict: made, announced, submitted, followed, settled.
+
+Each step is noted in the ledger: the intent before the act, the fact after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seatrial.backends.protocol import (
+    Backend,
+    Ended,
+    Job,
+    NeverStarted,
+    Queued,
+    Refused,
+    Started,
+    Submission,
+)
+from seatrial.conduct.commands import Launch, Reject
+from seatrial.errors import TrialError
+from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, Code, Name, code_of
+from seatrial.runs.script import RunPlace, ScriptWriter
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.ledger import Ledger, Unresolved
+from seatrial.trial.placing import Placing, Room
+from seatrial.trial.remedies import remedy
+from seatrial.trial.settle import Judge, Settled
+from seatrial.trial.tasks import Tasks
+from seatrial.units import show_seconds
+
+RunFact = Queued | Started | Refused | Ended | NeverStarted
+
+
+class Attempt(NamedTuple):
+    """A run without a verdict: its job, the target that it is placed on, its stage."""
+
+    job: Job
+    target: str = ""
+    stage: str = ""
+
+
+class Jobs:
+    """Keeps the jobs of one trial."""
+
+    def __init__(
+        self,
+        folder: TrialFolder,
+        ledger: Ledger,
+        backend: Backend,
+        tasks: Tasks,
+        placing: Placing,
+        judge: Judge,
+    ) -> None:
+        self._folder = folder
+        self._record = ledger.record
+        self._ledger = ledger
+        self._conductor = ledger.conductor
+        self._backend = backend
+        self._tasks = tasks
+        self._placing = placing
+        self._judge = judge
+        self._scripts = ScriptWriter(self._record.machine, self._record.tag)
+        self._attempts: dict[str, Attempt] = {}
+        self._cancelled: set[str] = set()
+        self._again: list[Job] = []  # announced by an earlier driver, never submitted
+
+    def path(self, run_id: str) -> Path:
+        """The directory of a run without a verdict."""
+        return self._attempts[run_id].job.path
+
+    async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
+        """Have the backend find the jobs of an earlier driver; settle those that had ended."""
+        grouped: dict[str, list[Job]] = {}
+        for run in unresolved:
+            number = self._ledger.runs[run.run_id]
+            before = Launch(number, run.run_id, run.target, stage=run.stage)
+            job = self._make_job(before, run.path)
+            if run.ended is not None:
+                self._settle(_ended_again(run))
+            else:
+                grouped.setdefault(run.submission, []).append(job)
+        self._ledger.journal.flush()
+        if grouped:
+            submissions = [Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
+            known = {run.run_id: run.job_id for run in unresolved if run.job_id}
+            await self._backend.find(submissions, known)
+
+    # ---- starting and ending --------------------------------------------------------------
+
+    async def launch(self, launches: Sequence[Launch]) -> None:
+        """Make and submit runs, and those that an earlier driver did not get to."""
+        jobs, self._again = self._again, []
+        await self._submit([*jobs, *(self._begin(each) for each in launches)])
+
+    def reject(self, command: Reject) -> None:
+        """Record a run that cannot start."""
+        self._begin(Launch(command.case, command.run_id))
+        self._verdict(command.run_id, code_of(command.code), command.why)
+
+    async def cancel(self, run_ids: Sequence[str]) -> None:
+        """End runs; what was asked of the backend is not asked again."""
+        new = [run_id for run_id in run_ids if run_id not in self._cancelled]
+        if new:
+            self._cancelled.update(new)
+            await self._backend.cancel(new)
+
+    def write(self, launches: Sequence[Launch]) -> None:
+        """Make the directories and scripts of runs, and submit nothing."""
+        for submission in self._backend.arrange([self._begin(each) for each in launches]):
+            for job in submission.jobs:
+                self._make(self._room(job))
+            self._backend.write(submission)
+
+    def _begin(self, launch: Launch) -> Job:
+        job = self._make_job(launch)
+        self._ledger.begin(launch.run_id, launch.case, str(job.path))
+        return job
+
+    def _make_job(self, launch: Launch, path: str = "") -> Job:
+        """The job of a run. One that was made before keeps its directory, as the journal has it
+        where it is on a file system of its own."""
+        case = self._conductor.cases[launch.case]
+        usual = self._placing.path(case.test, launch.run_id, launch.target)
+        own = bool(path) and bool(self._placing.place(case.test, launch.target).file_system)
+        job = Job(
+            run_id=launch.run_id,
+            path=Path(path) if own else usual,
+            nodes=case.nodes,
+            tasks=case.tasks,
+            tasks_per_node=case.tasks_per_node,
+            threads=case.threads,
+            walltime=case.walltime,
+            node=case.node,
+            exclusive=case.exclusive,
+            features=tuple(self._record.tests[case.test].requires.features),
+            avoid=launch.avoid,
+        )
+        self._attempts[launch.run_id] = Attempt(job, launch.target, launch.stage)
+        return job
+
+    async def _submit(self, jobs: Sequence[Job]) -> None:
+        """Announce, prepare, submit: the intents are in the journal before the first act."""
+        if not jobs:
+            return
+        submissions = self._backend.arrange(jobs)
+        for submission in submissions:
+            for job in submission.jobs:
+                attempt = self._attempts[job.run_id]
+                about: dict[str, Any] = {"target": attempt.target, "stage": attempt.stage}
+                self._ledger.note(Name.SUBMIT_START, job.run_id, alias=submission.name, **about)
+        self._ledger.journal.flush(durable=self._backend.durable)
+        for submission in submissions:
+            rooms = [self._room(job) for job in submission.jobs]
+            if all(self._placing.is_quick(room.case.test) for room in rooms):
+                for room in rooms:
+                    self._make(room)
+                await self._backend.submit(submission)
+            else:
+                self._tasks.spawn(self._make_and_submit(submission, rooms))
+
+    async def _make_and_submit(self, submission: Submission, rooms: Sequence[Room]) -> None:
+        """Beside the loop, as file systems and copies may take their time."""
+        try:
+            await self._placing.make_all(rooms)
+        except OSError as error:
+            raise _cannot_be_made(error, rooms[0].path) from error
+        await self._backend.submit(submission)
+
+    def _room(self, job: Job) -> Room:
+        case = self._ledger.case(job.run_id)
+        test = self._record.tests[case.test]
+        build = str(self._folder.builds / case.build) if case.build else ""
+        place = RunPlace(job.run_id, str(job.path), build, str(self._folder.script(case.test)))
+        script = self._scripts.job_script(test, case, place)
+        target = self._attempts[job.run_id].target
+        return Room(case, job.path, self._placing.place(case.test, target), script)
+
+    def _make(self, room: Room) -> None:
+        try:
+            self._placing.make(room)
+        except OSError as error:
+            raise _cannot_be_made(error, room.path) from error
+
+    # ---- facts ----------------------------------------------------------------------------
+
+    def on_fact(self, fact: RunFact) -> None:
+        """Note what became of a run."""
+        run_id = fact.run_id
+        note = self._ledger.note
+        if run_id not in self._attempts:
+            return
+        if isinstance(fact, Queued):
+            note(Name.SUBMIT_END, run_id, value=0)
+            note(Name.JOB_QUEUED, run_id, job_id=fact.job_id)
+        elif isinstance(fact, Started):
+            note(Name.JOB_START, run_id, nodes=fact.nodes)
+        elif isinstance(fact, Refused):
+            note(Name.SUBMIT_END, run_id, value=1, text=fact.why)
+            self._verdict(run_id, LAUNCH_FAILED, fact.why)
+        elif isinstance(fact, Ended):
+            self._on_ended(fact)
+        elif self._conductor.cancelling:
+            self._on_ended(Ended(run_id, CANCELLED.number, "never started", None))
+        else:
+            self._submit_again(run_id)
+
+    def _submit_again(self, run_id: str) -> None:
+        """It never got to the backend. Nodes that were excluded meanwhile are kept off."""
+        attempt = self._attempts[run_id]
+        avoid = self._conductor.nodes.avoid(self._ledger.runs[run_id], attempt.job.nodes)
+        attempt = attempt._replace(job=attempt.job._replace(avoid=avoid))
+        self._attempts[run_id] = attempt
+        self._again.append(attempt.job)
+
+    def _on_ended(self, fact: Ended) -> None:
+        code = 0 if fact.code is None else fact.code
+        text = "" if fact.exit_code is None else f"{_EXIT}{fact.exit_code}"
+        about: dict[str, Any] = {
+            "value": code,
+            "alias": fact.state,
+            "text": text,
+            "nodes": fact.nodes,
+        }
+        self._ledger.note(Name.JOB_END, fact.run_id, **about)
+        self._settle(fact)
+
+    def _settle(self, ended: Ended) -> None:
+        """Collect what the job wrote of itself and judge the run: at once where that is quick."""
+        case = self._ledger.case(ended.run_id)
+        path = self.path(ended.run_id)
+        ended = self._with_reason(ended)
+        settled = self._judge.settle_at_once(case, path, ended)
+        if settled is not None:
+            self._note_outcome(ended.run_id, settled)
+            return
+
+        async def work() -> None:
+            self._note_outcome(ended.run_id, await self._judge.settle(case, path, ended))
+            self._tasks.nudge()
+
+        self._tasks.spawn(work())
+
+    def _with_reason(self, ended: Ended) -> Ended:
+        """What a cancellation of our own was for."""
+        if ended.code != CANCELLED.number:
+            return ended
+        code = self._conductor.ended_for(ended.run_id)
+        if code is not None:
+            entry = self._conductor.policy.entry_of[self._ledger.runs[ended.run_id]]
+            quiet = show_seconds(self._conductor.policy.entries[entry].quiet_after)
+            return ended._replace(code=code, state=f"no output for {quiet}")
+        if ended.run_id in self._cancelled:
+            return ended._replace(state=self._conductor.held)
+        return ended
+
+    def _note_outcome(self, run_id: str, settled: Settled) -> None:
+        for event in settled.job_events:
+            self._ledger.note_of_job(run_id, event)
+        self._ledger.note(Name.CHECK_START, run_id)
+        for figure in settled.figures:
+            self._ledger.note(
+                Name.METRIC,
+                run_id,
+                alias=figure.name,
+                value=figure.value,
+                unit=figure.unit,
+                better=figure.better,
+            )
+        self._verdict(run_id, settled.code, settled.why)
+
+    def _verdict(self, run_id: str, code: Code, why: str) -> None:
+        test = self._ledger.case(run_id).test
+        self._ledger.verdict(run_id, code, why)
+        attempt = self._attempts.pop(run_id)
+        self._cancelled.discard(run_id)
+        self._placing.drop_deck(test, attempt.job.path)
+
+
+def _cannot_be_made(error: OSError, path: Path) -> TrialError:
+    return TrialError(
+        f"{error.filename or path}: the run cannot be made: {error.strerror or error}; "
+        f"{remedy(error)}, then resume the trial"
+    )
+
+
+_EXIT = "exit code "
+
+
+def _ended_again(run: Unresolved) -> Ended:
+    """The end of a job that was noted, but not judged, before the driver died."""
+    event = run.ended
+    assert event is not None
+    code = event.value if isinstance(event.value, int) and event.value else None
+    exit_code = event.text.removeprefix(_EXIT)
+    known = int(exit_code) if exit_code.lstrip("-").isdigit() else None
+    return Ended(run.run_id, code, event.alias, known, event.nodes)

@@ -1,0 +1,90 @@
+"""Telling people: every alert runs the command of the plan's ``alerts``, at a bounded rate.
+
+It gets the alert in its environment: ALERT (the text), ALERT_KIND, ALERT_SUBJECT, TRIAL, MACHINE.
+What comes while the rate is used up is counted, and told with the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from seatrial.journal.codes import Name
+from seatrial.journal.events import Event
+from seatrial.plan.model import Tell
+from seatrial.runs.shell import Shell
+from seatrial.suite.model import Case
+from seatrial.trial.folder import Record
+from seatrial.trial.observer import Observer
+from seatrial.trial.tasks import Tasks
+from seatrial.units import count, seconds
+
+OWN_KIND = "alerts"  # of the alert that the command fails, which it is not run for
+
+
+class Telling:
+    """An observer that passes all on to another one, and alerts to people, too."""
+
+    def __init__(self, record: Record, observer: Observer, tasks: Tasks) -> None:
+        self.observer = observer
+        self._record = record
+        self._tasks = tasks
+        self._waiting: list[Event] = []
+        self._there = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._busy = False
+        self._failing = False
+        self._ran: deque[float] = deque()  # when, as far as the rate counts it
+
+    def on_open(self, finished: int, wanted: int) -> None:
+        self.observer.on_open(finished, wanted)
+
+    def on_event(self, event: Event, case: Case | None) -> None:
+        self.observer.on_event(event, case)
+        tell = self._record.alerts
+        if tell is not None and event.event == Name.ALERT and event.alias != OWN_KIND:
+            self._waiting.append(event)
+            self._there.set()
+            if self._task is None:
+                self._task = self._tasks.spawn(self._work(tell))
+
+    async def _work(self, tell: Tell) -> None:
+        shell = Shell(tell.command, seconds(tell.timeout))
+        while True:
+            await self._there.wait()
+            await asyncio.sleep(self._pause(tell))
+            self._busy = True
+            self._there.clear()
+            alerts, self._waiting = self._waiting, []
+            self._ran.append(asyncio.get_running_loop().time())
+            said = await shell.run(self._variables(alerts))
+            self._busy = False
+            if said.why and not self._failing:
+                self._tasks.alert(OWN_KIND, "", f"the command of alerts fails: {said.why}")
+            self._failing = bool(said.why)
+
+    def _pause(self, tell: Tell) -> float:
+        """Seconds until the command may be run again."""
+        now = asyncio.get_running_loop().time()
+        while self._ran and self._ran[0] <= now - seconds(tell.per):
+            self._ran.popleft()
+        return 0.0 if len(self._ran) < tell.at_most else self._ran[0] + seconds(tell.per) - now
+
+    def _variables(self, alerts: list[Event]) -> dict[str, str]:
+        """The first of those that wait, and how many more there are."""
+        first, more = alerts[0], len(alerts) - 1
+        text = f"{first.text} (and {count(more, 'more alert')})" if more else first.text
+        about = {"ALERT": text, "ALERT_KIND": first.alias, "ALERT_SUBJECT": first.test}
+        about |= {"TRIAL": self._record.tag, "MACHINE": self._record.machine.machine}
+        return {name: value.replace("\0", "") for name, value in about.items()}
+
+    async def end(self) -> None:
+        """Have the last alerts told, as far as the rate lets them be, before the driver leaves."""
+        tell = self._record.alerts
+        if tell is None or self._task is None:
+            return
+        deadline = asyncio.get_running_loop().time() + seconds(tell.timeout)
+        while self._busy or (self._waiting and self._pause(tell) <= 0):
+            if self._task.done() or asyncio.get_running_loop().time() > deadline:
+                return
+            await asyncio.sleep(0.02)

@@ -1,0 +1,235 @@
+"""`seatrial accept`: start, status, pause, extend, abandon, admit; and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from seatrial.journal.codes import Name
+from seatrial.trial.requests import Request, ask
+from tests.programs import Workplace
+from tests.trial.plans import TAG, accept, audit, ends, passed, short, start, write_plan
+
+
+@pytest.fixture
+def place(place: Workplace) -> Workplace:
+    place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
+    return place
+
+
+def test_a_plan_runs_to_its_end_and_its_criteria_decide(place: Workplace) -> None:
+    short(place, "a")
+    criteria: list[dict[str, object]] = [{"criterion": "pass_rate", "at_least": "99%"}]
+    write_plan(place, criteria=criteria)
+    done = accept(place)
+    assert done.code == 0, done.said
+    assert "pass rate" in done.out
+    assert passed(place) > 10
+    audit(place)
+    assert "p-mix is complete" in accept(place).out
+    criteria.append({"criterion": "accepted_runs", "at_least": 10_000})
+    write_plan(place, criteria=criteria)
+    assert accept(place).code == 0, "a trial is judged by what it was made with"
+    shown = place.seatrial("accept", "plan.yaml", "--status", "--format", "json")
+    assert shown.code == 0
+    (one,) = json.loads(shown.out)
+    assert (one["tag"], one["state"], one["verdict"]) == (TAG, "ended", "met")
+    for words in (["trials"], ["runs", "--trial", TAG], ["show", f"{TAG}/{ends(place)[0].run_id}"]):
+        assert place.seatrial(*words).code == 0, words
+
+
+def test_components_and_phases_are_run_in_order(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place)
+    plan = yaml.safe_load((place.folder / "plan.yaml").read_text())
+    plan["phases"] = [{"phase": "one"}, {"phase": "two"}]
+    criteria = [{"criterion": "pass_rate", "at_least": "100%"}]
+    plan["components"] = [
+        {"component": "vendor", "repeat": 2, "criteria": criteria},
+        {"component": "bad", "tests": ["a"], "phases": ["two"],
+         "criteria": [{"criterion": "accepted_runs", "at_least": 5}]},
+    ]  # fmt: skip
+    (place.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    told = place.seatrial("accept", "plan.yaml", "--dry-run")
+    assert told.code == 0, told.said
+    assert [line.split(":")[0] for line in told.out.splitlines()] == [
+        "p-vendor-one", "p-vendor-two", "p-bad-two"
+    ]  # fmt: skip
+    assert not list(place.trials.glob("*")), "a dry run makes nothing"
+    first = accept(place, "--component", "vendor", "--phase", "one")
+    assert first.code == 0, first.said
+    assert place.count(Name.CHECK_END, tag="p-vendor-one") == 2
+    done = accept(place)
+    assert done.code == 1, done.said
+    assert place.count(Name.CHECK_END, tag="p-vendor-one") == 2, "what is complete stays"
+    assert place.count(Name.CHECK_END, tag="p-bad-two") == 1
+    assert accept(place, "--component", "none").code == 2
+
+
+def test_each_application_alone_and_then_at_full_machine(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place)
+    plan = yaml.safe_load((place.folder / "plan.yaml").read_text())
+    plan["components"] = [
+        {"component": "speed", "kind": "isolated_then_full", "tests": {"a": {"alone": 2}},
+         "criteria": [{"criterion": "accepted_runs", "at_least": 4}]}
+    ]  # fmt: skip
+    (place.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    done = accept(place)
+    assert done.code == 0, done.said
+    submitted = place.events("p-speed", Name.SUBMIT_START)
+    assert [event.stage for event in submitted] == ["alone", "alone", "full", "full"]
+
+
+def test_pause_stops_the_clock_and_accept_goes_on(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "60s")
+    with start(place) as driving:
+        driving.until(lambda: passed(place) > 3, "runs")
+        asked = accept(place, "--pause")
+        assert asked.code == 0, asked.said
+        assert "asked to pause" in asked.out
+        done = driving.end()
+    assert done.code == 3, done.said
+    assert "seatrial accept plan.yaml" in done.out
+    audit(place)
+    (paused,) = place.events(TAG, Name.TRIAL_PAUSE)
+    launched = [e.time for e in place.events(TAG, Name.SUBMIT_START)]
+    assert max(launched) <= paused.time, "nothing is started after the pause"
+    assert accept(place, "--status").code == 3
+    assert "it is paused" in accept(place, "--pause").out
+    assert place.count(Name.TRIAL_PAUSE, tag=TAG) == 1
+    before = passed(place)
+    with start(place) as driving:
+        driving.until(lambda: passed(place) > before, "it to go on")
+    assert place.count(Name.TRIAL_RESUME, tag=TAG) == 1
+
+
+def test_paused_time_does_not_count(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "1500ms")
+    with start(place) as driving:
+        driving.until(lambda: passed(place) > 0, "runs")
+        ask(place.trial(TAG), Request(request="pause"))
+        assert driving.end().code == 3
+    (began,) = place.events(TAG, Name.TRIAL_START)
+    (paused,) = place.events(TAG, Name.TRIAL_PAUSE)
+    assert accept(place).code == 0
+    (resumed,) = place.events(TAG, Name.TRIAL_RESUME)
+    (ended,) = place.events(TAG, Name.TRIAL_END)
+    launched = [e.time for e in place.events(TAG, Name.SUBMIT_START)]
+    before = (paused.time - began.time) / 1e9
+    assert before < 1.5, "it was paused in time"
+    assert before + (max(launched) - resumed.time) / 1e9 <= 1.5
+    assert before + (ended.time - resumed.time) / 1e9 >= 1.5
+    audit(place)
+
+
+def test_a_trial_is_extended_while_it_runs_and_when_it_is_over(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "1s")
+    with start(place) as driving:
+        driving.until(lambda: passed(place) > 0, "runs")
+        ask(place.trial(TAG), Request(request="extend", value=1.0))
+        assert driving.end().code == 0
+    (began,) = place.events(TAG, Name.TRIAL_START)
+    (ended,) = place.events(TAG, Name.TRIAL_END)
+    assert (ended.time - began.time) / 1e9 >= 2
+    runs = len(ends(place))
+    assert accept(place, "--extend", "1s").code == 0
+    assert accept(place, "--extend", "much").code == 2
+    done = accept(place)
+    assert done.code == 0, done.said
+    assert len(ends(place)) > runs
+    assert place.count(Name.TRIAL_END, tag=TAG) == 2
+    audit(place)
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_an_abandoned_trial_is_over_and_accept_begins_anew(place: Workplace, driven: bool) -> None:
+    place.test("a", "sleep 983", run={"walltime": "60s"})
+    write_plan(place, "60s")
+    with start(place) as driving:
+        driving.until(lambda: len(place.ran()) == 2, "two runs at work")
+        if not driven:
+            driving.kill()
+        done = accept(place, "--abandon", "the fabric was reset")
+        assert done.code == 0, done.said
+        driving.end()
+    assert [event.alias for event in ends(place)] == ["cancelled"] * 2
+    assert place.events(TAG, Name.TRIAL_ABANDON)[0].text == "the fabric was reset"
+    refused = place.resume(TAG)
+    assert refused.code == 3, refused.said
+    assert "the fabric was reset" in refused.err
+    assert accept(place, "--pause").code == 2, "nothing is under way"
+    short(place, "a")
+    write_plan(place)
+    assert accept(place).code == 0
+    assert place.count(Name.TRIAL_END, tag=f"{TAG}-2") == 1
+    assert place.count(Name.TRIAL_END, tag=TAG) == 0
+
+
+def test_a_stopped_test_is_let_back_in(place: Workplace) -> None:
+    right = place.folder / "right"
+    short(place, "a", f"cat {right}", verify=[{"contains": "42"}])
+    short(place, "b")
+    write_plan(place, "30s", retry={"stop_after": 2})
+    with start(place) as driving:
+        driving.until(lambda: place.count(Name.TEST_STOP, tag=TAG) == 1, "the test's stop")
+        right.write_text("42")
+        unknown = accept(place, "--admit", "n[1-2]")
+        assert unknown.code == 2, unknown.said
+        assert "its tests are a, b" in unknown.said
+        assert accept(place, "--admit", "a").code == 0
+        driving.until(lambda: passed(place, "a") > 1, "runs of the test")
+        assert accept(place, "--pause").code == 0
+        driving.end()
+    assert accept(place, "--admit", "here").code == 0, "without a driver, too"
+    assert place.events(TAG, Name.NODE_ADMIT)[0].nodes == "here"
+
+
+def test_a_plan_that_changed_since_is_told_with_what_to_do(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "60s")
+    with start(place) as driving:
+        driving.until(lambda: passed(place) > 0, "runs")
+        assert accept(place, "--pause").code == 0
+        driving.end()
+    write_plan(place, "1s")
+    refused = accept(place)
+    assert refused.code == 2, refused.said
+    for words in ("the policy changed", f"seatrial resume {TAG}", "--abandon", "--name p-b"):
+        assert words in refused.err
+    other = accept(place, "--name", "other")
+    assert other.code == 0, other.said
+    assert place.count(Name.TRIAL_END, tag="other-mix") == 1
+
+
+def test_what_makes_no_sense_is_refused(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "500ms")
+    done = accept(place)
+    assert done.code == 2, done.said
+    assert "plan.yaml:" in done.err
+    assert not place.trials.exists()
+    write_plan(place, "2s")
+    assert accept(place, "--pause", "--status").code == 2
+    assert accept(place, "--abandon", " ").code == 2
+    nothing = accept(place, "--pause")
+    assert nothing.code == 2
+    assert "nothing of p is under way" in nothing.err
+
+
+def test_a_rehearsal_is_never_run_for_real(place: Workplace) -> None:
+    short(place, "a")
+    assert place.run("--name", "t", "--dry-run").code == 0
+    path = place.trial().path / "trial.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "rehearsed": True}))
+    for words in (["resume", "t"], ["cancel", "t"]):
+        done = place.seatrial(*words)
+        assert done.code == 3, done.said
+        assert "t is a rehearsal" in done.err
+    assert not place.ran()

@@ -1,0 +1,101 @@
+"""Commands of the site's: nothing waits longer than their time, and nothing of them is left."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+
+import pytest
+
+from seatrial.runs.shell import GRACE_SECONDS, MOST_OUTPUT, Said, Shell
+
+
+def said(command: str, timeout: float = 5.0, **variables: str) -> Said:
+    return asyncio.run(Shell(command, timeout).run(variables))
+
+
+def alive(mark: str) -> bool:
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and mark.encode() in (entry / "cmdline").read_bytes():
+                return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("command", "out", "why"),
+    [
+        ("echo 42", "42\n", ""),
+        ("echo 42 >&2", "", ""),
+        ("echo $GIVEN", "word\n", ""),
+        ("exit 3", "", "it ended with exit code 3"),
+        ("echo a; echo b >&2; exit 3", "a\n", "it ended with exit code 3: b"),
+        ("echo only out; exit 1", "only out\n", "it ended with exit code 1: only out"),
+        ("kill -9 $$", "", "it ended with signal 9"),
+        ("read line; echo got:$line", "got:\n", ""),
+    ],
+)
+def test_what_a_command_says(command: str, out: str, why: str) -> None:
+    assert said(command, GIVEN="word") == Said(out, why)
+
+
+def test_output_is_bounded_and_need_be_no_text() -> None:
+    flood = said("head -c 1000000 /dev/zero | tr '\\0' x; head -c 1000000 /dev/zero >&2; false")
+    assert len(flood.out) == MOST_OUTPUT
+    assert len(flood.why) < 300
+    assert said("printf '\\377\\376'").out == "\N{REPLACEMENT CHARACTER}" * 2
+    assert "cannot be started" in said("echo a\0b").why
+
+
+@pytest.mark.parametrize(
+    "command", ["sleep 981 & sleep 981", "trap '' TERM INT; sleep 981", "yes 981 & wait"]
+)
+def test_one_that_hangs_is_killed_with_all_that_it_started(command: str) -> None:
+    began = time.monotonic()
+    assert said(command, 0.2).why == "it did not end in 200 ms"
+    assert time.monotonic() - began < 0.2 + GRACE_SECONDS
+    assert not alive("981")
+
+
+def test_what_it_leaves_in_the_background_is_ended_too() -> None:
+    assert said("sleep 982 & echo done") == Said("done\n", "")
+    assert not alive("982")
+
+
+def test_one_that_cannot_be_killed_is_not_started_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As one that hangs in a file system: the signal does nothing, for now."""
+    shell = Shell(f"echo $$ >> {tmp_path}/pids; sleep 0.6", 0.1)
+
+    async def use() -> list[str]:
+        monkeypatch.setattr("seatrial.runs.shell._kill", lambda group: None)
+        monkeypatch.setattr("seatrial.runs.shell.GRACE_SECONDS", 0.1)
+        first = (await shell.run()).why
+        second = (await shell.run()).why
+        await asyncio.sleep(0.5)  # it came out of it by itself
+        third = (await shell.run()).why
+        await asyncio.sleep(0.5)
+        return [first, second, third]
+
+    first, second, third = asyncio.run(use())
+    assert first == third == "it did not end in 100 ms"
+    assert second == "it still hangs since it was last run, and cannot be killed"
+    assert len((tmp_path / "pids").read_text().split()) == 2
+
+
+def test_a_cancelled_wait_kills_the_command() -> None:
+    async def use() -> None:
+        task = asyncio.create_task(Shell("sleep 980", 60).run())
+        while not alive("sleep\x00980"):
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    asyncio.run(use())
+    assert not alive("sleep\x00980")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
