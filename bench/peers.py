@@ -41,7 +41,7 @@ import reframe.utility.sanity as sn
 
 @rfm.simple_test
 class Sleeps(rfm.RunOnlyRegressionTest):
-    job = parameter({jobs})
+    sleeper = parameter({jobs})
     valid_systems = ['*']
     valid_prog_environs = ['*']
     executable = 'bash'
@@ -51,7 +51,7 @@ class Sleeps(rfm.RunOnlyRegressionTest):
 
     @run_after('init')
     def shape(self):
-        script, self.num_tasks, _ = self.job
+        script, self.num_tasks, _ = self.sleeper
         self.executable_opts = [script]
 
     @sanity_function
@@ -143,7 +143,7 @@ def reframe_slurm(folder: Path, cases: int, env: Mapping[str, str]) -> Timing:
 def reframe_duration(
     folder: Path, jobs: Sequence[tuple[Path, int, int]], seconds: float, env: Mapping[str, str]
 ) -> Timing:
-    """Rounds of jobs through Slurm for that long: each script on so many nodes, so often a round."""
+    """Rounds of jobs through Slurm for that long: each script, on so many nodes, so often."""
     place = folder / "reframe-duration"
     place.mkdir()
     every = [(str(script), nodes, n) for script, nodes, copies in jobs for n in range(copies)]

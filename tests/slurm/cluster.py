@@ -111,6 +111,7 @@ class ClusterOptions:
     node_timeout_s: int = 30
     features: Mapping[str, str] = field(default_factory=dict)
     partitions: tuple[Partition, ...] = DEFAULT_PARTITIONS
+    scheduling: str = ""  # further SchedulerParameters
     extra_conf: str = ""
 
     @property
@@ -124,7 +125,7 @@ def available(*, accounting: bool = False) -> str | None:
     missing = [program for program in wanted if _find(program) is None]
     if not missing:
         return None
-    return f"no Slurm here: {', '.join(missing)} not found (run tests/install-slurm.sh as root)"
+    return f"no Slurm here: {', '.join(missing)} not found (run tests/install-packages.sh as root)"
 
 
 class SlurmCluster:
@@ -366,7 +367,8 @@ class SlurmCluster:
             "PreemptType=preempt/partition_prio",
             "PreemptMode=CANCEL",
             "SchedulerType=sched/backfill",
-            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=20000,sched_interval=1",
+            "SchedulerParameters=batch_sched_delay=0,sched_min_interval=20000,sched_interval=1"
+            + (f",{options.scheduling}" if options.scheduling else ""),
             # With an epilog, the end of a job starts the next one at once; without, a timer
             # starts jobs once a second. It also lets jobs be seen COMPLETING, as in real life.
             f"Epilog={_program('true')}",

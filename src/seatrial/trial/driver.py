@@ -172,6 +172,7 @@ class Driver:
     async def _loop(self) -> Outcome:
         inbox = self._tasks.inbox
         while True:
+            self.conductor.changed = False
             now = self.ledger.journal.now()
             commands = self.conductor.decide(now)
             for command in commands:
@@ -179,11 +180,12 @@ class Driver:
                     return self._finish(command)
             await self._carry_out(commands)
             self.ledger.journal.flush()
-            timer = self._timer(commands, now)
-            self._receive(await inbox.get())
+            if not self.conductor.changed:  # else something follows from what was just noted
+                timer = self._timer(commands, now)
+                self._receive(await inbox.get())
+                timer.cancel()
             while not inbox.empty():
                 self._receive(inbox.get_nowait())
-            timer.cancel()
 
     def _timer(self, commands: Sequence[Command], now: int) -> asyncio.TimerHandle:
         """Nudges the loop when there will be something to decide, though nothing happens."""
