@@ -62,8 +62,8 @@ def _site(loaded: Loaded, faults: Faults) -> Site | None:
         name = os.path.normpath(loaded.path.parent / name)
         name = name if "/" in name else f"./{name}"
     try:
-        file = machine_file(name)
-        return find_machine(name) if file is None else read_machine(file, faults)
+        file = machine_file(name or None)
+        return find_machine(name or None) if file is None else read_machine(file, faults)
     except UsageError as error:
         loaded.spot(faults).fault(str(error), "machine")
         return None

@@ -298,8 +298,8 @@ class Plan(Written, frozen=True):
     """A ``plan.yaml``."""
 
     plan: Annotated[str, Meta(description="name of the plan")]
-    machine: Annotated[str, Meta(description="machine, by name or file")]
     components: list[Component]
+    machine: Annotated[str, Meta(description="machine, by name or file; default: this host")] = ""
     about: str = ""
     suites: Annotated[list[str], Meta(description="folders of tests, relative to the plan")] = []
     phases: list[Phase] = []
