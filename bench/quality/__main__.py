@@ -1,0 +1,19 @@
+"""``python -m bench.quality [SEED]``: print the tables of docs/quality.md, in some minutes."""
+
+from __future__ import annotations
+
+import sys
+
+from bench.quality import changes, nodes, speed
+
+
+def main() -> None:
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    for part in (changes, nodes, speed):
+        for line in part.report(seed=seed):
+            print(line, flush=True)
+        print(flush=True)
+
+
+if __name__ == "__main__":
+    main()
