@@ -149,8 +149,9 @@ def reframe_duration(
     every = [(str(script), nodes, n) for script, nodes, copies in jobs for n in range(copies)]
     (place / "sleeps.py").write_text(_SLEEPS.format(jobs=every))
     (place / "config.py").write_text(_CONFIG.format(scheduler="squeue", jobs=len(every)))
-    line = [reframe(), "-C", "config.py", "-c", "sleeps.py", "-r", "--prefix", str(place)]
-    return timed([*line, f"--duration={seconds:.0f}s"], place, env)
+    line = ["timeout", f"{seconds + 300:.0f}", reframe(), "-C", "config.py", "-c", "sleeps.py"]
+    line += ["-r", "--prefix", str(place), f"--duration={seconds:.0f}s"]
+    return timed(line, place, env, check=False)  # a failed test is a failure of the command
 
 
 def _reframe(folder: Path, cases: int, scheduler: str, jobs: int, env: Mapping[str, str]) -> Timing:

@@ -19,7 +19,7 @@ TAG = "p-mix"
 def write_plan(place: Workplace, duration: str = "1s", **keys: Any) -> Path:
     """A plan ``p`` with the component ``mix``; ``alerts`` and ``rehearsal`` are the plan's, other
     keys are the component's."""
-    whole = {key: keys.pop(key) for key in ("alerts", "rehearsal") if key in keys}
+    whole: dict[str, Any] = {key: keys.pop(key) for key in ("alerts", "rehearsal") if key in keys}
     component = {"component": "mix", "kind": "sustained", "duration": duration, **keys}
     about = {"plan": "p", "machine": "machine.yaml", "suites": ["suite"], **whole}
     path = place.folder / "plan.yaml"

@@ -25,7 +25,7 @@ from tests.trial.disturbed import (
 
 pytestmark = pytest.mark.slurm
 
-SECONDS = 40.0
+SECONDS = 34.0
 KILLS = 3
 LEAST_OCCUPANCY = 0.6  # it is 0.8 to 0.95 where nobody else computes
 
@@ -39,7 +39,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     chance = random.Random(seed)
     with SlurmCluster(folder / "cluster", options()) as cluster:
         scene = Scene(Workplace(folder), cluster, tick=0.25)
-        scene.write(f"{SECONDS:g}s", quiet_for="3s")
+        scene.write(f"{SECONDS:g}s", quiet_for="5s")
         kills = [chance.uniform(0.0, SECONDS) for _ in range(KILLS)]
         acts = disturbances(scene, SECONDS, quick=True)
         assert supervise(scene.start, acts, kills) == KILLS

@@ -1,0 +1,363 @@
+"""A sustained trial of sleeping jobs on the emulated Slurm, disturbed at chosen moments.
+
+    scene = Scene(place, cluster, tick=1.0)
+    scene.write("10m")
+    supervise(scene.start, kills=[12.5, 80.0], acts=[Act(60.0, lambda: scene.arm("hang"))])
+    scene.occupancy()
+
+Jobs stamp their start and their end in one file, so that what kept the nodes busy is measured in
+the same way whoever gave the jobs to Slurm. A job takes 5 to 20 ticks and prints a line at each.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from seatrial.journal.codes import Name
+from seatrial.journal.events import Event
+from seatrial.machine.facts import unfold
+from tests.programs import Driving, Workplace, until
+from tests.slurm.cluster import ClusterOptions, SlurmCluster
+from tests.trial.plans import TAG, accept, alerts, audit, ends, start, write_plan
+
+SIZES = {"small": 1, "middle": 2, "large": 4}  # nodes of each test's jobs
+LEAST, MOST = 5, 20  # ticks of a job
+
+# Backfill each second instead of each 30 s: for jobs of seconds, what 30 s are for jobs of minutes.
+SCHEDULING = "bf_interval=1,bf_continue"
+
+# A fault is a file: the first job of the test that finds it takes it; doubt stays as long as its
+# file is there.
+JOB = """\
+job=${{SEATRIAL_RUN:-$SLURM_JOB_ID}}
+stamp() {{ echo "$1 $job $SLURM_JOB_NUM_NODES $EPOCHREALTIME" >> {stamps}; }}
+take() {{ [ -e "$1" ] && mv "$1" "$1.$job" 2> /dev/null; }}
+answer=42
+stamp began
+take {faults}/hang.{test} && sleep infinity
+for ((left = {least} + RANDOM % {span}; left > 0; left--)); do
+  echo "$left more"
+  sleep {tick}
+done
+take {faults}/wrong.{test} && answer=41
+[ -e {faults}/doubt.{test} ] && answer=41
+echo "answer $answer"
+stamp ended
+"""
+
+
+def options(**more: Any) -> ClusterOptions:
+    """Eight nodes under a scheduler tuned for jobs of seconds."""
+    return ClusterOptions(**{"nodes": 8, "scheduling": SCHEDULING, **more})
+
+
+class Stamp(NamedTuple):
+    """When a job began and ended (s), by its own clock; it has no end if it was killed."""
+
+    job: str
+    nodes: int
+    began: float
+    ended: float | None
+
+
+class Scene:
+    """The mix, its faults, and what became of them."""
+
+    def __init__(self, place: Workplace, cluster: SlurmCluster, tick: float) -> None:
+        self.place = place
+        self.cluster = cluster
+        self.tick = tick
+        self.faults = place.folder / "faults"
+        self.faults.mkdir()
+        self.back = 0  # ns, when the killed node was started again
+        self._stamps = place.folder / "stamps"
+
+    # ---- what is run ----------------------------------------------------------------------
+
+    def job(self, test: str) -> str:
+        """The script of a test's jobs."""
+        about = {"least": LEAST, "span": MOST - LEAST + 1, "tick": self.tick, "test": test}
+        return JOB.format(stamps=self._stamps, faults=self.faults, **about)
+
+    def write(self, duration: str, quiet_for: str, *, doubtful: bool = True, **keys: Any) -> None:
+        """The suite, the machine and the plan of the trial. A run is hung after ``quiet_for``: more
+        than Slurm takes to see that a node is gone. ``model`` is the machine's in a rehearsal."""
+        sizes = {**SIZES, "doubtful": 1} if doubtful else SIZES
+        for test, nodes in sizes.items():
+            run = {"nodes": nodes, "exclusive": True, "walltime": f"{3 * MOST * self.tick:g}s"}
+            self.place.test(test, self.job(test), run=run, verify=[{"contains": "answer 42"}])
+        slurm = {"poll": "1s", "lost_after": "20s"}
+        self.place.slurm(self.cluster, slurm, rehearsal=keys.pop("model", {}))
+        answers = {"node failure": "elsewhere", "hung": "elsewhere"}
+        tests = {test: {"quiet_for": quiet_for} for test in sizes}
+        defaults = {
+            "reserve": 6,
+            "retry": {"answers": answers, "stop_after": 3},
+            "exclude": {"after": 3, "most": "25%"},
+            "criteria": [{"criterion": "utilisation", "at_least": "50%"}],
+        }
+        write_plan(self.place, duration, tests=tests, **{**defaults, **keys})
+
+    def start(self) -> Driving:
+        return start(self.place, "-q")
+
+    def arm(self, fault: str) -> None:
+        """``hang.TEST`` or ``wrong.TEST`` once, ``doubt.TEST`` from now on."""
+        (self.faults / fault).touch()
+
+    def cure(self, fault: str) -> None:
+        (self.faults / fault).unlink()
+
+    # ---- what became of it ----------------------------------------------------------------
+
+    def events(self, *names: Name) -> list[Event]:
+        return self.place.events(TAG, *names)
+
+    def victims(self, fault: str) -> list[str]:
+        """The runs that took a fault."""
+        return [path.suffix[1:] for path in self.faults.glob(f"{fault}.*.*")]
+
+    def verdict(self, run_id: str) -> Event:
+        (found,) = [event for event in ends(self.place) if event.run_id == run_id]
+        return found
+
+    def stamps(self) -> list[Stamp]:
+        """The jobs that began, in that order."""
+        began: dict[str, tuple[int, float]] = {}
+        ended: dict[str, float] = {}
+        for line in self._stamps.read_text().splitlines():
+            word, job, nodes, at = line.split()
+            if word == "began":
+                assert job not in began, f"{job} ran twice"
+                began[job] = (int(nodes), float(at))
+            else:
+                ended[job] = float(at)
+        return [Stamp(job, nodes, at, ended.get(job)) for job, (nodes, at) in began.items()]
+
+    def occupancy(self) -> float:
+        """Node-time in jobs over that of the nodes that were up, within the trial's duration. Jobs
+        that were killed end by the scheduler's word."""
+        begin = self.events(Name.TRIAL_START)[0].time / 1e9
+        length = self.place.trial(TAG).record().policy.duration
+        ends = {event.run_id: event.time / 1e9 for event in self.events(Name.JOB_END)}
+        return occupancy(self.stamps(), begin, length, self.cluster, self.downs(), ends)
+
+    def downs(self) -> list[tuple[float, float]]:
+        """When nodes were down by the scheduler's word (s)."""
+        since: dict[str, float] = {}
+        spans = []
+        for event in self.events(Name.NODE_DOWN, Name.NODE_UP):
+            for node in unfold(event.nodes):
+                if event.event == Name.NODE_DOWN:
+                    since[node] = event.time / 1e9
+                else:
+                    spans.append((since.pop(node), event.time / 1e9))
+        return spans + [(at, float("inf")) for at in since.values()]
+
+
+def occupancy(
+    stamps: Sequence[Stamp],
+    begin: float,
+    length: float,
+    cluster: SlurmCluster,
+    downs: Sequence[tuple[float, float]] = (),
+    ends: Mapping[str, float] = {},
+) -> float:
+    """The share of a span of time in which the nodes that were up were in jobs. ``ends`` of jobs
+    that did not stamp their own; those that have none count to the end of the span."""
+
+    def within(since: float, until: float) -> float:
+        return max(0.0, min(until, begin + length) - max(since, begin))
+
+    used = sum(
+        job.nodes * within(job.began, job.ended or ends.get(job.job, begin + length))
+        for job in stamps
+    )
+    return used / (cluster.options.nodes * length - sum(within(*down) for down in downs))
+
+
+# ---- what is done to it -------------------------------------------------------------------
+
+
+class Act(NamedTuple):
+    """Something that is done, so many seconds after the trial was started."""
+
+    time: float
+    do: Callable[[], None]
+
+
+def supervise(
+    start: Callable[[], Driving], acts: Sequence[Act] = (), kills: Sequence[float] = ()
+) -> int:
+    """``until seatrial accept ...; do :; done``, killed at these moments, while the acts are done
+    beside it. How often it was killed; it ends by itself after the last."""
+    began = time.monotonic()
+    with ThreadPoolExecutor(1) as beside:
+        doing = beside.submit(_do, sorted(acts, key=lambda act: act.time), began)
+        left, killed = sorted(kills), 0
+        while True:
+            with start() as driving:
+                try:
+                    wait = began + left[0] - time.monotonic() if left else 3600.0
+                    driving.process.wait(max(0.0, wait))
+                except subprocess.TimeoutExpired:
+                    driving.kill()
+                    left.pop(0)
+                    killed += 1
+                    continue
+                done = driving.end()
+                assert done.code in (0, 1), done.said
+                doing.result()
+                return killed
+
+
+def _do(acts: Sequence[Act], began: float) -> None:
+    for act in acts:
+        time.sleep(max(0.0, began + act.time - time.monotonic()))
+        act.do()
+
+
+# ---- faults, and whether each was found, classed and answered --------------------------------
+
+NODE = "n003"
+NOTICED_S = 45.0  # by then Slurm has called a silent node down, after its timeout of 10 s
+
+
+def kill_busy_node(scene: Scene, *, declare_down: bool = False) -> None:
+    """A slurmd, and what runs on its node, at a moment when that is the script of a job."""
+    hosts = ("squeue", "-h", "-t", "R", "-o", "%B")
+    until(lambda: NODE in scene.cluster.run(*hosts).split(), f"a script on {NODE}")
+    scene.cluster.kill_node(NODE, declare_down=declare_down)
+
+
+def let_back_in(scene: Scene) -> None:
+    """The stopped test, when it is cured, as a person would."""
+    until(lambda: bool(scene.events(Name.TEST_STOP)), "doubtful to be stopped")
+    scene.cure("doubt.doubtful")
+    done = accept(scene.place, "--admit", "doubtful")
+    assert done.code == 0, done.said
+
+
+def start_node(scene: Scene) -> None:
+    scene.back = time.time_ns()
+    scene.cluster.start_node(NODE)
+
+
+def restart_controller(scene: Scene, away: float, *, abruptly: bool = False) -> None:
+    """It ends, abruptly without saving what it knows, and comes back after some seconds."""
+    scene.cluster.kill_controller(abruptly=abruptly)
+    time.sleep(away)
+    scene.cluster.start_controller()
+
+
+def node_failure(scene: Scene) -> str:
+    """The node was called down, what ran there was a node failure, and was run elsewhere."""
+    downs = [event for event in scene.events(Name.NODE_DOWN) if NODE in unfold(event.nodes)]
+    assert len(downs) == 1, f"{NODE} was called down {len(downs)} times"
+    ups = [event for event in scene.events(Name.NODE_UP) if NODE in unfold(event.nodes)]
+    assert len(ups) == 1, f"{NODE} was called up {len(ups)} times"
+    failed = [event for event in ends(scene.place) if event.alias == "node failure"]
+    assert failed, "no run was called a node failure"
+    for verdict in failed:
+        assert NODE in nodes_of(scene, verdict.run_id), f"{verdict.run_id} was not on {NODE}"
+        assert NODE not in nodes_of(scene, next_run(scene, verdict))
+    there = [e for e in scene.events(Name.BINARY_EXECUTE_START) if NODE in unfold(e.nodes)]
+    assert not [e for e in there if downs[0].time < e.time < scene.back], f"runs on {NODE}"
+    return f"slurmd killed: {NODE} down, {len(failed)} node failure, next run elsewhere"
+
+
+def hung(scene: Scene) -> str:
+    """The silent job was ended as hung, and its test's next run was elsewhere."""
+    for run_id in (victims := scene.victims("hang")):
+        verdict = scene.verdict(run_id)
+        assert verdict.alias == "hung", f"the hung run is called {verdict.alias}"
+        elsewhere = nodes_of(scene, next_run(scene, verdict))
+        assert not elsewhere & nodes_of(scene, run_id), "it is run again where it hung"
+    assert victims, "no job hung"
+    called = {event.run_id for event in ends(scene.place) if event.alias == "hung"}
+    assert called == set(victims), "others are called hung"
+    told = [event.text for event in alerts(scene.place, "hung")]
+    assert len(told) == len(victims), "each is told once"
+    assert all(any(run_id in text for text in told) for run_id in victims)
+    return f"hung job: {len(victims)} ended as hung, next run elsewhere, told"
+
+
+def wrong(scene: Scene) -> str:
+    """A wrong answer is called so, and its test goes on."""
+    (victim,) = scene.victims("wrong")
+    verdict = scene.verdict(victim)
+    assert verdict.alias == "wrong answer", f"the wrong answer is called {verdict.alias}"
+    assert next_run(scene, verdict)
+    others = {e.run_id for e in ends(scene.place, verdict.test) if e.alias == "wrong answer"}
+    assert others == {victim}, "others are called wrong"
+    return "wrong answer: called so, its test went on"
+
+
+def stopped(scene: Scene) -> str:
+    """The test that gave three wrong answers in a row was stopped, and people were told."""
+    (stop,) = scene.events(Name.TEST_STOP)
+    assert stop.test == "doubtful", f"{stop.test} was stopped"
+    assert [event.test for event in alerts(scene.place, "stopped")] == ["doubtful"]
+    before = [e.alias for e in ends(scene.place, "doubtful") if e.time <= stop.time]
+    assert before.count("wrong answer") >= 3
+    (back,) = [event.time for event in scene.events(Name.TEST_ADMIT)]
+    launched = [e for e in scene.events(Name.SUBMIT_START) if e.test == "doubtful"]
+    assert not [e for e in launched if stop.time < e.time < back], "it was launched after that"
+    after = [e.alias for e in ends(scene.place, "doubtful") if e.time > back]
+    assert "pass" in after, "let back in, it never passed"
+    return "3 wrong answers in a row: stopped, told, let back in by hand"
+
+
+def controller(scene: Scene) -> str:
+    """What the controller forgot when it ended is lost by name, and run again; nothing else is."""
+    lost = [event for event in ends(scene.place) if event.alias == "lost"]
+    assert all(next_run(scene, each) for each in lost if each.test != "doubtful")
+    assert not [event for event in ends(scene.place) if event.alias in ("failed", "launch failed")]
+    return f"slurmctld restarted: {len(lost)} runs that it forgot lost by name, and run again"
+
+
+def disturbances(scene: Scene, seconds: float, *, quick: bool = False) -> list[Act]:
+    """All faults, spread over a trial of that length. ``quick``: the node is declared down, as a
+    site's health check would, and the controller saves its state before it ends."""
+    back = 0.35 if quick else max(0.35, 0.12 + NOTICED_S / seconds)
+    shares: list[tuple[float, Callable[[], None]]] = [
+        (0.12, lambda: kill_busy_node(scene, declare_down=quick)),
+        (0.25, lambda: scene.arm("hang.middle")),
+        (0.30, lambda: scene.arm("wrong.small")),
+        (back, lambda: start_node(scene)),
+        (0.40, lambda: scene.arm("doubt.doubtful")),
+        (0.60, lambda: restart_controller(scene, 2, abruptly=not quick)),
+        (0.72, lambda: let_back_in(scene)),
+    ]
+    return [Act(share * seconds, do) for share, do in shares]
+
+
+FAULTS = (node_failure, hung, wrong, stopped, controller)
+
+
+def nothing_lost_or_doubled(scene: Scene) -> None:
+    """Every announced run has one verdict, no script ran twice, every array is in the journal."""
+    audit(scene.place)
+    known = {event.run_id for event in ends(scene.place)}
+    assert {stamp.job for stamp in scene.stamps()} <= known
+
+
+def nodes_of(scene: Scene, run_id: str) -> set[str]:
+    """The nodes that a run was on."""
+    found = scene.events(Name.JOB_START, Name.BINARY_EXECUTE_START, Name.JOB_END)
+    return {n for e in found if e.run_id == run_id for n in unfold(e.nodes)}
+
+
+def next_run(scene: Scene, verdict: Event) -> str:
+    """The run of a case that was launched next after a verdict."""
+    later = [
+        event.run_id
+        for event in scene.events(Name.SUBMIT_START)
+        if event.case == verdict.case and event.time > verdict.time
+    ]
+    assert later, f"{verdict.test} was not launched again"
+    return later[0]
