@@ -22,6 +22,7 @@ from seatrial.backends.protocol import (
 from seatrial.conduct.commands import Launch, Reject
 from seatrial.errors import TrialError
 from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, Code, Name, code_of
+from seatrial.runs.directory import job_events
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger, Unresolved
@@ -244,10 +245,16 @@ class Jobs:
         self._tasks.spawn(work())
 
     def _with_reason(self, ended: Ended) -> Ended:
-        """What a cancellation of our own was for."""
-        if ended.code != CANCELLED.number:
-            return ended
+        """What a cancellation of our own was for. A scheduler that is restarted meanwhile may call
+        such a job failed, though its script never came to an end."""
         code = self._conductor.ended_for(ended.run_id)
+        ended_by_us = ended.code == CANCELLED.number or (
+            code is not None
+            and ended.code is None
+            and job_events(self.path(ended.run_id)).end is None
+        )
+        if not ended_by_us:
+            return ended
         if code is not None:
             entry = self._conductor.policy.entry_of[self._ledger.runs[ended.run_id]]
             quiet = show_seconds(self._conductor.policy.entries[entry].quiet_after)
