@@ -7,12 +7,24 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles
+from seatrial.machine.facts import groups_of
 from seatrial.machine.load import load_machine
 from seatrial.machine.model import FileSystem, Target
 
 HEAD = "machine: m\nscheduler: slurm\nnodes: [{names: 'n[1-4]', cores: 4}]\n"  # three lines
 
 BROKEN: dict[str, tuple[str, list[str]]] = {
+    "groups": (
+        "groups: {a b: n1, east: 'n[1-2]', west: 'n[2-3]', none: '', far: 'n[4-5]', odd: 'n['}\n",
+        [
+            "4: groups.a b: a name must be letters, digits, ._-",
+            "4: groups.east: n1 is in the group a b, too; give each node one",
+            "4: groups.west: n2 is in the group east, too; give each node one",
+            "4: groups.none: has no nodes; write e.g. n[001-128]",
+            "4: groups.far: n5 is no node of this machine",
+            "4: groups.odd: 'n[' is not a node set: missing bracket: \"n[\"; write e.g. n[001-128]",
+        ],
+    ),
     "file systems": (
         "file_systems:\n"
         "  scratch fs: {path: scratch, timeout: 0, space: much}\n"
@@ -105,6 +117,13 @@ def test_a_workload_is_found_beside_the_machines_file(
     background = load_machine(Path("machines/m.yaml")).machine.rehearsal.background
     assert background is not None
     assert background.swf == str(tmp_path / "machines/jobs.swf")
+
+
+def test_the_group_of_each_node(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(HEAD + "groups: {east: 'n[1-2]', west: n4}\n")
+    machine = load_machine(path).machine
+    assert groups_of(machine) == {"n1": "east", "n2": "east", "n4": "west"}
 
 
 def test_targets_have_weights() -> None:

@@ -368,7 +368,7 @@ def test_unchanged_trials_cost_a_stat_each(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("filters", [{}, {"trial": "new"}, {"since": NOON}], ids=str)
 def test_the_newest_runs_need_no_sorting_of_all(store: Store, filters: dict[str, Any]) -> None:
-    where, values = queries._conditions(store, Filters(**filters))
+    where, values = queries.conditions(store, Filters(**filters))
     sql = f"SELECT runs.id FROM runs {where} ORDER BY runs.began DESC LIMIT 50"
     steps = [row[3] for row in store.rows(f"EXPLAIN QUERY PLAN {sql}", values)]
     assert all("INDEX runs_by_" in step for step in steps), steps

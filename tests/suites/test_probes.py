@@ -17,6 +17,20 @@ PROBES = Path(__file__).parents[2] / "suites" / "probes"
 FIGURES = {
     "collectives": {"allreduce_8", "alltoall_2k", "barrier", "bcast_512k"},
     "compute": {"rate"},
+    "congestion": {
+        *(
+            f"{of}{{test={test},network={network}}}"
+            for of in ("avg", "p99")
+            for test in ("latency", "bandwidth", "allreduce")
+            for network in ("isolated", "congested")
+        ),
+        *(
+            f"impact_{of}{end}{{test={test}}}"
+            for of in ("avg", "p99")
+            for end in ("", "_low", "_high")
+            for test in ("latency", "bandwidth", "allreduce")
+        ),
+    },
     "hello": {"init"},
     "io": {"read", "write"},
     "metadata": {"file_create", "file_remove", "file_stat"},
@@ -47,6 +61,13 @@ def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
     done = place.seatrial("run", str(PROBES), "--toolchain", "default", "-k", words, "--name", "t")
     assert done.code == 0, done.said
     assert figures_of(place, "t") == FIGURES
+    network = place.seatrial("network", "t", "--json")
+    assert network.code == 0, network.said
+    by_kind = {
+        "impacts" if "impacts" in one else one["unit"]: one for one in json.loads(network.out)
+    }
+    assert (by_kind["rank"]["ranks"], len(by_kind["rank"]["nics"])) == (4, 4)
+    assert len(by_kind["impacts"]["impacts"]) == 6
 
 
 def test_every_probe_is_listed_for_a_large_machine(place: Workplace) -> None:

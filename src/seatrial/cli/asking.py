@@ -27,7 +27,7 @@ def opened(folders: Folders) -> Store:
     return store
 
 
-def moment(text: str) -> int:
+def moment(text: str, option: str = "--since") -> int:
     """The time, in ns, of a date, a time, or a while ago: 2026-11-20, 2026-11-20T14:03, 2h."""
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp()) * SECOND_NS
@@ -39,8 +39,23 @@ def moment(text: str) -> int:
         raise click.BadParameter(
             f"{text!r} is no time; write a while such as 2h or 3d, or a date such as "
             f"{datetime.now():%Y-%m-%d} or {datetime.now():%Y-%m-%dT%H:%M}",
-            param_hint="--since",
+            param_hint=option,
         ) from None
+
+
+def share(text: str, option: str) -> float:
+    """A share below 1, written as 2% or 0.02."""
+    from seatrial.units import share_of
+
+    try:
+        found = share_of(text if "%" in text else float(text))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no share; write e.g. 2% or 0.02", param_hint=option
+        ) from None
+    if found >= 1:
+        raise click.BadParameter(f"{text} is not less than 100%", param_hint=option)
+    return found
 
 
 def show_time(time_ns: int | None) -> str:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from seatrial.cli import Folders
+
+if TYPE_CHECKING:
+    from seatrial.store.rows import TrialRow
+    from seatrial.store.schema import Store
 
 
 @click.group("reference")
@@ -17,46 +23,89 @@ def command() -> None:
 
 
 @command.command("accept")
-@click.argument("trial")
+@click.argument("trials", nargs=-1, metavar="[TRIAL]...")
 @click.option("--metric", default="", help="Only this metric.")
+@click.option("--since", metavar="TIME", help="Only runs begun since: 30d, 2026-11-20, ...T14:03.")
+@click.option("-m", "--machine", default="", help="With --since alone: the machine, by its name.")
+@click.option("--two-sided", is_flag=True, help="Bound the better side, too.")
 @click.option("--rehearsed", is_flag=True, help="Even of a rehearsal, which measured nothing.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
 @click.pass_obj
-def accept(folders: Folders, trial: str, metric: str, rehearsed: bool, dry_run: bool) -> int:
-    """Write references from the measured medians of TRIAL.
+def accept(
+    folders: Folders,
+    trials: tuple[str, ...],
+    metric: str,
+    since: str | None,
+    machine: str,
+    two_sided: bool,
+    rehearsed: bool,
+    dry_run: bool,
+) -> int:
+    """Write references from the measured medians of TRIAL, of several, or of all --since a time.
 
     The tolerance of each is learned from the spread of its figures: the more they scatter, the
-    wider. A reference that is there for the same case is replaced; others stay as they are.
+    wider. Of several trials only figures since the last confirmed change of their level count. A
+    reference that is there for the same case is replaced; others stay as they are.
     """
     from pathlib import Path
 
-    from seatrial.cli.asking import opened
+    from seatrial.cli.asking import moment, opened
     from seatrial.errors import UsageError
     from seatrial.judge.learned import learn_from
-    from seatrial.store import queries
     from seatrial.trial.folder import TrialFolder
     from seatrial.units import count
     from seatrial.verify import reference_file
+    from seatrial.verify.reading import plain_line
 
+    start = moment(since) if since else 0
     with opened(folders) as store:
-        row = queries.trial(store, trial)
-        if row.rehearsed and not rehearsed:
-            raise UsageError(
-                f"{row.tag}: is a rehearsal, its figures were never measured; name a real trial, "
-                "or add --rehearsed"
-            )
-        learning = learn_from(store, row, metric)
-    path = Path(TrialFolder(Path(row.path)).record().references)
+        rows = _trials_of(store, trials, start, machine, rehearsed)
+        learning = learn_from(store, rows, metric, start, two_sided)
+    path = Path(TrialFolder(Path(rows[0].path)).record().references)
     for what, why in learning.left_out:
-        click.echo(f"left out: {what}: {why}", err=True)
+        click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
+    for what, why in learning.older:
+        click.echo(f"{plain_line(what)}: {why}", err=True)
     if not learning.references:
-        raise UsageError(f"{row.tag}: no figure to accept; see `seatrial runs --trial {row.tag}`")
+        tags = " ".join(f"--trial {row.tag}" for row in rows[:1])
+        raise UsageError(f"{rows[0].tag}: no figure to accept; see `seatrial runs {tags}`")
     if not dry_run:
         reference_file.accept(path, learning.references)
     click.echo(_table(learning.references))
     done = "would be written to" if dry_run else "written to"
     click.echo(f"{count(len(learning.references), 'reference')} {done} {path}")
     return 0
+
+
+def _trials_of(
+    store: Store, tags: tuple[str, ...], since: int, machine: str, rehearsed: bool
+) -> list[TrialRow]:
+    """The trials that are meant, newest first, all of one machine."""
+    from seatrial.errors import UsageError
+    from seatrial.store import queries
+
+    if not tags and not since:
+        raise UsageError("name a trial, or learn from all trials since a time: --since 30d")
+    if tags:
+        wanted = {queries.trial(store, tag).row for tag in tags}
+        rows = [row for row in queries.trials(store) if row.row in wanted]
+    else:
+        rows = [row for row in queries.trials(store) if (row.last or row.created) >= since]
+        rows = [row for row in rows if rehearsed or not row.rehearsed]
+    if made_up := [row for row in rows if row.rehearsed and not rehearsed]:
+        raise UsageError(
+            f"{made_up[0].tag}: is a rehearsal, its figures were never measured; name a real "
+            "trial, or add --rehearsed"
+        )
+    machines = sorted({row.machine for row in rows})
+    if machine:
+        rows = [row for row in rows if row.machine == machine]
+    elif len(machines) > 1:
+        raise UsageError(f"the trials are of {', '.join(machines)}; say which with --machine")
+    if not rows:
+        known = f"; there are trials of {', '.join(machines)}" if machines else ""
+        raise UsageError(f"no such trial in that time{known}; see `seatrial trials`")
+    return rows
 
 
 @command.command("list")

@@ -26,6 +26,7 @@ def check(machine: Machine, node: Node, faults: Faults) -> None:
         spot.fault(_NO_NAME, "machine")
     names = _nodes(machine, spot)
     _subset(machine.slurm.nodelist, names, spot.inside("slurm", "nodelist"))
+    _groups(machine, names, spot)
     spot.parsed(seconds, machine.slurm.poll, "slurm", "poll")
     spot.parsed(seconds, machine.slurm.lost_after, "slurm", "lost_after")
     for name, chain in machine.toolchains.items():
@@ -80,6 +81,24 @@ def _subset(folded: str, names: set[str], at: Spot) -> None:
     """A node set must be of the machine's nodes."""
     if folded and (other := sorted(set(at.parsed(unfold, folded) or ()) - names)):
         at.fault(f"{other[0]} is no node of this machine")
+
+
+def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
+    """Groups are of the machine's nodes, and each node is in one at most."""
+    group_of: dict[str, str] = {}
+    for name, folded in machine.groups.items():
+        at = spot.inside("groups", name)
+        if not _NAME.fullmatch(name):
+            at.fault(_NO_NAME)
+        if not folded:
+            at.fault("has no nodes; write e.g. n[001-128]")
+            continue
+        members = at.parsed(unfold, folded) or ()
+        if other := sorted(set(members) - names):
+            at.fault(f"{other[0]} is no node of this machine")
+        if twice := [node for node in members if node in group_of]:
+            at.fault(f"{twice[0]} is in the group {group_of[twice[0]]}, too; give each node one")
+        group_of.update(dict.fromkeys(members, name))
 
 
 # ---- file systems and gauges --------------------------------------------------------------

@@ -60,6 +60,11 @@ def _facts(machine: Machine, usable: list[Nodes]) -> NodeFacts:
     return NodeFacts(names, available, tuple(each.names for each in usable))
 
 
+def groups_of(machine: Machine) -> dict[str, str]:
+    """The group of each node that is in one."""
+    return {node: name for name, folded in machine.groups.items() for node in unfold(folded)}
+
+
 @functools.lru_cache(maxsize=256)
 def unfold(names: str) -> tuple[str, ...]:
     """The names of a node set such as ``n[001-128],login1``. Raises ValueError."""

@@ -135,6 +135,10 @@ class Machine(Written, frozen=True):
     setup: Annotated[
         str, Meta(description="bash that runs before modules are loaded, in builds and runs")
     ] = ""
+    groups: Annotated[
+        dict[str, str],
+        Meta(description="node sets by name: nodes near each other in the network, such as a rack"),
+    ] = {}
     file_systems: Annotated[dict[str, FileSystem], Meta(description="by name")] = {}
     gauges: Annotated[dict[str, Gauge], Meta(description="by name")] = {}
     rehearsal: Annotated[

@@ -54,7 +54,7 @@ _RUN_COLUMNS = (
     " runs.ended, runs.elapsed, runs.finished, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
     " runs.target, runs.stage, trials.rehearsed"
 )
-_RUN_TABLES = (
+RUN_TABLES = (
     "runs CROSS JOIN trials ON trials.id = runs.trial CROSS JOIN cases ON cases.id = runs.case_row"
     " CROSS JOIN tests ON tests.id = cases.test"
 )
@@ -62,8 +62,8 @@ _RUN_TABLES = (
 
 def runs(store: Store, filters: Filters) -> list[RunRow]:
     """The runs that match, newest first."""
-    where, values = _conditions(store, filters)
-    sql = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} ORDER BY runs.began DESC, runs.id DESC"
+    where, values = conditions(store, filters)
+    sql = f"SELECT {_RUN_COLUMNS} FROM {RUN_TABLES} {where} ORDER BY runs.began DESC, runs.id DESC"
     if filters.limit:
         sql += f" LIMIT {int(filters.limit)}"
     return [_run_row(row) for row in store.rows(sql, values)]
@@ -77,18 +77,23 @@ def _run_row(row: Sequence[Any]) -> RunRow:
 
 def count_runs(store: Store, filters: Filters) -> int:
     """How many runs match, whatever the limit."""
-    where, values = _conditions(store, filters)
+    where, values = conditions(store, filters)
+    return int(store.rows(f"SELECT count(*) FROM {tables_for(filters)} {where}", values)[0][0])
+
+
+def tables_for(filters: Filters) -> str:
+    """What to select runs from: alone where the filters need no more."""
     joined = any((filters.test, filters.tag, filters.machine, filters.toolchain))
-    tables = _RUN_TABLES if joined else "runs"
-    return int(store.rows(f"SELECT count(*) FROM {tables} {where}", values)[0][0])
+    return RUN_TABLES if joined else "runs"
 
 
-def _conditions(store: Store, filters: Filters) -> tuple[str, list[Any]]:
-    conditions: list[str] = []
+def conditions(store: Store, filters: Filters, *more: str) -> tuple[str, list[Any]]:
+    """The condition of the runs that match, and of ``more``, for a query from ``RUN_TABLES``."""
+    found: list[str] = list(more)
     values: list[Any] = []
 
     def add(condition: str, *given: Any) -> None:
-        conditions.append(condition)
+        found.append(condition)
         values.extend(given)
 
     if filters.trial:
@@ -114,7 +119,7 @@ def _conditions(store: Store, filters: Filters) -> tuple[str, list[Any]]:
         add("trials.machine GLOB ?", _glob(filters.machine))
     if filters.toolchain:
         add("cases.toolchain GLOB ?", _glob(filters.toolchain))
-    return f"WHERE {' AND '.join(conditions)}" if conditions else "", values
+    return f"WHERE {' AND '.join(found)}" if found else "", values
 
 
 def _glob(pattern: str) -> str:
@@ -141,7 +146,7 @@ def run(store: Store, wanted: str) -> RunRow:
         where += " AND runs.trial = ?"
         values.append(trial(store, tag).row)
     ordered = f"{where} ORDER BY runs.began DESC, runs.id DESC LIMIT 50"
-    sql = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {ordered}"
+    sql = f"SELECT {_RUN_COLUMNS} FROM {RUN_TABLES} {ordered}"
     found = [_run_row(row) for row in store.rows(sql, values)] if prefix else []
     exact = [row for row in found if row.run_id == prefix]
     if len(exact or found) == 1:

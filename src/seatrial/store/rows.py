@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -141,6 +141,62 @@ class Samples(Struct, frozen=True):
     better: str
     values: list[float]
     excluded: int
+
+
+class CaseName(Struct, frozen=True):
+    """A case as a series knows it: ``case`` is its id, ``node`` the one that it is pinned to."""
+
+    trial: str
+    machine: str
+    rehearsed: bool
+    case: str
+    name: str
+    test: str
+    toolchain: str
+    node: str
+
+
+class Measured(NamedTuple):
+    """A figure of a run whose answer was right; ``trial`` and ``case`` are the rows of both,
+    ``time`` is when the run's script started, in ns."""
+
+    trial: int
+    case: int
+    run_id: str
+    time: int
+    value: float
+    unit: str
+    better: str
+
+
+class Outcome(Struct, frozen=True):
+    """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``started`` in ns;
+    ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
+
+    run_id: str
+    trial: str
+    machine: str
+    test: str
+    case_name: str
+    parameters: str
+    toolchain: str
+    node: str
+    walltime: float | None
+    code: int
+    why: str
+    again: bool
+    started: int | None
+    elapsed: float | None
+    nodes: str
+
+    @property
+    def verdict(self) -> str:
+        return codes.code_of(self.code).name
+
+    @property
+    def kind(self) -> str:
+        """The name of its case without the node: runs of one kind should go alike."""
+        return self.case_name.removesuffix(f"%{self.node}") if self.node else self.case_name
 
 
 class SummaryRow(Struct, frozen=True):

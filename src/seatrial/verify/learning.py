@@ -16,7 +16,9 @@ ONE_SAMPLE_TOLERANCE = 0.10
 DEVIATIONS = 3.5
 
 
-def learn(samples: Sequence[float], better: Better) -> tuple[float, float | None, float | None]:
+def learn(
+    samples: Sequence[float], better: Better, two_sided: bool = False
+) -> tuple[float, float | None, float | None]:
     """A reference from measurements: value, lower, upper, the latter two as in ``Reference``.
 
     The value is the median m. The tolerance is max(2 %, 3.5 s / |m|), where s is a robust standard
@@ -24,7 +26,8 @@ def learn(samples: Sequence[float], better: Better) -> tuple[float, float | None
     and Rousseeuw (1992), or 1.2533 times the mean absolute deviation where more than half of the
     samples are equal and MAD is 0; range / d2 for two to four samples, with d2 the mean range of
     that many normal samples. One sample gives 10 %. It bounds the worse side alone: lower where
-    higher is better, upper where lower is. Raises ValueError where no reference can come of them.
+    higher is better, upper where lower is; with ``two_sided`` both. Raises ValueError where no
+    reference can come of them.
     """
     if not samples or not all(math.isfinite(sample) for sample in samples):
         raise ValueError("a reference is learned from one finite figure or more")
@@ -42,6 +45,8 @@ def learn(samples: Sequence[float], better: Better) -> tuple[float, float | None
         )
     value = float(f"{middle:.6g}")
     tolerance = min(0.9999, math.ceil(tolerance * 1e4 - 1e-6) / 1e4)
+    if two_sided:
+        return value, -tolerance, tolerance
     return (value, -tolerance, None) if better == "higher" else (value, None, tolerance)
 
 

@@ -164,6 +164,8 @@ def _written(entry: Reference, indent: str) -> str:
             pairs.append((key, repr(value).removesuffix(".0")))
     if (learned := entry.learned) is not None:
         source: dict[str, Scalar] = {"trial": learned.trial, "runs": learned.runs, "at": learned.at}
+        if learned.trials > 1:
+            source["trials"] = learned.trials
         pairs.append(("learned", _mapping(source)))
     text = f"\n{indent}  ".join(f"{key}: {value}" for key, value in pairs)
     return f"{indent}- {text}\n"

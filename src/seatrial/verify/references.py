@@ -33,9 +33,10 @@ DEFAULT_TOLERANCE = 0.05
 class Learned(Written, frozen=True):
     """Where a reference comes from that was accepted from measurements."""
 
-    trial: Annotated[str, Meta(description="run tag of the trial")]
+    trial: Annotated[str, Meta(description="run tag of the trial; of several, the latest")]
     runs: Annotated[int, Meta(description="number of runs that it was learned from", ge=1)]
     at: Annotated[str, Meta(description="day on which it was accepted, such as 2026-11-21")]
+    trials: Annotated[int, Meta(description="number of trials that gave figures", ge=1)] = 1
 
 
 class Reference(Written, frozen=True):

@@ -140,6 +140,10 @@ def test_long_lines_take_linear_time(file: Path) -> None:
 
 
 REFUSALS = [
+    ("congestion.out", "low 0.2271", "low 5", "its line of latency avg cannot be"),
+    ("congestion.out", "bandwidth p99", "bandwidth p98", "line of bandwidth p99 is missing"),
+    ("congestion.out", "alone 2.61041", "alone nan", "not a finite number"),
+    ("congestion.out", "congestion of 4 ranks", "4 ranks", "title 'congestion of' is missing"),
     ("gpcnet.out", "2.1X", "1.1X", "says 1.1X for 'RR Two-sided Lat .8 B.', but its tables give"),
     ("gpcnet.out", "2.1X", "infX", "not a finite number"),
     ("gpcnet.out", "2.1X |\n", "\n", "not whole"),
@@ -267,7 +271,7 @@ def test_too_many_figures_are_refused() -> None:
 def test_an_unknown_format_is_told_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="did you mean 'mdtest'"):
         find_format("mdtst")
-    with pytest.raises(ValueError, match="known are gpcnet, graph500"):
+    with pytest.raises(ValueError, match="known are congestion, gpcnet"):
         find_format("../../etc/passwd")
 
 

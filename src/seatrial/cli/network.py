@@ -1,0 +1,191 @@
+"""``seatrial network``: what an all-pairs matrix says, and what congestion costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seatrial.cli import Folders
+
+if TYPE_CHECKING:
+    from seatrial.judge.matrices import Judged, Matrix
+    from seatrial.store.rows import RunRow
+    from seatrial.verify.figures import Figure
+
+HEAD = 64
+
+
+class _Found:
+    """A source of figures: a matrix, or the impacts of congestion; with what it came from."""
+
+    def __init__(self, source: str, matrix: Matrix | None, figures: list[Figure]) -> None:
+        self.source = source
+        self.matrix = matrix
+        self.figures = figures
+
+
+@click.command("network")
+@click.argument("source", metavar="TRIAL|FILE")
+@click.option(
+    "-m", "--machine", help="Machine whose groups of nodes are used; default: the trial's."
+)
+@click.option("--run", "run_id", default="", metavar="RUN", help="Only this run of the trial.")
+@click.option("--ranks", is_flag=True, help="Judge ranks, not nodes, where a node has several.")
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@click.pass_obj
+def command(
+    folders: Folders, source: str, machine: str | None, run_id: str, ranks: bool, as_json: bool
+) -> int:
+    """Judge an all-pairs matrix: slow senders, receivers and links, and who cannot talk.
+
+    Of TRIAL: the latest run of each case of the probes `pairs` and `congestion`, of mpiGraph or
+    GPCNeT. FILE: an output of mpiGraph or GPCNeT, a `pairs.matrix`, or an output of `congestion`.
+    """
+    from seatrial.cli.network_page import print_impacts, print_network
+    from seatrial.judge import matrices
+    from seatrial.machine.facts import groups_of
+    from seatrial.machine.load import find_machine
+
+    file = Path(source)
+    groups: dict[str, str] = {}
+    if file.is_file():
+        found = [_of_file(file)]
+    else:
+        found, groups = _of_trial(folders, source, run_id)
+    if machine is not None:
+        groups = groups_of(find_machine(machine).machine)
+    records = []
+    for number, one in enumerate(found):
+        judged = matrices.judged(one.matrix, groups, ranks) if one.matrix is not None else None
+        if as_json:
+            records.append(_record(one, judged))
+            continue
+        if number:
+            click.echo()
+        click.echo(click.style(_plain(one.source), bold=True))
+        if judged is not None:
+            print_network(judged)
+        else:
+            print_impacts(one.figures)
+    if as_json:
+        from seatrial.store.export import to_json
+
+        click.echo(to_json(records), nl=False)
+    return 0
+
+
+def _plain(text: str) -> str:
+    from seatrial.verify.reading import plain_line
+
+    return plain_line(text)
+
+
+# ---- where figures come from --------------------------------------------------------------
+
+
+def _of_file(file: Path) -> _Found:
+    from seatrial.errors import UsageError
+    from seatrial.judge import matrices
+    from seatrial.verify.formats import LESS, find_format
+    from seatrial.verify.reading import Unreadable, head, plain, read_text
+
+    beginning = head(file, HEAD)
+    if beginning is not None and matrices.is_matrix(beginning.text):
+        return _Found(str(file), matrices.read(file), [])
+    reasons = []
+    for name in ("congestion", "gpcnet"):
+        form = find_format(name)
+        try:
+            figures = form.read(read_text(Path(), str(file), form.limit, LESS))
+        except Unreadable as error:
+            raise UsageError(str(error)) from None
+        except ValueError as error:
+            reasons.append(f"as {name}'s: {plain(str(error))[:200]}")
+            continue
+        return _Found(str(file), None, figures)
+    raise UsageError(
+        f"{file}: is neither a matrix (mpiGraph's output, or {matrices.FILE} of the probe pairs) "
+        f"nor a whole output of congestion or GPCNeT ({'; '.join(reasons)})"
+    )
+
+
+def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found], dict[str, str]]:
+    from seatrial.cli.asking import opened
+    from seatrial.errors import UsageError
+    from seatrial.machine.facts import groups_of
+    from seatrial.store import queries
+    from seatrial.store.rows import Filters
+    from seatrial.trial.folder import TrialFolder
+
+    with opened(folders) as store:
+        try:
+            trial = queries.trial(store, source)
+        except UsageError as error:
+            raise UsageError(f"{error}; and there is no file {source!r}") from None
+        found = queries.runs(store, Filters(trial=trial.path))
+        found = [run for run in found if run.code in queries.MEASURED]
+        if run_id:
+            wanted = queries.run(store, f"{trial.tag}/{run_id}")
+            found = [run for run in found if run.run_id == wanted.run_id]
+    sources: dict[str, _Found] = {}
+    more: dict[str, int] = {}
+    for run in found:  # newest first
+        if run.case in sources:
+            more[run.case] = more.get(run.case, 0) + 1
+        elif (one := _of_run(run)) is not None:
+            sources[run.case] = one
+    if not sources:
+        raise UsageError(
+            f"{trial.tag}: no run with a right answer has a matrix or figures of congestion; "
+            "run the probes `pairs` and `congestion`, or mpiGraph or GPCNeT"
+        )
+    for case, number in more.items():
+        sources[case].source += f" (the latest of {number + 1}; --run names another)"
+    try:
+        groups = groups_of(TrialFolder(Path(trial.path)).record().machine)
+    except UsageError:
+        groups = {}
+    return list(sources.values()), groups
+
+
+def _of_run(run: RunRow) -> _Found | None:
+    """What a run's directory holds; None where it is of another kind. Raises UsageError where it is
+    damaged: a run whose matrix is not whole must not look like one without a matrix."""
+    from seatrial.judge import matrices
+    from seatrial.verify.reading import head
+
+    if not run.path:
+        return None
+    source = f"{run.case_name}, run {run.run_id[:8]}"
+    folder = Path(run.path)
+    matrix = head(folder / matrices.FILE, HEAD)
+    if matrix is not None:
+        return _Found(source, matrices.read(folder / matrices.FILE), [])
+    stdout = head(folder / "stdout", 4096)
+    if stdout is None:
+        return None
+    known = matrices.is_matrix(stdout.text) or stdout.text.startswith("congestion of ")
+    if not known and "NetworkLoad Tests" not in stdout.text:
+        return None
+    found = _of_file(folder / "stdout")
+    found.source = source
+    return found
+
+
+def _record(one: _Found, judged: Judged | None) -> dict[str, Any]:
+    import msgspec
+
+    from seatrial.cli.network_page import impacts_of
+
+    if judged is None:
+        return {"source": one.source, "impacts": impacts_of(one.figures)}
+    return {
+        "source": one.source,
+        "unit": judged.unit,
+        "ranks": judged.ranks,
+        "ungrouped": judged.ungrouped,
+        "hidden_pairs": judged.hidden,
+        **msgspec.to_builtins(judged.network),
+    }

@@ -1,0 +1,220 @@
+"""Findings of ``seatrial network`` as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from seatrial.cli.asking import show_figure
+from seatrial.cli.tables import Column, table
+from seatrial.judge.matrices import Judged
+from seatrial.judge.network import Link, Network, Slow
+from seatrial.units import count, show_number
+from seatrial.verify.figures import Figure
+from seatrial.verify.reading import plain_line
+
+MOST = 20  # rows of a table
+
+# ---- a matrix -----------------------------------------------------------------------------
+
+
+def print_network(judged: Judged) -> None:
+    net = judged.network
+    ranks = f", {judged.ranks} ranks" if judged.ranks != net.nodes else ""
+    noise = "" if net.noise is None else f", noise of a link {100 * net.noise:.2g} %"
+    click.echo(f"{count(net.nodes, judged.unit)}{ranks}, rates in MiB/s{noise}")
+    if judged.ungrouped:
+        click.echo(f"in no group: {_names(judged.ungrouped)}")
+    _print_mute(judged)
+    if net.why:
+        click.echo(f"speeds were not judged: {plain_line(net.why)}")
+    else:
+        _print_slow("slow senders", net.senders)
+        _print_slow("slow receivers", net.receivers)
+        _print_links(net.links, net.slow_links)
+        slow = [pair for pair in net.slow_groups if not pair.cut]
+        if not (net.senders or net.receivers or net.slow_links or slow):
+            click.echo("no slow sender, receiver or link")
+    if len(net.groups) > 1 and judged.grouped:
+        _print_groups(net)
+    _print_nics(net)
+
+
+def _print_mute(judged: Judged) -> None:
+    net = judged.network
+    if net.silent:
+        click.echo(f"talk with nobody: {_names(net.silent)}")
+    if net.cut_off:
+        click.echo(f"groups that talk with no other group: {_names(net.cut_off)}")
+    cut = [
+        pair
+        for pair in net.groups
+        if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}
+    ]
+    for pair in cut[:MOST]:
+        click.echo(
+            f"no link from group {plain_line(pair.sender)} to {plain_line(pair.receiver)} works"
+        )
+    if net.mute_pairs:
+        shown = ", ".join(f"{plain_line(a)} to {plain_line(b)}" for a, b in net.pairs[:MOST])
+        more = f" and {net.mute_pairs - MOST} more" if net.mute_pairs > MOST else ""
+        click.echo(f"{count(net.mute_pairs, 'single pair')} cannot talk: {shown}{more}")
+    if judged.hidden:
+        click.echo(
+            f"{count(judged.hidden, 'pair')} of ranks could not talk though others of the same "
+            "nodes could; --ranks shows them"
+        )
+
+
+def _names(names: Sequence[str]) -> str:
+    """Names, folded where they are nodes."""
+    if names and all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names):
+        from ClusterShell.NodeSet import NodeSet
+
+        return str(NodeSet.fromlist(list(names), resolver=None))
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return ", ".join(plain_line(name) for name in names[:MOST]) + more
+
+
+def _print_slow(title: str, found: Sequence[Slow]) -> None:
+    if not found:
+        return
+    columns = [Column(title), Column("effect", right=True), Column("deviations", right=True)]
+    rows = [
+        [
+            slow.name,
+            f"{100 * slow.effect:+.1f} %",
+            "" if slow.deviations is None else f"{slow.deviations:.1f}",
+        ]
+        for slow in found[:MOST]
+    ]
+    click.echo(table(columns, rows))
+    _more(len(found))
+
+
+def _print_links(links: Sequence[Link], number: int) -> None:
+    if not links:
+        return
+    columns = [Column("slow links: from"), Column("to"), Column("MiB/s", right=True)]
+    rows = [
+        [link.sender, link.receiver, show_number(link.value), f"{100 * link.effect:+.1f} %"]
+        for link in links[:MOST]
+    ]
+    click.echo(table([*columns, Column("effect", right=True)], rows))
+    _more(number)
+
+
+def _more(number: int) -> None:
+    if number > MOST:
+        click.echo(f"and {number - MOST} more; --json has them")
+
+
+def _print_groups(net: Network) -> None:
+    columns = [
+        *(Column("group"), Column("to group"), Column("links", right=True)),
+        *(Column("cannot talk", right=True), Column("median", right=True)),
+        *(Column("least", right=True), Column("greatest", right=True)),
+        Column("effect", right=True),
+    ]
+
+    def worst(index: int) -> tuple[bool, float]:
+        pair = net.groups[index]
+        return not pair.cut, pair.effect if pair.effect is not None else 0.0
+
+    order = sorted(range(len(net.groups)), key=worst) if len(net.groups) > MOST else None
+    pairs = [net.groups[i] for i in (order or range(len(net.groups)))]
+    rows = [
+        [
+            *(pair.sender, pair.receiver, str(pair.links), str(pair.missing or "")),
+            *("" if v is None else show_number(v) for v in (pair.median, pair.low, pair.high)),
+            "" if pair.effect is None else f"{100 * pair.effect:+.1f} %",
+        ]
+        for pair in pairs[:MOST]
+        if pair.links
+    ]
+    click.echo(table(columns, rows))
+    _more(len(pairs))
+
+
+def _print_nics(net: Network) -> None:
+    """Averages and maxima; of many cards the slowest."""
+    columns = [
+        *(Column("network card of"), Column("sent avg", right=True), Column("max", right=True)),
+        *(Column("received avg", right=True), Column("max", right=True)),
+    ]
+    order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
+    nics = net.nics if len(net.nics) <= MOST else order[:MOST]
+    rows = [
+        [
+            nic.name,
+            *(
+                "" if value is None else show_number(value)
+                for value in (nic.sent, nic.sent_most, nic.received, nic.received_most)
+            ),
+        ]
+        for nic in nics
+    ]
+    click.echo(table(columns, rows))
+    if len(net.nics) > MOST:
+        click.echo(f"the slowest {MOST} of {len(net.nics)}; --json has all")
+
+
+# ---- congestion ---------------------------------------------------------------------------
+
+
+def print_impacts(figures: Sequence[Figure]) -> None:
+    """A row for each test and statistic: alone, under load, and the factor with its interval."""
+
+    rows = []
+    for impact in impacts_of(figures):
+        low, high = impact["low"], impact["high"]
+        interval = "" if low is None else f"{low:.3g} to {high:.3g}"
+        rows.append(
+            [
+                *(impact["test"], impact["statistic"]),
+                *(show_figure(impact[key], impact["unit"]) for key in ("alone", "loaded")),
+                *(f"{impact['impact']:.3g}", interval, _word(low, high)),
+            ]
+        )
+    columns = [
+        *(Column("test", folds=True), Column("of"), Column("alone", right=True)),
+        *(Column("congested", right=True), Column("impact", right=True)),
+        *(Column("95 % interval"), Column("")),
+    ]
+    click.echo(table(columns, rows))
+    if not any(figure.name.endswith("_low") for figure in figures):
+        click.echo("the output gives no repetitions, so that no interval can be told")
+
+
+def _word(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
+    return "slower" if low > 1 else "faster" if high < 1 else "unclear: the interval takes in 1"
+
+
+def impacts_of(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+    by_name = {(f.name, f.labels.get("test"), f.labels.get("network")): f for f in figures}
+    found = []
+    for (name, test, _), figure in by_name.items():
+        statistic = name.removeprefix("impact_")
+        if statistic == name or statistic.endswith(("_low", "_high")):
+            continue
+        ends = (by_name.get((f"{name}_{end}", test, None)) for end in ("low", "high"))
+        low, high = (None if end is None else end.value for end in ends)
+        alone = by_name[statistic, test, "isolated"]
+        found.append(
+            {
+                "test": str(test),
+                "statistic": statistic,
+                "unit": alone.unit,
+                "alone": alone.value,
+                "loaded": by_name[statistic, test, "congested"].value,
+                "impact": figure.value,
+                "low": low,
+                "high": high,
+            }
+        )
+    return found

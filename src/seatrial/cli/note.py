@@ -1,0 +1,95 @@
+"""``seatrial note``: the machine's diary."""
+
+from __future__ import annotations
+
+import click
+
+from seatrial.cli import Folders
+
+
+@click.command("note")
+@click.argument("text", required=False)
+@click.option("--at", metavar="TIME", help="When it was: 2h (ago), 2026-11-20T14:03; default: now.")
+@click.option("-m", "--machine", default="", help="Machine that it is about; default: every one.")
+@click.option("--list", "listed", is_flag=True, help="List the notes.")
+@click.option("--remove", metavar="ID", help="Remove the note of that id, or its beginning.")
+@click.pass_obj
+def command(
+    folders: Folders,
+    text: str | None,
+    at: str | None,
+    machine: str,
+    listed: bool,
+    remove: str | None,
+) -> int:
+    """Note what happened to the machine: an upgrade, a reset, an outage.
+
+    `seatrial history` shows the notes on its time lines, and beside each change the nearest one.
+    They are kept in notes.jsonl in the folder of the trials.
+    """
+    import time
+
+    from seatrial.cli.asking import moment
+    from seatrial.errors import UsageError
+    from seatrial.judge import diary
+    from seatrial.verify.reading import plain_line
+
+    if (text is not None) + listed + (remove is not None) != 1:
+        raise UsageError(
+            "give a text, such as `seatrial note 'fabric reset'`, or --list or --remove"
+        )
+    path = folders.trials / diary.FILE
+    if listed:
+        return _list(folders, machine)
+    if remove is not None:
+        gone = diary.remove(path, remove)
+        click.echo(f"removed {gone.id}  {_shown(gone.time)}  {plain_line(gone.text)}")
+        return 0
+    if machine:
+        _require_known(folders, machine)
+    when = time.time_ns() if at is None else moment(at, "--at")
+    note = diary.write(path, text or "", when, machine)
+    about = f" on {plain_line(note.machine)}" if note.machine else ""
+    click.echo(f"noted {note.id}  {_shown(note.time)}{about}  {plain_line(note.text)}")
+    return 0
+
+
+def _list(folders: Folders, machine: str) -> int:
+    from seatrial.cli.tables import Column, table
+    from seatrial.judge import diary
+
+    found = diary.read(folders.trials / diary.FILE)
+    if found.damaged:
+        click.echo(f"seatrial: {found.damaged} lines of {diary.FILE} are no notes", err=True)
+    notes = found.of(machine) if machine else found.notes
+    if not notes:
+        click.echo("No notes yet. Write one: seatrial note 'fabric reset' --at 2h")
+        return 0
+    columns = [Column("id"), Column("time"), Column("machine"), Column("note", folds=True)]
+    rows = [[note.id, _shown(note.time), note.machine, note.text, note.user] for note in notes]
+    click.echo(table([*columns, Column("by")], rows))
+    return 0
+
+
+def _shown(time_ns: int) -> str:
+    from datetime import datetime
+
+    return f"{datetime.fromtimestamp(time_ns // 10**9):%Y-%m-%d %H:%M}"
+
+
+def _require_known(folders: Folders, machine: str) -> None:
+    """A typing error in a machine's name would hide the note for ever."""
+    from seatrial.cli.asking import opened
+    from seatrial.errors import UsageError
+    from seatrial.machine.load import machine_file
+    from seatrial.store import queries
+
+    with opened(folders) as store:
+        known = sorted({trial.machine for trial in queries.trials(store)})
+    if machine in known:
+        return
+    try:
+        machine_file(machine)
+    except UsageError as error:
+        tried = f"; trials are on {', '.join(known[:12])}" if known else ""
+        raise UsageError(f"{error}{tried}") from None

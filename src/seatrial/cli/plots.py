@@ -1,0 +1,97 @@
+"""A time line as plain text: calm, 80 columns, nothing but ASCII.
+
+5850 |  . ..:.  .:
+     |..: ::.:::...:
+5700 |             |. .:..
+     |             |::.:::
+     +-------------------------
+      2026-03-01     2026-11-20
+                   C            C confirmed, s suspect
+                  a             notes
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from seatrial.units import show_number
+
+WIDTH = 80
+ROWS = 9
+_FEW, _MORE, _MANY = ".", ":", "#"
+
+
+class Mark(NamedTuple):
+    """A letter below the line at a time; where ``bar``, a bar stands in the plot, too."""
+
+    at: float
+    letter: str
+    bar: bool = False
+
+
+def time_line(
+    points: Sequence[tuple[float, float]],
+    marks: Sequence[Sequence[Mark]] = (),
+    ends: tuple[str, str] = ("", ""),
+    width: int = WIDTH,
+) -> list[str]:
+    """The lines of a plot of (time, value); a line below it for each sequence of marks, with
+    ``ends`` the labels of the first and last time. Marks beyond the points widen the line."""
+    values = [value for _, value in points]
+    low, high = min(values), max(values)
+    times = [time for time, _ in points] + [mark.at for line in marks for mark in line]
+    first, last = min(times), max(times)
+    labels = _labels(low, high)
+    margin = max(map(len, labels.values())) + 1
+    columns = width - margin - 2
+
+    def column(time: float) -> int:
+        return round((time - first) / (last - first) * (columns - 1)) if last > first else 0
+
+    counts = [[0] * columns for _ in range(ROWS)]
+    for time, value in points:
+        counts[_row(value, low, high)][column(time)] += 1
+    bars = {column(mark.at) for line in marks for mark in line if mark.bar}
+    lines = []
+    for row in range(ROWS):
+        cells = [_cell(count, i in bars) for i, count in enumerate(counts[row])]
+        lines.append(f"{labels.get(row, ''):>{margin}} |{''.join(cells)}".rstrip())
+    lines.append(" " * margin + " +" + "-" * columns)
+    space = max(1, columns - len(ends[0]) - len(ends[1]))
+    lines.append(" " * (margin + 2) + ends[0] + " " * space + ends[1])
+    for line in marks:
+        cells = [" "] * columns
+        for mark in line:
+            cells[column(mark.at)] = mark.letter if cells[column(mark.at)] == " " else "+"
+        if line:
+            lines.append((" " * (margin + 2) + "".join(cells)).rstrip())
+    return lines
+
+
+def _labels(low: float, high: float) -> dict[int, str]:
+    """The labels of the rows: highest, middle, lowest; of equal values one. Digits are added until
+    they differ."""
+    if low == high:
+        return {ROWS // 2: show_number(low)}
+    values = {0: high, ROWS // 2: low / 2 + high / 2, ROWS - 1: low}
+    shown = {row: show_number(value) for row, value in values.items()}
+    digits = 5
+    while len(set(shown.values())) < len(shown) and digits < 17:
+        shown = {row: f"{value:.{digits}g}" for row, value in values.items()}
+        digits += 1
+    return shown
+
+
+def _row(value: float, low: float, high: float) -> int:
+    if low == high:
+        return ROWS // 2
+    share = (value / 2 - low / 2) / (high / 2 - low / 2)  # halves: no difference overflows
+    return round((1 - share) * (ROWS - 1)) if math.isfinite(share) else ROWS // 2
+
+
+def _cell(count: int, bar: bool) -> str:
+    if not count:
+        return "|" if bar else " "
+    return _FEW if count == 1 else _MORE if count < 4 else _MANY

@@ -1,0 +1,246 @@
+"""``seatrial variability``: how much the tests of a trial vary, and which runs stand out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from seatrial.cli import Folders
+
+if TYPE_CHECKING:
+    from seatrial.judge.evidence import Kind
+    from seatrial.judge.variability import Row, Variability
+
+MOST_RUNS = 20
+
+_CLASSES = {
+    "walltime": "at walltime",
+    "slow": "slow but complete (performance failure)",
+    "short": "far too short",
+    "failed": "failed",
+}
+
+
+@click.command("variability")
+@click.argument("trial")
+@click.option("-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*.")
+@click.option("--metric", default="", help="Only this metric; `elapsed` is one.")
+@click.option(
+    "--exclude",
+    type=click.FloatRange(min=1),
+    metavar="D",
+    help="Leave out figures farther than D robust deviations from the median.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@click.pass_obj
+def command(
+    folders: Folders, trial: str, test: str, metric: str, exclude: float | None, as_json: bool
+) -> int:
+    """Tell how much the tests of TRIAL vary, which runs stand out, and what these share."""
+    from seatrial.cli.asking import opened
+    from seatrial.errors import SeatrialError, UsageError
+    from seatrial.judge.variability import variability
+    from seatrial.machine.facts import groups_of
+    from seatrial.store import queries, series
+    from seatrial.trial.folder import TrialFolder
+
+    with opened(folders) as store:
+        row = queries.trial(store, trial)
+        try:
+            groups = groups_of(TrialFolder(Path(row.path)).record().machine)
+        except SeatrialError:
+            groups = {}
+        found = variability(store, row, groups, test, metric, exclude)
+        known = series.metric_names(store)
+    if not found.rows:
+        if metric not in ("", "elapsed", *known):
+            raise UsageError(f"--metric: no run has {metric!r}; see `seatrial show RUN`")
+        what = f" with --test {test}" if test else ""
+        what += f" with --metric {metric}" if metric else ""
+        raise UsageError(f"{row.tag}: no run{what} is over; see `seatrial runs --trial {row.tag}`")
+    if as_json:
+        from seatrial.store.export import to_json
+
+        click.echo(to_json(_record(found)), nl=False)
+        return 0
+    _print_rows(found.rows)
+    _print_outliers(found.kinds)
+    _print_shared(found)
+    return 0
+
+
+def _print_rows(rows: list[Row]) -> None:
+    from seatrial.cli.tables import Column, table
+    from seatrial.units import show_number
+
+    def number(value: float | None) -> str:
+        return "" if value is None else show_number(value)
+
+    titles = ("mean", "sd", "CV", "median", "MAD", "min", "max")
+    columns = [
+        *(Column("test", folds=True), Column("metric"), Column("unit"), Column("n", right=True)),
+        *(Column(title, right=True) for title in titles),
+        Column("excluded", folds=True),
+    ]
+    cells = [
+        [
+            *(row.kind, row.metric, "" if row.unit == "1" else row.unit, str(row.spread.n)),
+            *(number(row.spread.mean), number(row.spread.deviation)),
+            "" if row.spread.cv is None else f"{100 * row.spread.cv:.3g} %",
+            *(number(row.spread.median), number(row.spread.mad)),
+            *(number(row.spread.low), number(row.spread.high)),
+            ", ".join(f"{count} {rule}" for rule, count in row.excluded.items()),
+        ]
+        for row in rows
+    ]
+    click.echo(table(columns, cells))
+    _print_whys(rows)
+    for row in rows:
+        _print_shape(row)
+
+
+def _print_whys(rows: list[Row]) -> None:
+    """Why a number is not there, once for each reason."""
+    from seatrial.verify.reading import plain_line
+
+    whys: dict[str, list[str]] = {}
+    for row in rows:
+        if row.spread.why:
+            whys.setdefault(row.spread.why, []).append(f"{row.metric} of {row.kind}")
+    for why, names in whys.items():
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        click.echo(f"{plain_line(', '.join(names[:3]))}{more}: {plain_line(why)}")
+
+
+def _print_shape(row: Row) -> None:
+    """What the numbers of a row hide: a level that changed, several modes, defective nodes."""
+    from seatrial.cli.asking import show_figure
+    from seatrial.units import count
+    from seatrial.verify.reading import plain_line
+
+    name = plain_line(f"{row.metric} of {row.kind}")
+    if row.changes:
+        click.echo(
+            f"{name}: its level changed {count(row.changes, 'time')}; see `seatrial history`"
+        )
+    if len(row.modes.modes) > 1:
+        shares = ", ".join(
+            f"{show_figure(mode.centre, row.unit)} ({100 * mode.share:.0f} %)"
+            for mode in row.modes.modes
+        )
+        click.echo(f"{name}: {len(row.modes.modes)} modes: {plain_line(shares)}")
+    found = row.nodes
+    if found is None:
+        return
+    for node, defect in list(found.defective.items())[:MOST_RUNS]:
+        away = "" if defect.deviations is None else f", {-defect.deviations:.1f} deviations"
+        effect = f"{abs(100 * defect.effect):.1f} % worse than the healthy nodes{away}"
+        click.echo(f"{name}: {plain_line(node)} is defective: {effect}")
+    if len(found.defective) > MOST_RUNS:
+        click.echo(f"{name}: and {len(found.defective) - MOST_RUNS} more defective nodes")
+
+
+def _print_outliers(kinds: list[Kind]) -> None:
+    from seatrial.units import count
+    from seatrial.verify.reading import plain_line
+
+    for kind in kinds:
+        if not kind.found.outliers:
+            continue
+        total = len(kind.found.outliers)
+        click.echo()
+        said = f"{kind.name}: {total} of {count(len(kind.runs), 'run')} stand out"
+        click.echo(click.style(plain_line(said), bold=True))
+        for name in _classes():
+            runs = [outlier for outlier in kind.found.outliers if outlier.kind == name]
+            if not runs:
+                continue
+            causes = ""
+            if name == "failed":
+                counts = Counter(outlier.why for outlier in runs)
+                causes = f" ({', '.join(f'{n} {why}' for why, n in counts.most_common())})"
+            click.echo(f"  {len(runs)} {_CLASSES[name]}{plain_line(causes)}")
+            if name == "failed":  # their causes are told above
+                click.echo(plain_line("    " + " ".join(_short(o.run) for o in runs[:MOST_RUNS])))
+            for outlier in runs[:MOST_RUNS] if name != "failed" else ():
+                click.echo(plain_line(f"    {_short(outlier.run)}  {outlier.why}"))
+            if len(runs) > MOST_RUNS:
+                click.echo(f"    and {len(runs) - MOST_RUNS} more")
+        if kind.found.why:
+            click.echo(f"  {plain_line(kind.found.why)}")
+
+
+def _classes() -> tuple[str, ...]:
+    from seatrial.judge.outliers import Class
+
+    return tuple(get_args(Class))
+
+
+def _short(run: str) -> str:
+    return run.rpartition("/")[2][:12]
+
+
+def _print_shared(found: Variability) -> None:
+    from datetime import datetime
+
+    from seatrial.cli.accusing import print_suspects
+    from seatrial.units import count
+
+    if not any(kind.found.outliers for kind in found.kinds):
+        click.echo("no run stands out")
+        return
+    click.echo()
+    for span in found.spans:
+        first, last = (
+            f"{datetime.fromtimestamp(at):%m-%d %H:%M}" for at in (span.first, span.last)
+        )
+        p = f"p = {span.p:.2g}" if span.p >= 1e-12 else "p < 1e-12"
+        click.echo(
+            f"from {first} to {last}: {span.bad} of {count(span.runs, 'run')} that started then "
+            f"stand out, where chance would give {span.expected:.3g}; {p}, corrected"
+        )
+    if not found.spans:
+        click.echo("no span of time holds more of them than chance would give")
+    print_suspects(found.suspects, found.evidence)
+
+
+def _record(found: Variability) -> dict[str, Any]:
+    import msgspec
+
+    from seatrial.cli.accusing import suspects_record
+
+    rows = []
+    for row in found.rows:
+        figures = msgspec.to_builtins(row.spread)
+        del figures["excluded"]
+        about = {"test": row.test, "case": row.kind, "metric": row.metric, "unit": row.unit}
+        rows.append(
+            {
+                **about,
+                **figures,
+                "better": row.better,
+                "excluded": row.excluded,
+                "changes": row.changes,
+                "modes": msgspec.to_builtins(row.modes.modes),
+                "nodes": None if row.nodes is None else msgspec.to_builtins(row.nodes),
+            }
+        )
+    outliers = [
+        {
+            "case": kind.name,
+            "run": outlier.run.rpartition("/")[2],
+            "class": outlier.kind,
+            "why": outlier.why,
+        }
+        for kind in found.kinds
+        for outlier in kind.found.outliers
+    ]
+    return {
+        "table": rows,
+        "outliers": outliers,
+        "spans": msgspec.to_builtins(found.spans),
+        "suspects": suspects_record(found.suspects, found.evidence),
+    }

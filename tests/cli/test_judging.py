@@ -1,0 +1,436 @@
+"""The commands that judge many runs, through the real command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.cli.plots import Mark, time_line
+from seatrial.journal import codes
+from seatrial.journal.codes import Code, Name
+from seatrial.judge import diary
+
+from ..judge.test_history import DAY, Story
+from ..judge.test_matrices import pairs_text
+from ..store.trials import NOON, SECOND, TrialMaker, a_case
+from ..verify.helpers import DATA
+from .test_asking import ask, is_safe
+
+
+@pytest.fixture(autouse=True)
+def _of_this_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.chdir(tmp_path)
+    time.tzset()
+
+
+# ---- history ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stepped(tmp_path: Path) -> Path:
+    story = Story(tmp_path)
+    story.level(5000, 15)
+    story.level(4700, 15)
+    note = ("fabric \x1b[31mreset", NOON + 15 * DAY + 3600 * SECOND)
+    diary.write(tmp_path / diary.FILE, *note)
+    return tmp_path
+
+
+def test_history_as_a_time_line(stepped: Path) -> None:
+    answer = ask(stepped, "history", "triad")
+    assert (answer.code, answer.err) == (0, "")
+    assert is_safe(answer.out)
+    lines = answer.out.splitlines()
+    assert lines[0] == "triad of stream{touch=all,threads=1}@gcc on frontier"
+    assert lines[1].startswith("MB/s, higher is better, n 30, noise ")
+    plot = [line for line in lines if "|" in line or "----" in line]
+    assert len(plot) == 10
+    assert max(map(len, plot)) <= 80
+    assert sum(line.count(".") + 2 * line.count(":") for line in plot) >= 25
+    (change,) = [line for line in lines if line.startswith("confirmed")]
+    assert "2026-12-07 12:00" in change
+    assert "worse  fabric \\x1b[31mreset (in between)" in change
+    assert lines[-1] == "1 series: 1 confirmed change, 1 for the worse"
+
+
+def test_history_checks_for_ci(stepped: Path) -> None:
+    assert ask(stepped, "history", "triad", "--check").code == 1
+    assert ask(stepped, "history", "triad", "--check", "--since", "2026-12-10").code == 0
+    assert ask(stepped, "history", "elapsed", "--check").code == 0
+    answer = ask(stepped, "history", "triad", "--check", "--machine", "frost")
+    assert (answer.code, answer.out) == (2, "")
+    assert "there are runs on frontier" in answer.err
+
+
+def test_history_for_programs(stepped: Path) -> None:
+    (record,) = json.loads(ask(stepped, "history", "triad", "--format", "json").out)
+    (change,) = record["changes"]
+    assert (record["n"], change["tier"], change["index"], change["worse"]) == (
+        *(30, "confirmed", 15, True),
+    )
+    assert change["nearest_note"]["seconds"] == 0
+    rows = list(
+        csv.DictReader(io.StringIO(ask(stepped, "history", "triad", "--format", "csv").out))
+    )
+    assert len(rows) == 30
+    assert [row["change"] for row in rows].index("confirmed") == 15
+    assert float(rows[3]["value"]) == record["points"][3]["value"]
+
+
+def test_many_series_are_a_table_and_the_changed_are_drawn(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    for number in range(6):
+        level = 1 - 0.1 * (number in (2, 4))
+        figures = [100 + i / 10 for i in range(12)] + [level * 100 + i / 10 for i in range(12)]
+        story.trial(figures, case=a_case(number))
+    answer = ask(tmp_path, "history", "triad")
+    lines = answer.out.splitlines()
+    assert ["threads=2}" in lines[1], "threads=4}" in lines[2]] == [True, True]
+    assert answer.out.count("triad of stream") == 2
+    assert lines[-1].startswith("6 series: ")
+
+
+def test_a_history_without_trials(tmp_path: Path) -> None:
+    answer = ask(tmp_path / "none", "history", "triad", "--check")
+    assert answer.code == 2
+    assert "no run has a metric 'triad'" in answer.err
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 10**9), st.floats(allow_nan=False, allow_infinity=False, width=64)
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    st.lists(st.builds(Mark, st.integers(0, 10**9), st.sampled_from("abC"), st.booleans())),
+)
+def test_a_plot_is_never_wider_than_its_page(
+    points: list[tuple[int, float]], marks: list[Mark]
+) -> None:
+    lines = time_line(points, [marks], ("2026-01-01 00:00", "2026-12-31 00:00"))
+    assert max(map(len, lines)) <= 80
+    assert all(line.isascii() for line in lines)
+
+
+# ---- notes --------------------------------------------------------------------------------
+
+
+def test_notes_are_written_listed_and_removed(stepped: Path) -> None:
+    for words in (["outage", "--at", "2026-12-01T07:30"], ["cold", "-m", "frontier", "--at", "2h"]):
+        assert ask(stepped, "note", *words).code == 0
+    listed = ask(stepped, "note", "--list").out
+    assert is_safe(listed)
+    assert "2026-12-01 07:30" in listed
+    (line,) = [line for line in listed.splitlines() if "outage" in line]
+    removed = ask(stepped, "note", "--remove", line.split()[0])
+    assert (removed.code, "outage" in removed.out) == (0, True)
+    assert "outage" not in ask(stepped, "note", "--list").out
+    assert "cold" in ask(stepped, "note", "--list", "-m", "frontier").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give a text"),
+        (["x", "--list"], "give a text"),
+        (["x", "--at", "soon"], "--at: 'soon' is no time"),
+        (["x", "-m", "frost"], "no machine 'frost'"),
+        (["--remove", "x"], "'x' is no note"),
+        ([" "], "needs a text"),
+    ],
+)
+def test_notes_that_are_none(stepped: Path, words: list[str], said: str) -> None:
+    answer = ask(stepped, "note", *words)
+    assert answer.code == 2
+    assert said in answer.err.replace("Invalid value for ", "")
+
+
+# ---- variability and suspects -------------------------------------------------------------
+
+
+class Runs:
+    """A trial whose runs take a time on nodes."""
+
+    def __init__(self, folder: Path, tag: str = "stab", **of_trial: Any) -> None:
+        self.cases = [a_case(1, test="lsms", nodes=16), a_case(2, test="broken")]
+        self.trial = TrialMaker(folder, tag, self.cases, **of_trial)
+        self.trial.start()
+        self.count = 0
+
+    def run(self, nodes: str, seconds: float = 100, code: Code = codes.PASS, case: int = 0) -> None:
+        made = self.cases[case]
+        of = {"test": made.test, "case": made.id, "run_id": f"{self.trial.tag}{self.count:04}"}
+        self.count += 1
+        trial = self.trial
+        trial.event(Name.LOGGING_START, path=str(trial.folder.path), **of)
+        trial.event(Name.BINARY_EXECUTE_START, nodes=nodes, **of)
+        end = trial.now + int(seconds * SECOND)
+        trial.event(Name.BINARY_EXECUTE_END, value=0, **(of | {"time": end}))
+        trial.event(Name.CHECK_END, value=code.number, alias=code.name, **of)
+        trial.now += 60 * SECOND
+
+
+@pytest.fixture
+def accused(tmp_path: Path) -> Path:
+    """200 runs on 16 of 100 nodes; n017 fails or slows four of five of its runs."""
+    rng = random.Random(3)
+    runs = Runs(tmp_path)
+    for number in range(200):
+        numbers = rng.sample(range(1, 101), 16)
+        nodes = ",".join(f"n{i:03}" for i in numbers)
+        bad = 17 in numbers and rng.random() < 0.8
+        slow = bad and rng.random() < 0.5
+        seconds = rng.gauss(100, 1) * (1.4 if slow else 1)
+        code = codes.FAILED if bad and not slow else codes.PASS
+        if number == 50:
+            seconds, code = 300, codes.TIMEOUT
+        runs.run(nodes, 20 if number == 60 else seconds, code)
+    for _ in range(3):
+        runs.run("n001", 3, codes.WRONG_ANSWER, case=1)
+    runs.run("n001", 3, codes.CANCELLED)
+    runs.run("]n[1", 100)
+    runs.trial.end()
+    return tmp_path
+
+
+def test_variability_for_an_acceptance_report(accused: Path) -> None:
+    answer = ask(accused, "variability", "stab")
+    assert (answer.code, answer.err) == (0, "")
+    out = answer.out
+    assert "lsms{touch=all,threads=1}@gcc: " in out
+    assert "  1 at walltime" in out
+    assert "1 far too short" in out
+    assert "slow but complete (performance failure)" in out
+    assert "elapsed of broken{touch=all,threads=2}@gcc: there is no finite figure" in out
+    assert "n017: " in out
+    assert "of broken{touch=all,threads=2}@gcc, which never went well" in out
+    found = json.loads(ask(accused, "variability", "stab", "--json").out)
+    row = next(row for row in found["table"] if row["test"] == "lsms")
+    kinds = [one["class"] for one in found["outliers"] if "lsms" in one["case"]]
+    failed = kinds.count("failed")
+    assert row["excluded"] == {"timeout": 1, "failed": failed, "cancelled": 1}
+    assert row["n"] == 201 - 1 - failed
+    assert (kinds.count("walltime"), kinds.count("short")) == (1, 1)
+    assert kinds.count("slow") > 3
+    (suspect,) = found["suspects"]["suspects"]
+    assert suspect["names"] == ["n017"]
+
+
+def test_what_a_row_of_numbers_hides_is_told(tmp_path: Path) -> None:
+    rng = random.Random(6)
+    story = Story(tmp_path)
+    latencies = [rng.choice((5.46, 6.09, 6.74)) * rng.gauss(1, 0.003) for _ in range(120)]
+    story.trial(latencies, unit="us", better="lower")
+    out = ask(tmp_path, "variability", "t001").out
+    assert "triad of stream{touch=all,threads=1}@gcc: 3 modes: 5.4" in out
+    assert "its level changed" not in out
+    story.trial([100 + i / 100 for i in range(20)] + [90 + i / 100 for i in range(20)])
+    out = ask(tmp_path, "variability", "t002", "--metric", "triad").out
+    assert "its level changed 1 time; see `seatrial history`" in out
+    assert "modes" not in out
+    pinned: dict[str, Any] = {"parameters": {}, "threads": 2}
+    cases = [a_case(n, node=f"n{n:03}", **pinned) for n in range(1, 31)]
+    trial = TrialMaker(tmp_path, "nodes", cases)
+    trial.start()
+    for case in cases:
+        figure = rng.gauss(100, 0.3) * (0.95 if case.node == "n007" else 1)
+        trial.run(case, f"r{case.node}", figures={"triad": figure})
+    trial.end()
+    out = ask(tmp_path, "variability", "nodes").out
+    assert "triad of stream@gcc: n007 is defective: " in out
+    assert out.count("is defective") == 1
+    (row,) = json.loads(ask(tmp_path, "variability", "nodes", "--json", "--metric", "triad").out)[
+        "table"
+    ]
+    assert (row["n"], list(row["nodes"]["defective"])) == (30, ["n007"])
+
+
+def test_outlying_figures_are_excluded_by_a_rule_if_asked(accused: Path) -> None:
+    plain = json.loads(ask(accused, "variability", "stab", "-k", "lsms", "--json").out)
+    strict = ask(accused, "variability", "stab", "-k", "lsms", "--json", "--exclude", "5")
+    (before,), (after,) = plain["table"], json.loads(strict.out)["table"]
+    (rule,) = after["excluded"].keys() - before["excluded"].keys()
+    assert rule.startswith("farther than 5 robust deviations")
+    assert after["n"] == before["n"] - after["excluded"][rule]
+    assert after["high"] < 110 < before["high"]
+
+
+@pytest.mark.parametrize("words", [["--metric", "q"], ["-k", "none"]], ids=str)
+def test_variability_of_what_is_not_there(accused: Path, words: list[str]) -> None:
+    answer = ask(accused, "variability", "stab", *words)
+    assert (answer.code, answer.out) == (2, "")
+    assert words[1] in answer.err
+    assert ask(accused, "variability", "nope").code == 2
+
+
+def test_suspects_are_told_in_words(accused: Path) -> None:
+    answer = ask(accused, "suspects")
+    assert (answer.code, answer.err) == (0, "")
+    (line,) = [line for line in answer.out.splitlines() if "n017" in line]
+    assert "runs with it went wrong, where chance would give" in line
+    assert line.endswith(", corrected")
+    for reason in (
+        "1 ended by a person or the scheduler",
+        "3 of broken{touch=all,threads=2}@gcc, which never went well",
+        "1 without known nodes",
+    ):
+        assert reason in answer.out
+
+
+def test_suspects_of_named_trials_and_machines_apart(accused: Path) -> None:
+    other = Runs(accused, "other", machine="frost", rehearsed=True)
+    for _ in range(6):
+        other.run("n001")
+    other.trial.end()
+    assert "n017" in ask(accused, "suspects").out
+    both = json.loads(ask(accused, "suspects", "--json", "--trial", "stab", "--trial", "other").out)
+    assert set(both) == {"frontier", "frost"}
+    assert both["frost"]["suspects"] == []
+    assert "none of the 6 runs are bad" in both["frost"]["why"]
+    for words in (["--trial", "nope"], ["--since", "2027-01-01"], ["-m", "nope"]):
+        assert ask(accused, "suspects", *words).code == 2
+
+
+def test_a_group_of_the_machine_may_be_guilty(tmp_path: Path) -> None:
+    rng = random.Random(4)
+    runs = Runs(tmp_path)
+    for _ in range(150):
+        numbers = rng.sample(range(1, 61), 3)
+        bad = min(numbers) <= 6 and rng.random() < 0.9
+        nodes = ",".join(f"n{i:02}" for i in numbers)
+        runs.run(nodes, rng.gauss(100, 1), codes.FAILED if bad else codes.PASS)
+    runs.trial.end()
+    file = tmp_path / "stab" / "trial.json"
+    record = json.loads(file.read_text())
+    record["machine"]["groups"] = {"rack1": "n[01-06]", "rack2": "n[07-60]"}
+    file.write_text(json.dumps(record))
+    suspects = json.loads(ask(tmp_path, "suspects", "--json").out)["frontier"]["suspects"]
+    assert [(one["kind"], one["names"]) for one in suspects] == [("group", ["rack1"])]
+    assert "group rack1: " in ask(tmp_path, "suspects").out
+
+
+# ---- network ------------------------------------------------------------------------------
+
+
+def test_network_of_files(tmp_path: Path) -> None:
+    answer = ask(tmp_path, "network", str(DATA / "mpigraph.out"))
+    assert answer.code == 0
+    assert "speeds were not judged: 4 nodes talk" in answer.out
+    impacts = ask(tmp_path, "network", str(DATA / "gpcnet.out")).out
+    assert "no interval can be told" in impacts
+    probe = ask(tmp_path, "network", str(DATA / "congestion.out")).out
+    assert "unclear: the interval takes in 1" in probe
+
+
+def test_network_names_slow_nodes_links_and_cut_groups(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    names = [f"n{i:03}:{i}" for i in range(24)]
+    rates = np.array([[9000 * rng.gauss(1, 0.01) for _ in names] for _ in names])
+    np.fill_diagonal(rates, 0)
+    rates[:, 5] *= 0.85  # as sender, for rows receive
+    rates[9, 14] *= 0.6
+    cut = np.arange(24) >= 20
+    rates[cut[:, None] != cut[None, :]] = 0
+    (tmp_path / "pairs.matrix").write_text(pairs_text(rates, names))
+    (tmp_path / "machines").mkdir()
+    (tmp_path / "machines" / "grouped.yaml").write_text(
+        "machine: grouped\nscheduler: slurm\nnodes: [{names: 'n[000-023]', cores: 4}]\n"
+        "groups: {a: 'n[000-009]', b: 'n[010-019]', c: 'n[020-023]'}\n"
+    )
+    answer = ask(tmp_path, "network", "pairs.matrix", "-m", "grouped")
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert "groups that talk with no other group: c" in lines
+    sender = lines[lines.index(next(line for line in lines if "slow senders" in line)) + 1]
+    assert sender.split()[0] == "n005"
+    (link,) = [line for line in lines if line.startswith("n014 ") and "n009" in line]
+    assert "-4" in link
+    assert "slow receivers" not in answer.out
+    (record,) = json.loads(ask(tmp_path, "network", "pairs.matrix", "-m", "grouped", "--json").out)
+    assert (record["nodes"], record["cut_off"], record["slow_links"]) == (24, ["c"], 1)
+
+
+def test_network_of_a_trial(tmp_path: Path) -> None:
+    case = a_case(1, test="pairs")
+    trial = TrialMaker(tmp_path / "trials", "t", [case])
+    trial.start()
+    names = [f"n{i}:{i}" for i in range(6)]
+    rates = 1000.0 * (1 - np.eye(6))
+    matrix = {"pairs.matrix": pairs_text(rates, names).encode()}
+    trial.run(case, "first", files=matrix)
+    trial.run(case, "wrong", codes.WRONG_ANSWER, files={"pairs.matrix": b"half"})
+    trial.run(case, "latest", files=matrix)
+    trial.end()
+    answer = ask(tmp_path / "trials", "network", "t")
+    assert answer.code == 0
+    assert "run latest (the latest of 2; --run names another)" in answer.out
+    assert "no slow sender, receiver or link" in answer.out
+    assert "run first" in ask(tmp_path / "trials", "network", "t", "--run", "first").out
+    (tmp_path / "trials" / "t/runs/pairs/latest/pairs.matrix").write_bytes(b"Recv\ta:0\t\n")
+    damaged = ask(tmp_path / "trials", "network", "t")
+    assert damaged.code == 2
+    assert "is not a whole matrix" in damaged.err
+
+
+def test_network_of_what_is_none(tmp_path: Path, accused: Path) -> None:
+    answer = ask(accused, "network", "stab")
+    assert answer.code == 2
+    assert "no run with a right answer has a matrix" in answer.err
+    assert "and there is no file 'nope'" in ask(accused, "network", "nope").err
+    foreign = ask(tmp_path, "network", str(DATA / "ior.out"))
+    assert foreign.code == 2
+    assert "is neither a matrix" in foreign.err
+
+
+# ---- references from a history ------------------------------------------------------------
+
+
+def test_references_are_learned_from_a_history(stepped: Path) -> None:
+    answer = ask(stepped, "reference", "accept", "--since", "2026-11-01")
+    assert answer.code == 0
+    assert "triad: 15 figures before the change of 2026-12-07 not used" in answer.err
+    text = Path("references.yaml").read_text()
+    assert "trials: 15" in text
+    assert "upper" not in text
+    both = ask(stepped, "reference", "accept", "t030", "t029", "--two-sided")
+    assert both.code == 0
+    assert "upper: " in Path("references.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "name a trial"),
+        (["--since", "2027-02-01"], "no such trial in that time"),
+        (["--since", "2026-11-01", "-m", "nope"], "there are trials of frontier"),
+        (["nope"], "no trial 'nope'"),
+    ],
+)
+def test_references_of_nothing(stepped: Path, words: list[str], said: str) -> None:
+    answer = ask(stepped, "reference", "accept", *words)
+    assert answer.code == 2
+    assert said in answer.err
+    assert not Path("references.yaml").exists()
+
+
+def test_references_of_two_machines_are_not_mixed(stepped: Path) -> None:
+    story = Story(stepped)
+    story.day = 40
+    story.trial([5.0], machine="frost")
+    answer = ask(stepped, "reference", "accept", "--since", "2026-11-01")
+    assert answer.code == 2
+    assert "the trials are of frontier, frost; say which with --machine" in answer.err

@@ -1,0 +1,66 @@
+"""Trials whose figures are given, for what compares them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seatrial.journal.codes import PASS, Code, Name
+from seatrial.suite.model import Case
+
+from ..store.trials import TrialMaker, a_case
+
+Kind = tuple[str, str, str]
+TRIAD: Kind = ("triad", "MB/s", "higher")
+TIME: Kind = ("time", "s", "lower")
+
+
+def steady(middle: float, count: int, spread: float = 0.003, seed: int = 1) -> list[float]:
+    """Figures about a level, with a relative spread; always the same for a seed."""
+    rng = random.Random(f"{middle} {count} {seed}")
+    return [middle * (1 + rng.gauss(0, spread)) for _ in range(count)]
+
+
+class Measuring(TrialMaker):
+    """A trial whose runs have the figures and the elapsed times that are asked for."""
+
+    def __init__(self, trials: Path, tag: str, cases: list[Case], **more: Any) -> None:
+        super().__init__(trials, tag, cases, **more)
+        self.start()
+        self._count = 0
+
+    def measure(
+        self,
+        case: Case,
+        figures: Mapping[Kind, Any] | None = None,
+        elapsed: float = 1.0,
+        verdict: Code = PASS,
+        stage: str = "",
+    ) -> None:
+        """One run."""
+        self._count += 1
+        run_id = f"r{self._count:05d}{self.tag}"
+        of = {"app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
+        self.event(Name.LOGGING_START, path=str(self.folder.run(case.test, run_id)), **of)
+        self.event(Name.SUBMIT_START, alias="s1", stage=stage, **of)
+        self.event(Name.BINARY_EXECUTE_START, nodes=case.node or "n001", **of)
+        self.now += round((elapsed - 1) * 1e9)
+        self.event(Name.BINARY_EXECUTE_END, value=0, **of)
+        for (name, unit, better), value in (figures or {}).items():
+            self.event(Name.METRIC, alias=name, value=value, unit=unit, better=better, **of)
+        self.event(Name.CHECK_END, value=verdict.number, alias=verdict.name, **of)
+
+    def series(self, case: Case, kind: Kind, values: Sequence[float], **more: Any) -> None:
+        """A run for each figure."""
+        for value in values:
+            self.measure(case, {kind: value}, **more)
+
+    def done(self) -> None:
+        self.end()
+
+
+def bound(number: int, test: str = "stream", **parameters: Any) -> Case:
+    """A case with those parameters."""
+    return a_case(number, test, parameters=parameters)
