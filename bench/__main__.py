@@ -14,6 +14,7 @@ SCRIPTS = (
     "scale",
     "batch_simulation",
     "rehearsal",
+    "compare",
     "sustained",
 )
 

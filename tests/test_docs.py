@@ -16,7 +16,9 @@ from seatrial.backends.slurm_text import ENDED
 from seatrial.cli import seatrial
 from seatrial.journal.codes import CODES, EVENT_NUMBERS, code_of
 from seatrial.journal.events import Event
+from seatrial.judge import score_file
 from seatrial.judge.criteria import CRITERIA
+from seatrial.judge.sides import KEYS, NUMBERS
 from seatrial.judge.timeline import USES
 from seatrial.machine import model as machine
 from seatrial.machine import rehearsed
@@ -39,6 +41,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("suites/*/README.md")])
 
 TESTS, MACHINES, PLANS = "writing-tests.md", "machines.md", "plans.md"
+COMPARING = "comparing.md"
 
 # Whose keys are told in which section of which page.
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
@@ -83,6 +86,9 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Behaviour, PLANS, "How runs turn out"),
     (plan.Elapsed, PLANS, "Distributions of elapsed times"),
     (plan.Figure, PLANS, "Distributions of metrics"),
+    (score_file.ScoreFile, COMPARING, "Keys of score.yaml"),
+    (score_file.Part, COMPARING, "parts"),
+    (score_file.ScorePhase, COMPARING, "phases"),
     (Event, "events.md", "The record"),
 ]
 
@@ -165,7 +171,7 @@ def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, 
 
 def test_every_struct_of_a_file_is_told() -> None:
     """A new part of a file needs a section here."""
-    for module in (suite, machine, rehearsed, references, plan):
+    for module in (suite, machine, rehearsed, references, plan, score_file):
         shapes = {shape for shape in vars(module).values() if _is_part(shape)}
         assert shapes <= {shape for shape, _, _ in SHAPES} | {suite.Test, references.ReferencesFile}
 
@@ -227,6 +233,13 @@ def test_every_variable_is_told() -> None:
     told = {words(row[0])[0]: row[1] for row in table}
     expected = dict.fromkeys(BUILD_AND_RUN, "build, run") | dict.fromkeys(RUN_ONLY, "run")
     assert told == expected
+
+
+def test_every_condition_of_a_side_is_told() -> None:
+    table = rows(section(COMPARING, "Sides"), "condition")
+    told = {name: row[1] for row in table for name in words(row[0])}
+    assert {name: told[name] for name in KEYS} == KEYS
+    assert set(told) - set(KEYS) == {*NUMBERS, "NAME", "param.NAME"}
 
 
 def test_every_function_and_fact_is_told() -> None:

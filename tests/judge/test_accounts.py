@@ -14,6 +14,7 @@ from seatrial.judge.losses import losses, sentence
 from seatrial.judge.tallies import Waits, verdicts, waits
 from seatrial.judge.timeline import Use, timeline_of
 
+from ..store.trials import SECOND
 from .stories import HOUR, NODES, Story, at, cases_of, sustained
 
 
@@ -113,6 +114,26 @@ def test_verdicts_and_waits_by_test() -> None:
     accounts = story.accounts()
     assert verdicts(accounts) == {"a": {"pass": 1, "failed": 1, "again": 1}, "b": {}}
     assert waits(accounts, at(9)) == {"a": Waits(3, 3600, 3 * 3600, 3 * 3600)}
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50))
+def test_what_most_do_not_exceed_is_no_less_than_the_median(hours: list[float]) -> None:
+    story = Story(cases_of(1))
+    for wait in hours:
+        story.run(0, wait / 3600, wait / 3600 + 1, queued=0)
+    found = waits(story.accounts(), at(1e6))["a"]
+    assert found.median <= found.high <= found.longest
+    spans = [run.waited(0) for run in story.accounts().runs]
+    within = sum((span[1] - span[0]) / SECOND <= found.high for span in spans if span is not None)
+    assert within >= 0.95 * len(hours)
+    assert (found.high == found.longest) or len(hours) >= 20
+
+
+def test_of_two_waits_the_longer_is_what_most_did_not_exceed() -> None:
+    story = Story(cases_of(1))
+    story.run(0, 1, 2, queued=0)
+    story.run(0, 2, 3, queued=0)
+    assert waits(story.accounts(), at(9)) == {"a": Waits(2, 1.5 * 3600, 2 * 3600, 2 * 3600)}
 
 
 # ---- node-hours ---------------------------------------------------------------------------

@@ -20,9 +20,10 @@ def test_of_many_differences_few_are_false() -> None:
 def tail(t: float, freedom: int) -> float:
     """The upper tail of Student's distribution, by the integral of its density."""
     scale = math.gamma((freedom + 1) / 2) / math.sqrt(freedom * math.pi) / math.gamma(freedom / 2)
-    step = 0.001
-    points = (t + (i + 0.5) * step for i in range(200_000))
-    return step * sum(scale * (1 + x * x / freedom) ** (-(freedom + 1) / 2) for x in points)
+    step = 0.002
+    points = (t + (i + 0.5) * step for i in range(50_000))
+    total = math.fsum((1 + x * x / freedom) ** (-(freedom + 1) / 2) for x in points)
+    return float(step * scale * total)
 
 
 def test_welchs_test_on_logarithms() -> None:

@@ -26,6 +26,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "runs": ("seatrial.cli.runs", "List runs: what ran, where, with which verdict."),
     "show": ("seatrial.cli.show", "Show one run in full: events, output, metrics, verdict."),
     "export": ("seatrial.cli.export", "Write a trial as JUnit XML or JSON."),
+    "history": ("seatrial.cli.history", "Show a metric over time, and where it changed."),
+    "note": ("seatrial.cli.note", "Note what happened to the machine: resets, upgrades."),
+    "variability": ("seatrial.cli.variability", "How much a trial's tests vary; its outliers."),
+    "network": ("seatrial.cli.network", "Judge an all-pairs matrix, and what congestion costs."),
+    "suspects": ("seatrial.cli.suspects", "Nodes that explain failed or slow runs."),
+    "compare": ("seatrial.cli.compare", "Compare trials, toolchains, times: better or worse?"),
+    "scaling": ("seatrial.cli.scaling", "Speed-up, efficiency, and where more stops paying."),
+    "score": ("seatrial.cli.score", "Scores such as SSP, HPL or IO500, with their parts."),
     "reference": ("seatrial.cli.reference", "Accept measured figures as references; list them."),
     "machine": ("seatrial.cli.machine", "Show a machine's description, or detect this one."),
     "parse": ("seatrial.cli.parse", "Print the figures of a well-known output as JSON."),
@@ -120,7 +128,9 @@ def main() -> None:
         print(error, file=sys.stderr)
         code = error.exit_code
     except SeatrialError as error:
-        print(f"seatrial: {error}", file=sys.stderr)
+        from seatrial.verify.reading import plain
+
+        print(f"seatrial: {plain(str(error))}", file=sys.stderr)
         code = error.exit_code
     except click.ClickException as error:
         error.show()

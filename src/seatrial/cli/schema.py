@@ -8,10 +8,10 @@ from msgspec import Struct
 
 @click.command("schema")
 @click.argument(
-    "file", type=click.Choice(["test", "machine", "references", "plan"]), default="test"
+    "file", type=click.Choice(["test", "machine", "references", "plan", "score"]), default="test"
 )
 def command(file: str) -> int:
-    """Print the JSON Schema of test.yaml (or of a machine's file, of references, or of a plan).
+    """Print the JSON Schema of test.yaml (or of a machine, of references, of a plan, of a score).
 
     Editors use it to complete and check keys; for the YAML language server write
     `# yaml-language-server: $schema=test.schema.json` on the first line of a test.
@@ -27,9 +27,16 @@ def command(file: str) -> int:
 
 def shapes() -> dict[str, type[Struct]]:
     """The Struct that the loader decodes each kind of file by."""
+    from seatrial.judge.score_file import ScoreFile
     from seatrial.machine.model import Machine
     from seatrial.plan.model import Plan
     from seatrial.suite.model import TestFile
     from seatrial.verify.references import ReferencesFile
 
-    return {"test": TestFile, "machine": Machine, "references": ReferencesFile, "plan": Plan}
+    return {
+        "test": TestFile,
+        "machine": Machine,
+        "references": ReferencesFile,
+        "plan": Plan,
+        "score": ScoreFile,
+    }

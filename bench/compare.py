@@ -1,0 +1,113 @@
+"""`seatrial compare` of two trials of 10,000 runs each: the whole command, its store up to date.
+There are 2,000 cases of 5 runs, 500 of 20, or 100 of 100, each run with two metrics
+and its elapsed time; one case in twenty is 5 % slower on the second side."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from bench.measuring import SEATRIAL, Row, median_of, scratch, timed
+from seatrial.journal.codes import PASS, Name
+from seatrial.journal.events import Event
+from seatrial.journal.journal import Journal
+from seatrial.machine.model import Machine, Nodes
+from seatrial.suite.model import Case, Run, Test
+from seatrial.trial.folder import Asked, Record, create
+
+SHAPES = ((2_000, 5), (500, 20), (100, 100))
+SLOWER = 0.05
+SPREAD = 0.01
+SECOND = 1_000_000_000
+
+
+def measure() -> list[Row]:
+    return [_measured(cases, repeats) for cases, repeats in SHAPES]
+
+
+def _measured(cases: int, repeats: int) -> Row:
+    with scratch() as folder:
+        for tag, slower in (("before", 0.0), ("after", SLOWER)):
+            write_trial(folder / "trials", tag, cases, repeats, slower)
+        timed([*SEATRIAL, "trials"], folder)
+        command = [*SEATRIAL, "compare", "before", "after", "--format", "json"]
+        timing = median_of(5, lambda: timed(command, folder, check=False))
+    rows = json.loads(timing.output)["comparisons"][0]["rows"]
+    worse = sum(row["verdict"] == "worse" for row in rows)
+    wrong = sum(row["verdict"] == "worse" and "slow=no" in row["case"] for row in rows)
+    return Row(
+        f"two trials of {cases * repeats} runs ({cases} cases of {repeats}) compared in under 1 s",
+        f"{timing.wall:.2f} s, {len(rows)} rows",
+        f"{worse} rows worse, {wrong} of them falsely",
+        f"{timing.wall:.2f}",
+    )
+
+
+def write_trial(trials: Path, tag: str, cases: int, repeats: int, slower: float) -> None:
+    """A trial as the driver leaves it, with made-up figures; every twentieth case is slower."""
+    rng = random.Random(tag)
+    asked = [_case(number, repeats) for number in range(cases)]
+    record = Record(
+        tag=tag,
+        created=SECOND,
+        version="0.1.0",
+        user="bench",
+        host="bench",
+        asked=Asked(suites=["suite"]),
+        machine=Machine(machine="bench", nodes=[Nodes(names="n[001-064]", cores=64)]),
+        references="references.yaml",
+        tests={"made": Test(app="made", run=Run(script="true"), name="made", folder="/made")},
+    )
+    folder = create(trials, record, asked)
+    now = SECOND
+    with Journal.own(folder.journal) as journal:
+        journal.append(Event(time=now, event=Name.TRIAL_START, trial=tag))
+        for case in asked:
+            factor = 1 + slower * (case.parameters["slow"] == "yes")
+            for repeat in range(repeats):
+                now += SECOND
+                for event in _run(case, f"{case.id}{repeat:04d}{tag}", now, factor, rng):
+                    journal.append(event)
+        journal.append(Event(time=now, event=Name.TRIAL_END, trial=tag, value=0))
+
+
+def _case(number: int, repeats: int) -> Case:
+    return Case(
+        id=f"c{number:07d}",
+        test="made",
+        parameters={"number": number, "slow": "no" if number % 20 else "yes"},
+        toolchain="gcc",
+        nodes=1,
+        tasks=1,
+        tasks_per_node=1,
+        threads=1,
+        walltime=600.0,
+        repeat=repeats,
+    )
+
+
+def _run(case: Case, run_id: str, now: int, factor: float, rng: random.Random) -> list[Event]:
+    of: dict[str, Any] = {"app": "made", "test": "made", "case": case.id, "run_id": run_id}
+    time = 100 * factor * (1 + rng.gauss(0, SPREAD))
+    ended = now + round(time * SECOND)
+    return [
+        Event(time=now, event=Name.LOGGING_START, **of),
+        Event(time=now, event=Name.SUBMIT_START, alias="s", **of),
+        Event(time=now, event=Name.BINARY_EXECUTE_START, nodes="n001", **of),
+        Event(time=ended, event=Name.BINARY_EXECUTE_END, value=0, **of),
+        *(
+            Event(
+                time=ended,
+                event=Name.METRIC,
+                alias=name,
+                value=1000 / factor * (1 + rng.gauss(0, SPREAD)),
+                unit="MB/s",
+                better="higher",
+                **of,
+            )
+            for name in ("read", "write")
+        ),
+        Event(time=ended, event=Name.CHECK_END, value=PASS.number, alias=PASS.name, **of),
+    ]

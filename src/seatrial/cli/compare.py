@@ -1,0 +1,80 @@
+"""``seatrial compare``: two sides or more, side by side."""
+
+from __future__ import annotations
+
+import click
+
+from seatrial.cli import Folders
+
+
+@click.command("compare")
+@click.argument("sides", nargs=-1, metavar="A B...")
+@click.option("--metric", "metrics", multiple=True, metavar="PATTERN", help="Only these metrics.")
+@click.option("-k", "--test", "tests", multiple=True, metavar="PATTERN", help="Only these tests.")
+@click.option(
+    "--threshold",
+    default="2%",
+    show_default=True,
+    metavar="SHARE",
+    help="The least effect that matters, such as 3%.",
+)
+@click.option(
+    "--across", multiple=True, metavar="PARAMETER", help="Compare cases that differ in this."
+)
+@click.option("--each-node", is_flag=True, help="A row for each node of tests run on each.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.pass_obj
+def command(
+    folders: Folders,
+    /,
+    sides: tuple[str, ...],
+    metrics: tuple[str, ...],
+    tests: tuple[str, ...],
+    threshold: str,
+    across: tuple[str, ...],
+    each_node: bool,
+    form: str,
+) -> int:
+    """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
+
+    A side is a trial, with conditions behind a colon; @ stands for all trials. The time that
+    scripts took is the metric `elapsed`. Exit code 1: something is worse, beyond noise.
+
+    \b
+    seatrial compare before after
+    seatrial compare nightly:toolchain=gcc* nightly:toolchain=clang*
+    seatrial compare @machine=frost,until=2026-05-01 @machine=frost,since=2026-05-01
+    seatrial compare week:launch=mpi week:launch=hybrid --across ranks
+    """
+    from seatrial.cli.asking import opened, share
+    from seatrial.cli.comparison_page import as_record, page
+    from seatrial.judge.compare import compare_sides
+    from seatrial.judge.provenance import differences
+    from seatrial.judge.sides import gather, is_named, parse_side
+
+    if len(sides) < 2:
+        raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
+    least = share(threshold, "--threshold")
+    with opened(folders) as store:
+        found = [gather(store, parse_side(side), tests) for side in sides]
+    compared = [
+        compare_sides(
+            found[0],
+            other,
+            least,
+            metric=(lambda name: is_named(name, metrics)) if metrics else None,
+            across=across,
+            each_node=each_node,
+        )
+        for other in found[1:]
+    ]
+    origins = [differences(found[0], other) for other in found[1:]]
+    if form == "json":
+        from seatrial.store.export import to_json
+
+        click.echo(to_json(as_record(compared, origins)), nl=False)
+    else:
+        click.echo(page(compared, origins))
+    return 1 if any(comparison.count("worse") for comparison in compared) else 0

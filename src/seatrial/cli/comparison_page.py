@@ -1,0 +1,164 @@
+"""What ``seatrial compare`` shows: for people, or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seatrial.cli.tables import Column, table
+from seatrial.units import count, show_number
+from seatrial.verify.reading import plain_line
+
+if TYPE_CHECKING:
+    from seatrial.judge.compare import Comparison, Row, Sample
+    from seatrial.judge.provenance import Difference
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MOST_REASONS = 10
+
+
+def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]) -> str:
+    """All comparisons with the first side, one below the other."""
+    lines = [f"A: {plain_line(compared[0].first)}"]
+    for i, one in enumerate(compared, start=1):
+        lines.append(f"{_letter(i)}: {plain_line(one.second)}")
+    parts = ["\n".join(lines)]
+    for i, (one, origin) in enumerate(zip(compared, origins, strict=True), start=1):
+        parts += [part for part in _parts(one, origin, _letter(i)) if part]
+    return "\n\n".join(parts)
+
+
+def _letter(number: int) -> str:
+    return LETTERS[number] if number < len(LETTERS) else f"side {number + 1}"
+
+
+def _parts(one: Comparison, origin: Sequence[Difference], letter: str) -> list[str]:
+    title = f"{letter} compared with A"
+    if one.across:
+        title += f", across {', '.join(map(plain_line, one.across))}"
+    return [
+        click.style(title, bold=True),
+        "\n".join(plain_line(f"note: {notice}") for notice in one.notices),
+        _origin(origin, letter),
+        _rows(one.rows, letter),
+        _reasons(one.rows, letter),
+        _summary(one, letter),
+    ]
+
+
+def _origin(found: Sequence[Difference], letter: str) -> str:
+    if not found:
+        return ""
+    columns = [
+        Column("they differ in", folds=True),
+        Column("what", folds=True),
+        Column("A", folds=True),
+        Column(letter, folds=True),
+    ]
+    return table(columns, [[one.subject, one.what, one.first, one.second] for one in found])
+
+
+def _rows(rows: Sequence[Row], letter: str) -> str:
+    columns = [
+        Column("verdict", folds=True),
+        Column("case", folds=True),
+        Column("metric", folds=True),
+        Column("A", right=True),
+        Column(letter, right=True),
+        Column("unit", folds=True),
+        Column("change", right=True),
+        Column("95 %", right=True),
+        Column("n"),
+    ]
+    return table(columns, [_cells(row) for row in rows])
+
+
+def _cells(row: Row) -> list[str]:
+    left_out = (sum(sample.excluded.values()) for sample in (row.first, row.second))
+    excluded = ",".join(map(str, left_out))
+    return [
+        *(row.verdict, row.case, row.metric, _median(row.first), _median(row.second)),
+        "" if row.unit == "1" else row.unit,
+        "" if row.ratio is None else f"{_change(row.ratio)} %",
+        "" if row.low is None or row.high is None else f"{_change(row.low)}..{_change(row.high)}",
+        f"{row.first.n},{row.second.n}" + ("" if excluded == "0,0" else f" ({excluded})"),
+    ]
+
+
+def _median(sample: Sample) -> str:
+    return "" if sample.median is None else show_number(sample.median)
+
+
+def _change(ratio: float) -> str:
+    """A ratio as per cent more or less, with the digits that a person reads."""
+    percent = 100 * (ratio - 1)
+    if abs(percent) >= 1000:
+        return f"x{show_number(ratio)}"
+    return f"{percent:+.0f}" if abs(percent) >= 100 else f"{percent:+.1f}"
+
+
+def _reasons(rows: Sequence[Row], letter: str) -> str:
+    """Why rows are unclear, not compared or missing, and what else their sides do not share; the
+    same reason is told once."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        for why in (row.why, *(f"differs in {what}" for what in row.differs)):
+            if why:
+                told = why.replace("the first side", "A").replace("the second side", letter)
+                reasons.setdefault(told, []).append(row.case)
+    lines = [
+        plain_line(f"{_cases(cases)}: {why}") for why, cases in list(reasons.items())[:MOST_REASONS]
+    ]
+    if len(reasons) > MOST_REASONS:
+        lines.append(f"{len(reasons) - MOST_REASONS} more reasons are in --format json")
+    return "\n".join(lines)
+
+
+def _cases(cases: Sequence[str]) -> str:
+    names = list(dict.fromkeys(cases))
+    return names[0] if len(names) == 1 else f"{names[0]} and {count(len(names) - 1, 'other case')}"
+
+
+def _summary(one: Comparison, letter: str) -> str:
+    tally = {
+        verdict: one.count(verdict)
+        for verdict in ("worse", "better", "same", "unclear", "not compared", "missing")
+    }
+    said = ", ".join(f"{number} {verdict}" for verdict, number in tally.items() if number)
+    lines = [f"{said}; at least {100 * one.least:g} % matters"]
+    if any(row.first.excluded or row.second.excluded for row in one.rows):
+        lines.append("n: runs of A and of the other; in brackets those that are excluded")
+    for mean in one.means:
+        without = f"; {count(mean.without, 'row')} without a ratio" if mean.without else ""
+        lines.append(
+            plain_line(
+                f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric "
+                f"mean of {mean.ratios} ratios{without}"
+            )
+        )
+    return "\n".join(lines)
+
+
+def as_record(
+    compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
+) -> dict[str, Any]:
+    """One object: the first side, and a comparison for each other."""
+    import msgspec
+
+    return {
+        "first": compared[0].first,
+        "least": compared[0].least,
+        "comparisons": [
+            {
+                "second": one.second,
+                "across": one.across,
+                "notices": one.notices,
+                "differences": msgspec.to_builtins(origin),
+                "rows": msgspec.to_builtins(one.rows),
+                "geometric_means": msgspec.to_builtins(one.means),
+            }
+            for one, origin in zip(compared, origins, strict=True)
+        ],
+    }

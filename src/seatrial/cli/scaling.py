@@ -1,0 +1,161 @@
+"""``seatrial scaling``: what more threads, nodes or tasks give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seatrial.cli import Folders
+
+if TYPE_CHECKING:
+    from seatrial.judge.scaling import Cell, Line, Table
+
+
+@click.command("scaling")
+@click.argument("trials", nargs=-1, required=True, metavar="TRIAL...")
+@click.option("--x", "x", required=True, metavar="NAME", help="threads, tasks, nodes, a parameter.")
+@click.option("--metric", default="elapsed", show_default=True, help="The figure that scales.")
+@click.option("--by", multiple=True, metavar="NAME", help="A line for each: toolchain, trial...")
+@click.option("-k", "--test", "tests", multiple=True, metavar="PATTERN", help="Only these tests.")
+@click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
+@click.option(
+    "--pays",
+    default="50%",
+    show_default=True,
+    metavar="SHARE",
+    help="The least part of what is added that must become speed.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.pass_obj
+def command(
+    folders: Folders,
+    /,
+    trials: tuple[str, ...],
+    x: str,
+    metric: str,
+    by: tuple[str, ...],
+    tests: tuple[str, ...],
+    weak: bool,
+    pays: str,
+    form: str,
+) -> int:
+    """Show how a metric scales: speed-up, efficiency, where more stops paying, the best setting.
+
+    TRIAL may have conditions, as for `seatrial compare`. Settings that failed are shown with their
+    cause.
+
+    \b
+    seatrial scaling sweep --x threads --metric triad --by toolchain
+    seatrial scaling week:test=cm4 --x nodes
+    seatrial scaling v1 v2 --x nodes --by trial --weak
+    """
+    from seatrial.cli.asking import opened, share
+    from seatrial.judge.scaling import Asked, scaling
+    from seatrial.judge.sides import gather, parse_side
+
+    asked = Asked(x=x, metric=metric, by=by, weak=weak, pays=share(pays, "--pays"))
+    with opened(folders) as store:
+        sides = [gather(store, parse_side(trial), tests) for trial in trials]
+    found = scaling(sides, asked)
+    if form == "json":
+        from seatrial.store.export import to_json
+
+        click.echo(to_json([_record(table) for table in found]), nl=False)
+        return 0
+    click.echo("\n\n".join(_page(table, asked.by, asked.pays) for table in found))
+    return 0
+
+
+def _record(table: Table) -> dict[str, Any]:
+    import msgspec
+
+    record: dict[str, Any] = msgspec.to_builtins(table)
+    for line in record["lines"]:
+        for cell in line["cells"]:
+            del cell["values"]
+    return record
+
+
+def _page(one: Table, by: tuple[str, ...], pays: float) -> str:
+    from seatrial.verify.reading import plain_line
+
+    kind = "weak" if one.weak else "strong"
+    unit = f" in {one.unit}" if one.unit not in ("", "1") else ""
+    title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {kind}"
+    lines = [click.style(plain_line(title), bold=True)]
+    if one.along:
+        lines.append(plain_line(f"along with {one.x}: {', '.join(one.along)}"))
+    if one.why:
+        return "\n".join([*lines, plain_line(one.why)])
+    lines += ["", _table(one, ", ".join(by)), ""]
+    lines += [plain_line(_knee(line, one.x, pays)) for line in one.lines]
+    if one.best is not None:
+        lines.append(plain_line(_best(one)))
+    return "\n".join(lines)
+
+
+def _table(one: Table, by: str) -> str:
+    from seatrial.cli.tables import Column, table
+
+    columns = [
+        Column(by, folds=True),
+        Column(one.x, right=True),
+        Column("median", right=True),
+        Column("n", right=True),
+        Column("speed-up", right=True),
+        Column("95 %", right=True),
+        Column("ideal", right=True),
+        Column("efficiency", right=True),
+        Column("gain", right=True),
+        Column("excluded", folds=True),
+    ]
+    rows = [
+        [line.by if i == 0 else "", *_cells(cell)]
+        for line in one.lines
+        for i, cell in enumerate(line.cells)
+    ]
+    return table(columns, rows)
+
+
+def _cells(cell: Cell) -> list[str]:
+    from seatrial.judge.compare import causes
+    from seatrial.units import show_number
+
+    def shown(value: float | None) -> str:
+        return "" if value is None else show_number(value)
+
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{100 * value:.0f} %"
+
+    interval = "" if cell.low is None else f"{shown(cell.low)}..{shown(cell.high)}"
+    return [
+        *(f"{cell.x:g}", shown(cell.median), str(cell.n), shown(cell.speedup), interval),
+        *(shown(cell.ideal), share(cell.efficiency), share(cell.gain)),
+        cell.why or causes(cell.excluded),
+    ]
+
+
+def _knee(line: Line, x: str, pays: float) -> str:
+    name = f"{line.by}: " if line.by else ""
+    if line.knee is None:
+        return f"{name}no knee: {line.why}"
+    said = f"{name}knee at {x} {line.knee:g}: of what is added from there, less than"
+    return f"{said} {100 * pays:g} % becomes speed" + ("" if line.certain else f" ({line.why})")
+
+
+def _best(one: Table) -> str:
+    from seatrial.units import show_number
+
+    def setting(by: str, x: float) -> str:
+        return f"{by}, {one.x} {x:g}" if by else f"{one.x} {x:g}"
+
+    assert one.best is not None
+    unit = f" {one.unit}" if one.unit not in ("", "1") else ""
+    said = f"best: {setting(one.best.by, one.best.x)}: {show_number(one.best.median)}{unit}"
+    if one.best.equals:
+        equals = "; ".join(setting(by, x) for by, x in one.best.equals[:5])
+        said += f"; as good within the noise: {equals}"
+    return said

@@ -1,0 +1,163 @@
+"""``seatrial score``: SSP, SSI, HPL, HPCG, Graph500 and IO500, with their parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seatrial.cli import Folders
+
+if TYPE_CHECKING:
+    from seatrial.judge.score_file import ScoreFile
+    from seatrial.judge.scores import PartScore, Phased, Score
+    from seatrial.judge.sides import Side
+
+
+@click.command("score")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("trials", nargs=-1, required=True, metavar="TRIAL...")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.pass_obj
+def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) -> int:
+    """Compute the score that FILE (a score.yaml) describes from the figures of TRIAL.
+
+    The parts come first: a score hides them. Each TRIAL has its own score; where the file has
+    phases, the first TRIAL is of the first phase, and so on, and what they deliver in all their
+    time is the sum. TRIAL may have conditions, as for `seatrial compare`. Exit code 1: a part has
+    no figure, so there is no score.
+    """
+    from seatrial.cli.asking import opened
+    from seatrial.errors import UsageError
+    from seatrial.judge.score_file import load_score
+    from seatrial.judge.scores import over_phases, score_of
+    from seatrial.judge.sides import gather, parse_side
+
+    wanted = load_score(file)
+    if wanted.phases and len(wanted.phases) != len(trials):
+        named = ", ".join(phase.phase for phase in wanted.phases)
+        raise UsageError(f"{file}: name a trial for each phase, in their order: {named}")
+    with opened(folders) as store:
+        sides = [gather(store, parse_side(trial)) for trial in trials]
+    scores = [
+        score_of(wanted, side, _size(wanted, side), i if wanted.phases else -1)
+        for i, side in enumerate(sides)
+    ]
+    phased = over_phases(wanted, scores) if wanted.phases else None
+    if form == "json":
+        from seatrial.store.export import to_json
+
+        click.echo(to_json(_record(wanted, sides, scores, phased)), nl=False)
+    else:
+        pages = [_page(wanted, *pair) for pair in zip(sides, scores, strict=True)]
+        click.echo("\n\n".join([*pages, *([_phases(phased)] if phased else [])]))
+    return 0 if all(score.value is not None for score in scores) else 1
+
+
+def _size(wanted: ScoreFile, side: Side) -> int | None:
+    """Nodes, or cores, of the machine of a side; None where it is not known or not one."""
+    from seatrial.errors import TrialError
+    from seatrial.machine.facts import unfold
+    from seatrial.trial.folder import TrialFolder
+
+    sizes = set()
+    for trial in side.trials:
+        try:
+            machine = TrialFolder(Path(trial.path)).record().machine
+        except TrialError:
+            return None
+        each = (1 if wanted.per == "node" else kind.cores for kind in machine.nodes)
+        counts = (len(unfold(kind.names)) for kind in machine.nodes)
+        sizes.add(sum(a * b for a, b in zip(each, counts, strict=True)))
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _record(
+    wanted: ScoreFile, sides: list[Side], scores: list[Score], phased: Phased | None
+) -> dict[str, Any]:
+    import msgspec
+
+    return {
+        "score": wanted.score,
+        "about": wanted.about,
+        "scores": [
+            {**msgspec.to_builtins(score), "rehearsed": _rehearsed(side)}
+            for side, score in zip(sides, scores, strict=True)
+        ],
+        "phases": None if phased is None else msgspec.to_builtins(phased),
+    }
+
+
+def _rehearsed(side: Side) -> bool:
+    return any(trial.rehearsed for trial in side.trials)
+
+
+def _page(wanted: ScoreFile, side: Side, score: Score) -> str:
+    from seatrial.verify.reading import plain_line
+
+    title = f"{score.score.upper()} of {score.side}"
+    title += " (rehearsed: nothing of it was measured)" if _rehearsed(side) else ""
+    lines = [click.style(plain_line(title), bold=True)]
+    lines += [plain_line(wanted.about)] if wanted.about else []
+    lines += ["", _table(wanted, score.parts), ""]
+    if score.value is None:
+        return "\n".join([*lines, plain_line(f"no score: {score.why}")])
+    return "\n".join([*lines, plain_line(_total(wanted, score))])
+
+
+def _total(wanted: ScoreFile, score: Score) -> str:
+    from seatrial.units import show_number
+
+    said = f"{score.score.upper()}: {show_number(score.value or 0)} {score.unit}".rstrip()
+    if score.size is not None:
+        said += f", of {score.size} {wanted.per}s"
+    if score.share is not None:
+        said += f", {100 * score.share:.1f} % of the peak"
+    return said
+
+
+def _table(wanted: ScoreFile, parts: list[PartScore]) -> str:
+    from seatrial.cli.tables import Column, table
+    from seatrial.judge.compare import causes
+    from seatrial.units import show_number
+
+    columns = [
+        Column("part", folds=True),
+        Column("metric", folds=True),
+        Column("figure", right=True),
+        Column("unit"),
+        Column("n", right=True),
+        Column(f"{wanted.per}s", right=True),
+        Column("rate", right=True),
+        Column("of", folds=True),
+        Column("excluded", folds=True),
+    ]
+    rated = wanted.score in ("ssp", "ssi") or any(part.rate != part.figure for part in parts)
+    rows = [
+        [
+            *(part.part, part.metric if part.metric != part.part else ""),
+            "" if part.figure is None else show_number(part.figure),
+            "" if part.unit == "1" else part.unit,
+            *(str(part.n), "" if part.count is None else str(part.count)),
+            show_number(part.rate) if rated and part.rate is not None else "",
+            part.rate_unit if rated else "",
+            causes(part.excluded) or ("" if part.n else "no figure"),
+        ]
+        for part in parts
+    ]
+    return table(columns, rows)
+
+
+def _phases(phased: Phased) -> str:
+    from seatrial.units import show_number
+    from seatrial.verify.reading import plain_line
+
+    if phased.total is None or phased.average is None:
+        return plain_line(f"over all phases: no score: {phased.why}")
+    return plain_line(
+        f"over all phases, {show_number(phased.days)} days: {show_number(phased.total)} "
+        f"{phased.unit}, {show_number(phased.average)} {phased.average_unit} on the average"
+    )

@@ -1,0 +1,151 @@
+"""compare, scaling and score, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from seatrial.journal import codes
+
+from ..judge.figures import TIME, TRIAD, Measuring, bound, steady
+from ..store.trials import NOON
+from .test_asking import ask, is_safe
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``after`` is 9 % worse at two threads, timed out at four, and has no hpl."""
+    folder = tmp_path_factory.mktemp("trials")
+    for tag, created in (("before", NOON), ("after", NOON + 10**12)):
+        after = tag == "after"
+        cases = [bound(i, threads=i) for i in (1, 2, 4)]
+        cases += [bound(8, "hpl"), bound(9, "evil\x1b[31m")]
+        trial = Measuring(folder, tag, cases, created=created)
+        trial.series(cases[0], TRIAD, steady(1000, 6, seed=created))
+        trial.series(cases[1], TRIAD, steady(1820 if after else 2000, 6, seed=created))
+        if after:
+            trial.measure(cases[2], verdict=codes.TIMEOUT)
+        else:
+            trial.series(cases[2], TRIAD, steady(3900, 6))
+            trial.series(cases[3], TIME, steady(50, 3))
+        trial.measure(cases[4], {("lat\x07", "us", "lower"): 1.0})
+        trial.done()
+        if after:
+            record = trial.folder.path / "trial.json"
+            text = re.sub(r'("version": ?)"0.1.0"', r'\1"0.2.0"', record.read_text())
+            record.write_text(text)
+    return folder
+
+
+def test_compare_as_a_table(trials: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = ask(trials, "compare", "before", "after")
+    assert wide.code == 1 and not wide.err and is_safe(wide.out)
+    assert [line for line in wide.out.splitlines() if line.startswith("seatrial")] == [
+        "seatrial        version  0.1.0  0.2.0"
+    ]
+    (worse,) = (line for line in wide.out.splitlines() if line.startswith("worse"))
+    assert "stream{threads=2}" in worse and "-8." in worse and "6,6" in worse
+    assert "stream{threads=4}: B has no right answer: 1 timeout" in wide.out
+    assert "hpl: B has no such case" in wide.out
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = ask(trials, "compare", "before", "after").out.split("verdict")[1].split("\n\n")[0]
+    assert max(map(len, rows.splitlines())) <= 80
+
+
+def test_compare_as_json(trials: Path) -> None:
+    answer = ask(trials, "compare", "before", "after", "before", "--format", "json")
+    record = json.loads(answer.out)
+    assert answer.code == 1 and record["first"] == "before" and record["least"] == 0.02
+    after, itself = record["comparisons"]
+    assert (after["second"], itself["second"]) == ("after", "before")
+    assert after["differences"][0]["what"] == "version"
+    first = after["rows"][0]
+    assert first["verdict"] == "worse" and first["low"] < first["ratio"] < first["high"] < 1
+    assert first["first"]["n"] == first["second"]["n"] == 6
+    assert {row["verdict"] for row in after["rows"]} >= {"worse", "same", "unclear", "missing"}
+    assert all(row["verdict"] in ("same", "unclear") for row in itself["rows"])
+    assert any("on both sides" in notice for notice in itself["notices"])
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["after", "before"], 0),
+        (["before", "after", "--threshold", "10%"], 0),
+        (["before", "after", "--threshold", "0.05"], 1),
+        (["before", "after", "--metric", "elapsed"], 0),
+        (["before", "after", "--test", "str", "--metric", "tri*"], 1),
+        (["before:threads=1", "after:threads=1"], 0),
+    ],
+)
+def test_only_what_is_worse_ends_with_one(trials: Path, words: list[str], code: int) -> None:
+    answer = ask(trials, "compare", *words)
+    assert (answer.code, answer.err) == (code, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["compare", "before"], "name two sides or more"),
+        (["compare", "before", "now"], "no trial 'now'; the latest is after"),
+        (["compare", "before", "after", "--threshold", "much"], "'much' is no share"),
+        (["compare", "before", "after", "--threshold", "200%"], "is not less than 100%"),
+        (["compare", "before", "after", "--threshold", "nan"], "nan"),
+        (["compare", "before", "after", "--metric", "triat"], "no such metric; there are elapsed"),
+        (
+            ["compare", "before", "after", "--test", "xyz"],
+            "no case of it fits; there are",
+        ),
+        (["compare", "before:test=hpl", "after:test=str"], "no case is on both"),
+        (["scaling", "before", "--x", "cores"], "--x cores: is none of nodes, tasks, threads"),
+        (["scaling", "before"], "Missing option '--x'"),
+        (["score", "nothing.yaml", "before"], "nothing.yaml: no such file"),
+    ],
+)
+def test_what_cannot_be_is_told_plainly(trials: Path, words: list[str], said: str) -> None:
+    answer = ask(trials, *words)
+    assert answer.code == 2 and said in answer.err and "Traceback" not in answer.err
+    assert is_safe(answer.err) and not answer.out
+
+
+def test_scaling(trials: Path) -> None:
+    answer = ask(trials, "scaling", "before", "after", "--x", "threads", "--metric", "triad")
+    assert answer.code == 0
+    words = ["scaling", "before", "after", "--x", "threads", "--metric", "triad", "--by", "trial"]
+    answer = ask(trials, *words)
+    lines = [line.split() for line in answer.out.splitlines()]
+    assert lines[0][0] == "stream@gcc:" and answer.code == 0
+    assert ["4", "0", "4", "1", "timeout"] in lines
+    assert "no knee: more still pays at 4" in answer.out and "best: before, threads 4" in answer.out
+    (table,) = json.loads(ask(trials, *words, "--format", "json").out)
+    assert [line["by"] for line in table["lines"]] == ["before", "after"]
+    assert "values" not in table["lines"][0]["cells"][0] and table["best"]["x"] == 4.0
+
+
+def test_score(trials: Path, tmp_path: Path) -> None:
+    file = tmp_path / "score.yaml"
+    file.write_text(
+        "score: ssp\nunit: Gflop\nabout: one code\n"
+        "parts:\n  hpl: {test: hpl, metric: time, work: 100}\n"
+    )
+    answer = ask(trials, "score", str(file), "before")
+    assert answer.code == 0 and "one code" in answer.out
+    last = answer.out.splitlines()[-1].split()
+    assert last[0] == "SSP:" and float(last[1]) == pytest.approx(8, rel=0.02)
+    assert last[2:] == ["Gflop/s,", "of", "4", "nodes"]
+    failed = ask(trials, "score", str(file), "before", "after", "--format", "json")
+    first, second = json.loads(failed.out)["scores"]
+    assert failed.code == 1 and first["value"] == pytest.approx(8, rel=0.02)
+    assert second["value"] is None and "no run of it is over" in second["why"]
+    file.write_text(file.read_text() + "phases: [{phase: one, duration: 10d}]\n")
+    assert "name a trial for each phase" in ask(trials, "score", str(file), "a", "b").err
+    phased = ask(trials, "score", str(file), "before")
+    assert "over all phases, 10 days" in phased.out
+
+
+def test_the_schema_of_a_score(trials: Path) -> None:
+    schema = json.loads(ask(trials, "schema", "score").out)
+    assert set(schema["$defs"]["ScoreFile"]["required"]) == {"score", "parts"}
