@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -145,6 +146,48 @@ def test_a_trial_is_extended_while_it_runs_and_when_it_is_over(place: Workplace)
     assert len(ends(place)) > runs
     assert place.count(Name.TRIAL_END, tag=TAG) == 2
     audit(place)
+
+
+def test_what_is_asked_in_the_last_moment_is_answered_by_the_next_accept(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "1s")
+    assert accept(place).code == 0
+    ask(place.trial(TAG), Request(request="pause"))
+    ask(place.trial(TAG), Request(request="extend", value=0.3))
+    (place.trial(TAG).path / "requests/0.json").write_text("rubbish")
+    done = accept(place)
+    assert done.code == 0, done.said
+    (extended,) = place.events(TAG, Name.TRIAL_EXTEND)
+    assert place.count(Name.TRIAL_END, tag=TAG) == 2
+    assert place.count(Name.TRIAL_PAUSE, tag=TAG) == 0
+    assert not list((place.trial(TAG).path / "requests").iterdir())
+    again = place.trial(TAG).path / extended.path
+    again.write_text('{"request": "extend", "value": 0.3}')
+    assert "is complete" in accept(place).out, "a request is answered once, though its file stays"
+    assert place.count(Name.TRIAL_EXTEND, tag=TAG) == 1
+    assert not again.exists()
+
+
+def test_a_component_that_documents_speak_for_is_shown(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "1s")
+    path = place.folder / "plan.yaml"
+    plan = yaml.safe_load(path.read_text())
+    (place.folder / "report.pdf").write_bytes(b"signed")
+    digest = hashlib.sha256(b"signed").hexdigest()
+    document = {"document": "report.pdf", "sha256": digest, "signed_by": "A"}
+    evidence = {**document, "signed_on": "2026-05-01"}
+    plan["components"].append({"component": "vendor", "evidence": [evidence]})
+    path.write_text(yaml.safe_dump(plan))
+    chosen = ["--component", "vendor"]
+    shown = place.seatrial("accept", "plan.yaml", "--status", "--format", "json", *chosen)
+    assert shown.code == 0, shown.said
+    (one,) = json.loads(shown.out)
+    assert (one["component"], one["state"]) == ("vendor", "shown by evidence")
+    assert one["evidence"] == [{**evidence, "about": ""}]
+    said = accept(place, "--status", *chosen).out
+    assert said == "evidence of vendor: report.pdf, signed by A on 2026-05-01\n"
+    assert "vendor" not in accept(place, "--status", "--component", "mix").out
 
 
 @pytest.mark.parametrize("driven", [True, False])

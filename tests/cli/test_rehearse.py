@@ -126,6 +126,44 @@ def test_days_and_seed_and_component(stage: Stage, seatrial: Command) -> None:
     assert trial["seconds"] == pytest.approx(900, abs=1)  # 864 s, and what runs then ends
 
 
+def test_it_says_what_the_metadata_targets_bore(stage: Stage, seatrial: Command) -> None:
+    """Three copies of 400,000 open files and two of none, beside 300,000 of production."""
+    production = [{"from": 0, "load": 300_000}, {"from": "5m", "load": 0}]
+    stage.machine["file_systems"] = {
+        "f5": {"path": "/f5", "targets": ["mdt0", "mdt1"], "safe_load": 1_400_000}
+    }
+    stage.machine["file_systems"]["f5"]["rehearsal"] = {"production": production}
+    component = stage.plan["components"][0]
+    component |= {"file_system": "f5", "targets": ["mdt1"], "caps": {"safe_load": False}}
+    component["tests"]["wide"]["opens"] = 400_000
+    done = seatrial("rehearse", "plan.yaml")
+    text = " ".join(done.out.split())
+    said = "- f5: highest 1.5 million open files on mdt1 (safe 1.4 million); above that 50.0 % of"
+    assert said in text
+    record = json.loads(seatrial("rehearse", "plan.yaml", "--seeds", "2", "--json").out)
+    first, second = record["trials"][0]["metadata_targets"]
+    assert (first["target"], first["highest"], first["above"]) == ("mdt0", 300_000, 0)
+    assert (second["highest"], second["safe"]) == (1_500_000, 1_400_000)
+    assert second["above"] == pytest.approx(0.5, abs=0.01)
+    assert record["worst_loads"][0]["target"] == "mdt1"
+    seeds = seatrial("rehearse", "plan.yaml", "--seeds", "2").out
+    assert "- f5: highest 1.5 million open files on mdt1 with seed 1 (safe" in seeds
+    compared = seatrial("rehearse", "--compare", "plan.yaml", "plan.yaml").out
+    rows = [" ".join(line.split()) for line in compared.splitlines()]
+    assert "highest load of a target of f5 1.5 million 1.5 million" in rows
+    assert "time a target of f5 is above safe 50.0 % 50.0 %" in rows
+
+
+def test_what_was_left_out_of_a_log_is_said(stage: Stage, seatrial: Command) -> None:
+    line = " ".join(["1", "0", "-1", "60", "8", *["-1"] * 13])
+    (stage.folder / "log.swf").write_text(f"; a log\n{line}\nrubbish\n")
+    stage.machine["rehearsal"]["background"] = {"swf": "log.swf", "cores_per_node": 8}
+    done = seatrial("rehearse", "plan.yaml")
+    assert "log.swf: 1 damaged line left out: not 18 numbers" in " ".join(done.out.split())
+    (trial,) = json.loads(seatrial("rehearse", "plan.yaml", "--json").out)["trials"]
+    assert len(trial["remarks"]) == 1
+
+
 def test_plans_side_by_side(stage: Stage, seatrial: Command) -> None:
     (stage.folder / "other.yaml").write_text(stage.write().read_text())
     stage.plan["plan"] = "q"
@@ -194,3 +232,19 @@ def test_killed_it_leaves_an_ordinary_journal(stage: Stage, seatrial: Command) -
     resumed = seatrial("resume", "p-stability-rehearsed")
     assert resumed.code == 3
     assert "is a rehearsal" in resumed.err
+
+
+def test_a_throttle_without_a_reading_is_open_and_it_says_so(
+    stage: Stage, seatrial: Command
+) -> None:
+    stage.machine["gauges"] = {"load": {"command": "uptime"}}
+    throttle = {"gauge": "load", "high": 5, "low": 1}
+    stage.test("swept", parameters={"n": [4, 16]}, run={"script": "true", "nodes": "n"})
+    stage.behave("swept", elapsed="1m")
+    stage.component("more", tests=["*"], throttles=[throttle])
+    done = seatrial("rehearse", "plan.yaml")
+    assert done.code == 0, done.said
+    assert "taken as open: throttles by load" in done.out
+    assert "left out: swept{n=16}" in done.err
+    assert done.out.count("Its runs:") == 1
+    assert done.out.splitlines()[-1].startswith("          seatrial ")

@@ -342,40 +342,6 @@ def test_cases_of_a_test_are_compared_with_their_own_mean() -> None:
     assert found.n == 4
 
 
-def compared(full: list[float], **bounds: Any) -> Any:
-    story = Story(cases_of(1))
-    for hours in (1.0, 1.0, 1.0):
-        story.run(0, 0, hours, stage="alone")
-    for hours in full:
-        story.run(0, 0, hours, stage="full")
-    story.tell(9, Name.TRIAL_END)
-    return story.result("slowdown", **bounds)
-
-
-def test_slowdown_is_positive_where_full_is_faster() -> None:
-    slower = compared([1.1, 1.04, 1.2], at_most="5%")
-    assert slower.value == pytest.approx(-10)
-    assert (slower.state, slower.bound, slower.n) == ("not met", "at least -5 %", 6)
-    assert slower.numbers["low"] == pytest.approx(-20)
-    assert slower.numbers["high"] == pytest.approx(-4)
-    assert compared([1.1, 1.04, 1.2], at_most="5%") == slower  # its chance is seeded
-    assert compared([0.9], at_least="5%").value == pytest.approx(10)
-    assert compared([0.9], at_least="5%").state == "met"
-    assert "low" not in compared([0.9], at_least="5%").numbers
-    assert compared([1.02], at_least="-5%").state == "met"
-    assert compared([], at_most="5%").state == "undecided"
-
-
-@pytest.mark.parametrize(("better", "expected"), [("higher", -20), ("lower", 20)])
-def test_slowdown_of_a_metric_goes_by_its_direction(better: str, expected: float) -> None:
-    story = Story(cases_of(1))
-    story.run(0, 0, 1, stage="alone", figures={"triad": 100}, better=better)
-    story.run(0, 0, 1, stage="full", figures={"triad": 80}, better=better)
-    story.run(0, 0, 1, WRONG_ANSWER, stage="full", figures={"triad": 1}, better=better)
-    story.tell(9, Name.TRIAL_END)
-    assert story.result("slowdown", at_most="5%", metric="triad").value == expected
-
-
 REFERENCES = """\
 references:
   - {test: a, metric: triad, unit: MB/s, value: 100, lower: -0.05}

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from seatrial.cli.bars import BLOCKS, PLAIN
 from seatrial.cli.standing import print_status
 from seatrial.conduct.policy import Entry
 from seatrial.journal.codes import FAILED, Name
@@ -110,6 +112,50 @@ def test_it_is_shown_in_80_columns(
         assert words in text
     print_status([])
     assert "No component" in capsys.readouterr().out
+
+
+def test_sub_phases_are_shown_where_there_are_several(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (only,) = stands(story).sub_phases
+    assert (only.end, only.clock, only.accepted) == (None, 4 * 3600, 1)
+    print_status([stands(story)])
+    assert "sub-phase" not in capsys.readouterr().out
+    story.tell(2.5, Name.TRIAL_PAUSE, text="maintenance")
+    story.tell(3, Name.TRIAL_RESUME)
+    print_status([stands(story)])
+    lines = capsys.readouterr().out.splitlines()
+    at_title = next(i for i, line in enumerate(lines) if line.split()[:1] == ["sub-phase"])
+    first, second = lines[at_title + 1 : at_title + 3]
+    assert first.split()[0] == "1" and first.endswith("2 h 30 m       1  maintenance")
+    assert second.split()[0] == "2" and "1 h 0 m" in second
+    print_status([stands(story)], "json")
+    (found,) = msgspec.json.decode(capsys.readouterr().out)
+    assert found["sub_phases"][0] == {
+        "number": 1,
+        "from": at(0),
+        "to": at(2.5),
+        "clock": 9000.0,
+        "ended_by": "maintenance",
+        "accepted": 1,
+    }
+    assert found["sub_phases"][1]["to"] is None
+
+
+def test_its_course_is_drawn_in_signs_that_the_output_has(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for encoding, signs in (("utf-8", BLOCKS), ("ascii", PLAIN)):
+        out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr("sys.stdout", out)
+        print_status([stands(story)])
+        out.flush()
+        assert isinstance(out.buffer, io.BytesIO)
+        lines = out.buffer.getvalue().decode(encoding).splitlines()
+        course = next(line for line in lines if line.startswith("accepted over time"))
+        drawn = set(course.split("|")[1])
+        assert drawn <= set(signs)
+        assert len(drawn) > 1
 
 
 def test_it_is_json_for_programs(story: Story, capsys: pytest.CaptureFixture[str]) -> None:

@@ -249,6 +249,30 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         SUSTAINED + "  duration: 1d\n  tests:\n    small: {copies: 7, file_system: scratch}\n",
         ["12: components[0].tests: 7 copies work on scratch, on which the machine's file allows 6"],
     ),
+    "a throttle that is stale between two readings": (
+        SUSTAINED + "  duration: 1d\n  tests: [small]\n"
+        "  throttles: [{gauge: load, high: 8, low: 2, stale_after: 39s}]\n",
+        [
+            "13: components[0].throttles[0].stale_after: 39s is shorter than load may take from a "
+            "reading to the next: its every and timeout are 40.0 s together; "
+            "give that or more, or read it more often"
+        ],
+    ),
+    "decks on more targets than the space holds": (
+        "- component: c\n  phases: [two]\n  file_system: scratch\n  tests:\n"
+        "    big/swept: {deck: {source: large, how: per_target}}\n",
+        [
+            "11: components[0].tests: decks with a copy on each of 2 targets of scratch take "
+            "2.9 KiB; its space for decks is 1000 B; give fewer targets, or how: shared"
+        ],
+    ),
+    "a case that no phase has the nodes for": (
+        "- {component: c, phases: [one], tests: [small, big/swept]}\n",
+        [
+            "8: components[0].tests[1]: big/swept{n=8}@gcc needs 8 nodes; there are 4; "
+            "leave it out by settings or select, or have a phase of as many nodes"
+        ],
+    ),
     "decks": (
         "- component: c\n  phases: [two]\n  tests:\n"
         "    small: {deck: {source: nowhere}}\n"

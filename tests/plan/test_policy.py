@@ -154,6 +154,17 @@ def test_the_space_of_decks_that_each_run_copies(place: PlanPlace) -> None:
         assert found["small"].bytes == size
 
 
+def test_copies_of_decks_on_targets_leave_less_space_for_those_of_runs(place: PlanPlace) -> None:
+    for name in ("small", "wide"):
+        (place.folder / f"suite/{name}/deck").write_bytes(bytes(300))
+    decks = {"small": "per_target", "wide": "per_run"}
+    tests = "".join(
+        f"    {name}: {{deck: {{source: deck, how: {how}}}}}\n" for name, how in decks.items()
+    )
+    part = place.part(f"- component: c\n  file_system: scratch\n  tests:\n{tests}")
+    assert part.policy.caps.bytes == {"scratch": 1000 - 2 * 300}
+
+
 def test_stagger_throttles_exclusion_and_watch(place: PlanPlace) -> None:
     written = (
         "  stagger: {starts: 3, per: 2m}\n"

@@ -15,7 +15,7 @@ from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.rehearse.rehearse import rehearse
-from seatrial.trial import rehearsal
+from seatrial.trial import rehearsed_facts
 from seatrial.trial.folder import TrialFolder
 from tests.programs import Workplace
 from tests.rehearse.stage import SECOND, START, Played, Stage, since
@@ -170,10 +170,10 @@ def test_what_is_not_decided_at_once_would_not_be_decided_otherwise(
     rich(stage)
     quick = stage.play(name="t")
     assert {"hung", "wrong answer"} <= set(quick.verdicts())
-    handlers = rehearsal._HANDLERS
+    handlers = rehearsed_facts._HANDLERS
 
-    def asked(self: rehearsal.Rehearsal, run: Any, fact: Any) -> bool:
-        handlers_before[type(fact)](self, run, fact)
+    def asked(self: rehearsed_facts.Facts, now: int, run: Any, fact: Any) -> bool:
+        handlers_before[type(fact)](self, now, run, fact)
         return True
 
     handlers_before = dict(handlers)

@@ -75,6 +75,12 @@ def test_runs_are_placed_on_targets_with_their_decks(place: Workplace) -> None:
     assert where["per_run"] == {
         str(p / "deck.in") for p in paths(place) if p.parent.name == "per_run"
     }
+    left = [path / "deck.in" for path in paths(place) if path.parent.name == "per_run"]
+    for path in left:  # as a driver leaves them that is killed
+        path.write_text("a copy")
+    assert accept(place, "--extend", "100ms").code == 0
+    assert accept(place).code == 0
+    assert not [path for path in left if path.exists()]
     targets = {event.target for event in place.events(TAG, Name.SUBMIT_START)}
     assert targets == {"scratch/mdt0", "scratch/mdt1"}
 

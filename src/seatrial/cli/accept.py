@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,7 @@ from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
     from seatrial.judge.status import Status
+    from seatrial.plan.model import Component
     from seatrial.plan.prepare import PreparedComponent, PreparedPlan
     from seatrial.trial.accepting import PlanTrial
     from seatrial.trial.folder import TrialFolder
@@ -84,7 +86,7 @@ def command(
         raise click.UsageError("--abandon: say why")
     running = not given or dry_run
     prepared = prepare_plan(plan, components, phases, with_builds=running)
-    acceptance = Acceptance(folders, prepared, name)
+    acceptance = Acceptance(folders, prepared, name, components, phases)
     if dry_run:
         return acceptance.tell()
     if pause:
@@ -96,13 +98,21 @@ def command(
     if admit is not None:
         return acceptance.admit(admit)
     code = 0 if status else acceptance.run(quiet)
-    return acceptance.print_status(form, whole=not (components or phases)) if code == 0 else code
+    return acceptance.print_status(form) if code == 0 else code
 
 
 class Acceptance:
     """A plan's components that were asked for, with their trials."""
 
-    def __init__(self, folders: Folders, prepared: PreparedPlan, name: str) -> None:
+    def __init__(
+        self,
+        folders: Folders,
+        prepared: PreparedPlan,
+        name: str,
+        components: Sequence[str] = (),
+        phases: Sequence[str] = (),
+    ) -> None:
+        self.components, self.phases = components, phases  # none: all
         self.folders = folders
         self.prepared = prepared
         self.plan = prepared.plan.plan
@@ -113,11 +123,20 @@ class Acceptance:
 
         return latest(self.folders.trials, self.plan, part, self.name)
 
+    def _latest_answered(self, part: PreparedComponent) -> PlanTrial | None:
+        """As it stands when what was asked of it too late for its driver is noted."""
+        from seatrial.cli.driving import answer_late
+
+        trial = self._latest(part)
+        if trial is not None and trial.state == "complete" and answer_late(trial.folder):
+            return self._latest(part)
+        return trial
+
     # ---- running it -----------------------------------------------------------------------
 
     def run(self, quiet: bool) -> int:
         """Run what is not complete; 0, or the exit code of what could not go on."""
-        trials = [(part, self._latest(part)) for part in self.prepared.parts]
+        trials = [(part, self._latest_answered(part)) for part in self.prepared.parts]
         for part, trial in trials:
             if trial is not None and trial.state == "open":
                 self._require_unchanged(part, trial)
@@ -286,29 +305,71 @@ class Acceptance:
 
     # ---- where it stands ------------------------------------------------------------------
 
-    def print_status(self, form: str, whole: bool) -> int:
+    def print_status(self, form: str) -> int:
         """Show where the trials stand; the exit code of that."""
         from seatrial.cli import standing
 
         found = [_status(trial) for trial in self._trials()]
-        standing.print_status(found, form)
         waiting = [part.tag for part in self.prepared.parts if self._latest(part) is None]
-        if form == "table":
+        shown = [each for each in self._asked_components() if each.evidence]
+        if form == "json":
+            _print_json(found, [_of_evidence(self.plan, each) for each in shown])
+        else:
+            if found or waiting or not shown:
+                standing.print_status(found, form)
             if waiting:
                 click.echo(f"not begun: {', '.join(waiting)}")
-            if whole:
-                self._print_evidence()
+            _print_evidence(shown)
         verdicts = {one.verdict for one in found}
         if "not met" in verdicts:
             return 1
         open_ones = any(trial.state != "complete" for trial in self._trials())
         return 3 if waiting or open_ones or "undecided" in verdicts else 0
 
-    def _print_evidence(self) -> None:
-        for component in self.prepared.plan.components:
-            for each in component.evidence:
-                about = f"{each.document}, signed by {each.signed_by} on {each.signed_on}"
-                click.echo(f"evidence of {component.component}: {about}")
+    def _asked_components(self) -> list[Component]:
+        """The plan's components, as far as they were asked for."""
+        from seatrial.plan.phases import phases_of
+
+        plan = self.prepared.plan
+        return [
+            each
+            for each in plan.components
+            if (not self.components or each.component in self.components)
+            and (not self.phases or any(p.phase in self.phases for p in phases_of(plan, each)))
+        ]
+
+
+def _print_evidence(components: list[Component]) -> None:
+    for component in components:
+        for each in component.evidence:
+            about = f"{each.document}, signed by {each.signed_by} on {each.signed_on}"
+            click.echo(f"evidence of {component.component}: {about}")
+
+
+def _of_evidence(plan: str, component: Component) -> dict[str, Any]:
+    """The documents of a component, whose checksums were found to be right when the plan was
+    loaded."""
+    import msgspec
+
+    documents = ("document", "sha256", "signed_by", "signed_on", "about")
+    return {
+        "plan": plan,
+        "component": component.component,
+        "state": "shown by evidence",
+        "evidence": [
+            {key: msgspec.to_builtins(getattr(each, key)) for key in documents}
+            for each in component.evidence
+        ],
+    }
+
+
+def _print_json(found: list[Status], evidence: list[dict[str, Any]]) -> None:
+    """The trials, then the components that documents speak for."""
+    import msgspec
+
+    from seatrial.store.export import to_json
+
+    click.echo(to_json([*(msgspec.to_builtins(one) for one in found), *evidence]), nl=False)
 
 
 def _status(trial: PlanTrial) -> Status:

@@ -112,6 +112,18 @@ def ask(folder: TrialFolder, request: Request) -> bool:
     return True
 
 
+def answer_late(folder: TrialFolder) -> bool:
+    """Have noted what was asked of a trial in the last moments of its drive; whether there was
+    anything, and nobody drives it."""
+    if not requests.waiting(folder):
+        return False
+    try:
+        Driver(folder).answer_left()
+    except Owned:
+        return False
+    return True
+
+
 def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
     """Give a trial up, through the driver that has it or by taking it up for that. ``again`` is
     what begins it anew."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 
 import click
 
+from seatrial.cli.bars import bars
 from seatrial.cli.tables import Column, table
 from seatrial.judge.criteria import show_value
 from seatrial.judge.timeline import USES, Bin
+from seatrial.rehearse.loads import files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
 from seatrial.rehearse.report import Report
 from seatrial.rehearse.summary import Rehearsed, Tally, Verdict
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
 
 WIDTH = 78
-BARS = " ▁▂▃▄▅▆▇█"
-PLAIN_BARS = " .:-=+*#@"  # where the terminal has no others
 
 
 def page(report: Report) -> str:
@@ -31,8 +30,9 @@ def page(report: Report) -> str:
     parts = [f"{report.plan} on {report.machine}, rehearsed in {took} with {seeds}"]
     for trial in report.first:
         parts += [_head(trial), _over_time(trial), _tests(trial.tests), _criteria(trial.criteria)]
+        parts.append(_loads([trial]))
     if report.odds:
-        parts.append(_odds(report.odds))
+        parts += [_odds(report.odds), _loads(_all(report), with_seed=True)]
     if report.assumed:
         parts.append(_listed("assumed", report.assumed))
     return "\n\n".join(filter(None, parts))
@@ -49,6 +49,8 @@ def _head(trial: Rehearsed) -> str:
     if trial.alerts:
         told = ", ".join(f"{number} {kind}" for kind, number in trial.alerts.items())
         lines += wrap(f"alerts: {told}", WIDTH)
+    for remark in trial.remarks:
+        lines += wrap(remark, WIDTH)
     return "\n".join(lines)
 
 
@@ -57,7 +59,7 @@ def _over_time(trial: Rehearsed) -> str:
     if not trial.use.available:
         return ""
     share = _percent(trial.utilisation)
-    row = sparkline([_accepted(one) for one in trial.bins])
+    row = bars([_accepted(one) for one in trial.bins])
     end = show_seconds(trial.bins[-1].end) if trial.bins else ""
     rule = f"0{end.rjust(len(row) - 1)}"
     lost = sorted(((trial.use.share(use), use) for use in USES if use != "accepted"), reverse=True)
@@ -68,21 +70,6 @@ def _over_time(trial: Rehearsed) -> str:
 
 def _accepted(one: Bin) -> float:
     return one.use.share("accepted")
-
-
-def sparkline(shares: Sequence[float]) -> str:
-    """Shares from 0 to 1 as bars, one for each."""
-    bars = BARS if _can_show(BARS) else PLAIN_BARS
-    steps = len(bars) - 1
-    return "".join(bars[max(0, min(steps, round(share * steps)))] for share in shares)
-
-
-def _can_show(text: str) -> bool:
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _tests(tests: Iterable[Tally]) -> str:
@@ -154,6 +141,15 @@ def _odds(odds: Sequence[Odds]) -> str:
     return "\n".join(filter(None, [table(columns, rows), _listed("", reasons)]))
 
 
+def _loads(trials: Iterable[Rehearsed], with_seed: bool = False) -> str:
+    """What the metadata targets bore, a sentence for each file system."""
+    return _listed("", (sentence(worst, with_seed) for worst in worst_loads(trials)))
+
+
+def _all(report: Report) -> list[Rehearsed]:
+    return [trial for trials in report.by_seed for trial in trials]
+
+
 # ---- side by side -------------------------------------------------------------------------
 
 
@@ -195,6 +191,11 @@ def _measures(report: Report) -> Iterator[tuple[str, str]]:
             value = show_value(result.criterion, result.value)
             said = f"{result.state} {value}".strip()
             yield f"{lead}{verdict.label}", f"met in {one.met} of {one.of}" if one else said
+    for worst in worst_loads(_all(report)):
+        name = worst.load.file_system
+        yield f"highest load of a target of {name}", files(worst.load.highest)
+        if worst.load.safe:
+            yield f"time a target of {name} is above safe", _percent(worst.above)
 
 
 # ---- words --------------------------------------------------------------------------------

@@ -81,6 +81,8 @@ def command(
         )
         for path in plans
     ]
+    for what, why in dict.fromkeys(each for report in reports for each in report.left_out):
+        click.echo(f"left out: {what}: {why}", err=True)
     if as_json:
         from seatrial.store.export import to_json
 
@@ -90,8 +92,10 @@ def command(
         click.echo(rehearsal_page.side_by_side(reports))
     else:
         click.echo(rehearsal_page.page(reports[0]))
-        for one in reports[0].first:
-            click.echo(f"\nIts runs: {folders.command('runs', '--trial', one.tag)}")
+        tags = [one.tag for one in reports[0].first]
+        click.echo()
+        for tag, title in zip(tags, ["Its runs: ", *[" " * 10] * len(tags)], strict=False):
+            click.echo(title + folders.command("runs", "--trial", tag))
     if any(one.why for report in reports for one in report.first):
         return 3
     return 1 if any(report.missed for report in reports) else 0

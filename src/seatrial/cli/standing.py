@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from seatrial.cli.bars import bars
 from seatrial.cli.tables import Column, table
 from seatrial.units import count, show_seconds
 
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
     from seatrial.judge.status import Part, Status
 
 COURSE = 40  # characters of the utilisation's course
-_LEVELS = " .:-=+*#%@"
 _SIGNS = {"met": "met", "not met": "NOT MET", "undecided": "open", "waived": "waived"}
 
 
 def print_status(found: Sequence[Status], form: str = "table") -> None:
     """Print where trials of a plan stand: a table of all (``passed`` are runs, ``accepted`` is
-    their share of the node-hours), then the tests, notes and criteria of each. ``form`` is
-    ``table`` or ``json``."""
+    their share of the node-hours), then the tests, sub-phases, notes and criteria of each. ``form``
+    is ``table`` or ``json``."""
     if form == "json":
         import msgspec
 
@@ -35,7 +35,7 @@ def print_status(found: Sequence[Status], form: str = "table") -> None:
         return
     click.echo(_components(found))
     for one in found:
-        parts = [_parts(one), _notes(one), criteria_table(one.criteria)]
+        parts = [_parts(one), _sub_phases(one), _notes(one), criteria_table(one.criteria)]
         shown = [part for part in parts if part]
         if shown:
             click.echo()
@@ -100,14 +100,38 @@ def _others(part: Part) -> str:
 
 
 def _course(one: Status) -> str:
-    """The utilisation over time, a sign for each span: blank for none, @ for the most."""
+    """The utilisation over time, a bar for each span."""
     points = one.over_time
     if len(points) < 2:
         return ""
     width = min(COURSE, len(points))
     shares = [points[i * len(points) // width][1] for i in range(width)]
-    signs = "".join(_LEVELS[min(len(_LEVELS) - 1, int(share * len(_LEVELS)))] for share in shares)
-    return f"accepted over time  |{signs}|  to {show_seconds(one.clock)}"
+    return f"accepted over time  |{bars(shares)}|  to {show_seconds(one.clock)}"
+
+
+def _sub_phases(one: Status) -> str:
+    """The stretches between pauses and interruptions, where there are several."""
+    from seatrial.cli.asking import show_time
+
+    if len(one.sub_phases) < 2:
+        return ""
+    columns = [
+        Column("sub-phase", right=True),
+        Column("from"),
+        Column("to"),
+        Column("clock", right=True),
+        Column("passed", right=True),
+        Column("ended by", folds=True),
+    ]
+    rows = [
+        [
+            *(str(each.number), show_time(each.start)),
+            "" if each.end is None else show_time(each.end),
+            *(show_seconds(each.clock), str(each.accepted), each.ended_by),
+        ]
+        for each in one.sub_phases
+    ]
+    return table(columns, rows)
 
 
 def _notes(one: Status) -> str:

@@ -12,7 +12,8 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``time`` is in nanoseconds since the epoch, UTC. ``value`` is a number for codes and figures.
 
     ``case`` and ``run_id`` are empty for events about the trial or a build; a build's ``path`` is
-    its directory and its ``alias`` the build's key. ``unit`` and ``better`` belong to metrics;
+    its directory and its ``alias`` the build's key; that of an event that was asked for is the
+    request's file. ``unit`` and ``better`` belong to metrics;
     ``again`` to a verdict that does not stand, as the case runs again. ``target`` is the metadata
     target that a run was placed on, ``stage`` the part of an isolated-then-full component that it
     belongs to (``alone`` or ``full``); both come with ``submit_start``.

@@ -17,7 +17,7 @@ import fcntl
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
@@ -71,6 +71,10 @@ class Journal:
 
     def append(self, event: Event) -> None:
         self._pending.append(encode(event))
+
+    def extend(self, events: Iterable[Event]) -> None:
+        """Append each of them."""
+        self._pending.extend(map(encode, events))
 
     def flush(self, durable: bool = False) -> None:
         """Write what was appended; with ``durable`` wait until it is on the disk itself. On failure

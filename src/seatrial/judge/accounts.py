@@ -2,6 +2,7 @@
 
     accounts = Accounts(cases, policy, nodes=1920)
     for event in journal: accounts.apply(event)
+    accounts.fold(events)                       # the same for many
     accounts.runs[0].code, accounts.clock(now), accounts.downs
 
 A fold over events and nothing else: it has no clock, and gives the same whatever pieces a journal
@@ -158,6 +159,11 @@ class Accounts:
         if handler is not None:
             handler(self, event)
 
+    def fold(self, events: Iterable[Event]) -> None:
+        """Fold many events."""
+        for event in events:
+            self.apply(event)
+
     # ---- what it has ----------------------------------------------------------------------
 
     @property
@@ -275,6 +281,7 @@ class Accounts:
             self.state = "ended" if self.ended else "paused"
 
     def _on_cancel(self, event: Event) -> None:
+        self._on_stop(event)  # the clock stops
         self.state = "cancelled"
 
     def _on_extend(self, event: Event) -> None:

@@ -14,6 +14,7 @@ from seatrial.conduct.policy import Entry
 from seatrial.journal.events import Event
 from seatrial.judge.accounts import NEVER, Accounts, Run
 from seatrial.judge.criteria import Result, State, View, judged, overall
+from seatrial.judge.sub_phases import TURNS, SubPhase, sub_phases
 from seatrial.judge.tallies import verdicts
 from seatrial.judge.timeline import Bin
 from seatrial.plan.model import Component
@@ -54,7 +55,8 @@ class OpenAlert(Struct, frozen=True, kw_only=True):
 class Status(Struct, frozen=True, kw_only=True):
     """Where one trial of a plan stands, at ``now`` (ns). ``clock`` and ``duration`` in seconds, 0
     for a duration that is not limited; ``utilisation`` is None before node-hours were available;
-    ``over_time`` has its course; ``excluded`` gives nodes and why. ``criteria`` are the results of
+    ``over_time`` has its course; ``sub_phases`` are the stretches between its pauses and
+    interruptions; ``excluded`` gives nodes and why. ``criteria`` are the results of
     each criterion, the one on all that it is about first."""
 
     tag: str
@@ -72,6 +74,7 @@ class Status(Struct, frozen=True, kw_only=True):
     down: str
     utilisation: float | None
     over_time: list[tuple[float, float]]
+    sub_phases: list[SubPhase]
     parts: list[Part]
     alerts: list[OpenAlert]
     excluded: list[tuple[str, str]]
@@ -84,12 +87,15 @@ def status(
     """Where a trial stands by its journal. ``now`` is the present for one that is running, else the
     time of its last event."""
     accounts = accounts_of(record, cases)
+    turns: list[Event] = []
     for event in events:
         accounts.apply(event)
+        if event.event in TURNS:
+            turns.append(event)
     running = accounts.state == "running" and not record.rehearsed
     if now is None:
         now = time.time_ns() if running else accounts.last
-    return status_of(record, accounts, max(now, accounts.last, 0), references_of(record))
+    return status_of(record, accounts, turns, max(now, accounts.last, 0), references_of(record))
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> Accounts:
@@ -98,9 +104,13 @@ def accounts_of(record: Record, cases: Sequence[Case]) -> Accounts:
 
 
 def status_of(
-    record: Record, accounts: Accounts, now: int, references: References | None = None
+    record: Record,
+    accounts: Accounts,
+    turns: Sequence[Event],
+    now: int,
+    references: References | None = None,
 ) -> Status:
-    """As ``status``, for accounts at hand."""
+    """As ``status``, for accounts at hand; ``turns`` are the events that cut sub-phases."""
     component = record.component or Component(component="", kind=accounts.policy.kind)
     view = View(accounts, now, references)
     results = judged(component, view)
@@ -121,6 +131,7 @@ def status_of(
         down=fold(sorted(down.node for down in accounts.downs if down.end == NEVER)),
         utilisation=total.share("accepted") if total.available else None,
         over_time=[_point(one) for one in view.timeline.bins(BINS) if one.use.available],
+        sub_phases=sub_phases(turns, accounts.runs, now),
         parts=_parts(accounts),
         alerts=_open_alerts(accounts, now),
         excluded=_excluded(accounts),

@@ -12,8 +12,8 @@ from seatrial.units import SECOND_NS
 
 
 class Waits(NamedTuple):
-    """How long the runs that started had been queued, in seconds; ``high`` is what 95 % of them
-    did not exceed."""
+    """How long the runs that started had been queued, in seconds; ``high`` is the least of their
+    waits that 95 % of them did not exceed, the longest where they are fewer than 20."""
 
     n: int
     median: float
@@ -43,5 +43,5 @@ def waits(accounts: Accounts, now: int) -> dict[str, Waits]:
 
 
 def _waits(times: list[float]) -> Waits:
-    high = times[min(len(times) - 1, len(times) * 95 // 100)]
-    return Waits(len(times), median(times), high, times[-1])
+    most = -(-len(times) * 95 // 100)  # rounded up: the nearest rank, never below the median
+    return Waits(len(times), median(times), times[most - 1], times[-1])

@@ -11,6 +11,7 @@ nanoseconds: no order of events and no cut of time changes them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from operator import mul
 from typing import NamedTuple
@@ -82,35 +83,36 @@ class Timeline(NamedTuple):
 
     def bins(self, number: int) -> list[Bin]:
         """The uses in so many equal spans of the trial's clock."""
-        if number < 1 or self.end <= 0:
+        if number < 1 or self.end <= 0 or not self.pieces:
             return []
         edges = [self.end * i // number for i in range(number + 1)]
-        sums = [[0] * len(Use._fields) for _ in range(number)]
-        at = 0
-        for start, end, use in self._on_clock():
-            while start < end:
-                while edges[at + 1] <= start:
-                    at += 1
-                stop = min(end, edges[at + 1])
-                row = sums[at]
-                for i, nodes in enumerate(use):
-                    row[i] += nodes * (stop - start)
-                start = stop
-        return [
-            Bin(edges[i] / SECOND_NS, edges[i + 1] / SECOND_NS, Use(*row))
-            for i, row in enumerate(sums)
-        ]
+        starts = list(self._starts())
+        places = [max(0, bisect_right(starts, edge) - 1) for edge in edges]
+        ahead = [self._part(place, edge, starts) for place, edge in zip(places, edges, strict=True)]
+        found = []
+        for i in range(number):
+            whole = _added(self.pieces[places[i] : places[i + 1]])
+            rows = zip(whole, ahead[i], ahead[i + 1], strict=True)
+            use = Use._make(sum_ - before + after for sum_, before, after in rows)
+            found.append(Bin(edges[i] / SECOND_NS, edges[i + 1] / SECOND_NS, use))
+        return found
 
-    def _on_clock(self) -> Iterator[tuple[int, int, Use]]:
-        """The pieces by the trial's clock."""
+    def _part(self, place: int, time: int, starts: Sequence[int]) -> list[int]:
+        """The node-ns by use of a piece up to a time of the trial's clock."""
+        start, end, use = self.pieces[place]
+        width = max(0, min(time - starts[place], end - start))
+        return [nodes * width for nodes in use]
+
+    def _starts(self) -> Iterator[int]:
+        """The starts of the pieces by the trial's clock."""
         before = 0
         spans = iter(self.spans)
         since, until = next(spans, (0, 0))
-        for start, end, use in self.pieces:
+        for start, _, _ in self.pieces:
             while start >= until:
                 before += until - since
                 since, until = next(spans)
-            yield before + start - since, before + end - since, use
+            yield before + start - since
 
 
 # ---- nodes --------------------------------------------------------------------------------
@@ -127,11 +129,15 @@ def timeline_of(accounts: Accounts, now: int) -> Timeline:
     ]
     changes.sort()
     pieces = list(_swept(changes, accounts.nodes, _last_start(accounts, now, spans)))
+    down = _down_time(accounts, now, spans, outages)
+    return Timeline(pieces, _added(pieces), down, sum(b - a for a, b in spans), spans)
+
+
+def _added(pieces: Sequence[Piece]) -> Use:
+    """The node-ns by use in some pieces."""
     widths = [piece.end - piece.start for piece in pieces]
     columns = zip(*(piece.use for piece in pieces), strict=True)
-    sums = [sum(map(mul, column, widths)) for column in columns]
-    down = _down_time(accounts, now, spans, outages)
-    return Timeline(pieces, Use(*sums), down, sum(b - a for a, b in spans), spans)
+    return Use(*(sum(map(mul, column, widths)) for column in columns))
 
 
 Change = tuple[int, int, int]  # time, which count, by how much

@@ -55,7 +55,7 @@ class MachineModel(Written, frozen=True):
         Duration | int, Meta(description="from free nodes to the script's start; and its end")
     ] = "2s"
     poll: Annotated[
-        Duration | int, Meta(description="how late an end is known to seatrial, at most")
+        Duration | int, Meta(description="how late a start or an end is known, at most")
     ] = "15s"
     node_failures: Annotated[
         Duration | int, Meta(description="mean time between failures of one node; 0: none")

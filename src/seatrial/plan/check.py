@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError
 from seatrial.machine.facts import unfold
-from seatrial.machine.model import Machine
+from seatrial.machine.model import Gauge, Machine
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.load import Loaded
@@ -23,7 +23,7 @@ from seatrial.plan.phases import names_of, phases_of, tag_of
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show
 from seatrial.suite.select import compile_keyword
-from seatrial.units import seconds, share_of, span_of
+from seatrial.units import seconds, share_of, show_seconds, span_of
 
 LONGEST_TAG = 100
 
@@ -234,10 +234,25 @@ def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
         if throttle.gauge not in machine.gauges:
             text = f"{machine.machine} has no gauge {throttle.gauge!r}; it has "
             at.fault(text + _listed(machine.gauges), "throttles", i, "gauge")
+        else:
+            _fresh(throttle, machine.gauges[throttle.gauge], at.inside("throttles", i))
     for i, pattern in enumerate(component.toolchains):
         if pattern != "default" and not any(fnmatchcase(n, pattern) for n in machine.toolchains):
             text = f"{machine.machine} has no toolchain {pattern!r}; it has "
             at.fault(text + _listed(machine.toolchains), "toolchains", i)
+
+
+def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
+    """The next reading must be able to come before the last one is stale."""
+    try:
+        stale = seconds(throttle.stale_after)
+        longest = seconds(gauge.every) + seconds(gauge.timeout)
+    except ValueError:  # told where they are read
+        return
+    if stale < longest:
+        text = f"{throttle.stale_after} is shorter than {throttle.gauge} may take from a reading "
+        text += f"to the next: its every and timeout are {show_seconds(longest)} together; "
+        at.fault(f"{text}give that or more, or read it more often", "stale_after")
 
 
 def _file_system(name: str, machine: Machine, at: Spot) -> None:

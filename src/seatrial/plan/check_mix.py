@@ -1,14 +1,14 @@
 """Whether what a component asks for can be, with the cases that it has on the machine of a phase.
 
 ``check_mix`` looks at the tests of one component in one phase together: sizes, copies, shares,
-caps, walltimes, decks and the loads of metadata targets.
+caps, walltimes, decks and the loads of metadata targets; ``check_sizes`` at all its phases.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +17,21 @@ from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan.model import Component, Deck, Part
 from seatrial.plan.parts import part_of, pattern_of
 from seatrial.plan.phases import names_of
-from seatrial.plan.policy import bytes_of_deck, claim_of, largest_of, relative_weight, safe_load_of
+from seatrial.plan.policy import (
+    bytes_of_deck,
+    bytes_on_targets,
+    claim_of,
+    largest_of,
+    relative_weight,
+    safe_load_of,
+)
 from seatrial.suite.check import RUN_FILES, collide
 from seatrial.suite.expand import Expansion
 from seatrial.suite.model import Input, Test
 from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_seconds
 
 ROUNDING = 1e-9
+_TOO_LARGE = re.compile(r"needs \d+ nodes; there are")
 
 
 class Running(NamedTuple):
@@ -91,7 +99,7 @@ def check_mix(
 
 def _without_case(running: Running, tests: Mapping[str, Test], expansion: Expansion) -> None:
     """A test that is named must run; of all that there are, those that can."""
-    why = {re.split(r"[{@%]", what)[0]: reason for what, reason in expansion.skipped}
+    why = {_test_of(what): reason for what, reason in expansion.skipped}
     left = [name for name in tests if name not in running.largest]
     if not running.component.tests:
         if tests and not running.largest:
@@ -107,6 +115,31 @@ def _without_case(running: Running, tests: Mapping[str, Test], expansion: Expans
         if name not in why and pattern_of(running.component, name) not in patterns:
             text = f"select leaves no case of {name}; remove it here, or change select"
             running.spot(name).fault(text)
+
+
+def check_sizes(component: Component, expansions: Sequence[Expansion], at: Spot) -> None:
+    """Each case of a test that is named must fit the nodes of some phase; ``expansions`` are those
+    of the component's phases. Where ``select`` chooses cases, who wrote it chose."""
+    if component.select or not expansions:
+        return
+    runs = {case.test for expansion in expansions for case in expansion.cases}
+    latest, *others = [dict(expansion.skipped) for expansion in reversed(expansions)]
+    for i, name in enumerate(component.tests):
+        too_large = [
+            f"{what} {why}"
+            for what, why in latest.items()
+            if _test_of(what) == name and _TOO_LARGE.match(why) and all(what in o for o in others)
+        ]
+        if name in runs and too_large:
+            more = f" (and {count(len(too_large) - 1, 'more case')})" if too_large[1:] else ""
+            text = f"{too_large[0]}{more}; leave it out by settings or select, "
+            text += "or have a phase of as many nodes"
+            at.fault(text, "tests", name if isinstance(component.tests, dict) else i)
+
+
+def _test_of(skipped: str) -> str:
+    """The test that something skipped is of."""
+    return re.split(r"[{@%]", skipped)[0]
 
 
 def _quantities_hold(running: Running) -> bool:
@@ -199,6 +232,12 @@ def _on_file_system(running: Running, name: str, system: FileSystem) -> None:
         text = f"none of them is of {name}, where {there[0]} runs; add one, or leave targets out"
         running.at.fault(text, "targets")
         return
+    space, taken = bytes_of(system.space), _bytes_on_targets(running, name, system)
+    if space and taken > space:
+        text = f"decks with a copy on each of {count(len(targets), 'target')} of {name} take "
+        text += f"{show_bytes(taken)}; its space for decks is {show_bytes(space)}; "
+        text += "give fewer targets, or how: shared"
+        running.at.fault(text, "tests")
     cap = running.component.caps.per_target * len(targets)
     if cap and copies > cap:
         text = f"{running.component.caps.per_target} on each of {len(targets)} targets is less "
@@ -208,6 +247,18 @@ def _on_file_system(running: Running, name: str, system: FileSystem) -> None:
     if bears and load > bears:
         text = f"all copies on {name} hold {load:g} files open; its targets bear {bears:g}"
         running.at.fault(text, "tests")
+
+
+def _bytes_on_targets(running: Running, name: str, system: FileSystem) -> int:
+    """The space of the copies that lie on the targets of a file system, as far as they exist."""
+    decks = [
+        (part.deck, running.tests[test].folder)
+        for test, part in running.parts.items()
+        if test in running.tests and running.file_system(test) == name
+    ]
+    wanted = running.component.targets
+    targets = [each for each in system.metadata_targets if not wanted or each.name in wanted]
+    return bytes_on_targets(decks, len(targets))
 
 
 def _deck(running: Running, name: str) -> None:
@@ -224,11 +275,13 @@ def _deck(running: Running, name: str) -> None:
     system = running.machine.file_systems.get(running.file_system(name))
     if deck.how == "per_target" and (system is None or not system.targets):
         spot.fault("needs a file_system with metadata targets; give one, or how: shared", "how")
-    space = bytes_of(system.space) if system is not None else 0
+    if system is None:
+        return
+    space = bytes_of(system.space) - _bytes_on_targets(running, running.file_system(name), system)
     size = bytes_of_deck(deck, test.folder)
-    if space and size * max(1, part.copies) > space:
+    if bytes_of(system.space) and size and size * max(1, part.copies) > max(space, 0):
         text = f"{show_bytes(size)} for each of {count(max(1, part.copies), 'run')} is more than "
-        text += f"the space for decks on {running.file_system(name)}, {show_bytes(space)}"
+        text += f"the space for decks on {running.file_system(name)}, {show_bytes(max(space, 0))}"
         spot.fault(text, "how")
 
 

@@ -51,6 +51,8 @@ def policy_of(
     entries = [
         _entry(component, name, parts[name], weights[name], tests[name].folder) for name in names
     ]
+    targets = targets_of(component, machine, [entry.file_system for entry in entries])
+    decks = [(parts[name].deck, tests[name].folder) for name in names]
     sustained = component.kind == "sustained"
     reserve = len(entries) if component.reserve is None else component.reserve
     return Policy(
@@ -60,8 +62,8 @@ def policy_of(
         duration=seconds(component.duration) if component.duration is not None else 0.0,
         nodes=nodes,
         reserve=reserve if sustained else 0,
-        caps=_caps(component, machine, entries),
-        targets=targets_of(component, machine, [entry.file_system for entry in entries]),
+        caps=_caps(component, machine, entries, targets, decks),
+        targets=targets,
         placement=component.placement,
         stagger=_stagger(component),
         throttles=_throttles(component),
@@ -150,6 +152,17 @@ def bytes_of_deck(deck: Deck | None, folder: str) -> int:
     return size_of(Path(folder) / deck.source) if deck and deck.how == "per_run" else 0
 
 
+def bytes_on_targets(decks: Iterable[tuple[Deck | None, str]], targets: int) -> int:
+    """The space of the copies of decks (each with its test's folder) that lie on each of so many
+    metadata targets, for as long as the trial does. Tests of one deck share its copies."""
+    sources = {
+        os.path.normpath(Path(folder) / deck.source)
+        for deck, folder in decks
+        if deck is not None and deck.how == "per_target"
+    }
+    return targets * sum(size_of(Path(each)) for each in sources if os.path.exists(each))  # noqa: PTH110
+
+
 def size_of(path: Path) -> int:
     """The bytes of a file, or of the files in a folder and its subfolders."""
     if not path.is_dir():
@@ -188,15 +201,29 @@ def safe_load_of(component: Component, system: FileSystem) -> float:
     return system.safe_load if component.caps.safe_load else 0.0
 
 
-def _caps(component: Component, machine: Machine, entries: Sequence[Entry]) -> resolved.Caps:
+def _caps(
+    component: Component,
+    machine: Machine,
+    entries: Sequence[Entry],
+    targets: Sequence[resolved.Target],
+    decks: Sequence[tuple[Deck | None, str]],
+) -> resolved.Caps:
+    """The caps. Of the space for decks, what their copies on targets take is not for runs'."""
     used = {entry.file_system for entry in entries} - {""}
     described = {name: machine.file_systems[name] for name in sorted(used)}
-    space = {name: bytes_of(each.space) for name, each in described.items()}
+    space = {}
+    for name, each in described.items():
+        there = [
+            deck for deck, entry in zip(decks, entries, strict=True) if entry.file_system == name
+        ]
+        on = sum(target.file_system == name for target in targets)
+        if whole := bytes_of(each.space):
+            space[name] = max(1, whole - bytes_on_targets(there, on))
     return resolved.Caps(
         machine=component.caps.machine,
         per_target=component.caps.per_target,
         file_systems={name: each.runs for name, each in described.items() if each.runs},
-        bytes={name: size for name, size in space.items() if size},
+        bytes=space,
     )
 
 

@@ -17,7 +17,7 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.load import Site
 from seatrial.machine.model import Machine
 from seatrial.plan.check import check_plan
-from seatrial.plan.check_mix import check_mix
+from seatrial.plan.check_mix import check_mix, check_sizes
 from seatrial.plan.load import Loaded, component_of, load_plan, suite_paths
 from seatrial.plan.model import Component, Phase, Plan
 from seatrial.plan.parts import chosen_tests
@@ -124,6 +124,9 @@ def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[_Dra
             expansion = Expansion(cases, skipped)
             check_mix(component, machine, phase.phase, tests, expansion, spot)
             drafts.append(_Draft(component, phase, machine, suite, cases, skipped))
+    for i, component in enumerate(loaded.plan.components):
+        own = [Expansion(d.cases, d.skipped) for d in drafts if d.component is component]
+        check_sizes(component, own, loaded.spot(faults).inside("components", i))
     return drafts
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,8 +25,8 @@ from seatrial.trial.folder import create, references_of
 from seatrial.trial.luck import Manner
 from seatrial.trial.planned import record_of
 from seatrial.trial.rehearsal import Ending, Rehearsal
-
-FLUSH = 2000  # events
+from seatrial.trial.rehearsed_book import Tell
+from seatrial.trial.rehearsed_gauges import remarks_on_gauges
 
 Manners = Mapping[str, Manner]
 
@@ -90,31 +90,27 @@ def _rehearse_part(
     record = record_of(plan, part, tag, start, seed)
     accounts = Accounts(part.cases, part.policy, names_of(part.machine))
 
-    def drive(tell: Callable[[Event], None]) -> Ending:
+    def drive(tell: Tell) -> Ending:
         return Rehearsal(record, part.cases, manners, tell).drive()
 
     if trials is None:
-        ending = drive(accounts.apply)
+        ending = drive(accounts.fold)
     else:
         folder = create(trials, record, part.cases)
         with Journal.own(folder.journal) as journal:
             ending = drive(_both(journal, accounts))
+    ending = ending._replace(remarks=[*ending.remarks, *remarks_on_gauges(record)])
     written = tag if trials is not None else ""
     return summarise(part, seed, written, accounts, ending, references_of(record))
 
 
-def _both(journal: Journal, accounts: Accounts) -> Callable[[Event], None]:
-    """Each event to the journal and into the accounts."""
-    append, apply = journal.append, accounts.apply
-    told = 0
+def _both(journal: Journal, accounts: Accounts) -> Tell:
+    """Events to the journal and into the accounts."""
 
-    def tell(event: Event) -> None:
-        nonlocal told
-        append(event)
-        apply(event)
-        told += 1
-        if told % FLUSH == 0:
-            journal.flush()
+    def tell(events: Sequence[Event]) -> None:
+        journal.extend(events)
+        journal.flush()
+        accounts.fold(events)
 
     return tell
 

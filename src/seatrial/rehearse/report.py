@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.plan.prepare import PreparedPlan, prepare_plan
+from seatrial.rehearse.loads import worst_loads
 from seatrial.rehearse.manners import manners_of
 from seatrial.rehearse.measured import measured_in
 from seatrial.rehearse.odds import Odds, odds_of
@@ -21,17 +22,19 @@ from seatrial.rehearse.rehearse import lasting, over_seeds, rehearse
 from seatrial.rehearse.summary import Rehearsed
 
 Progress = Callable[[int, int], None]
+MOST_LEFT_OUT = 10  # of a trial that are named
 
 
 class Report(NamedTuple):
     """The rehearsals of a plan, by seed; those of the first seed were written. ``seconds`` is how
-    long it took."""
+    long it took; ``left_out`` tells what of a component cannot run in a phase, and why."""
 
     plan: str
     machine: str
     assumed: list[str]
     seconds: float
     by_seed: list[list[Rehearsed]]
+    left_out: Sequence[tuple[str, str]] = ()
 
     @property
     def first(self) -> list[Rehearsed]:
@@ -82,7 +85,9 @@ def rehearse_plan(
                 progress(len(by_seed), seeds)
     machine = plan.site.machine.machine
     seconds = time.perf_counter() - began
-    return Report(plan.plan.plan, machine, plan.plan.rehearsal.assumed, seconds, by_seed)
+    left_out = [each for part in plan.parts for each in part.skipped[:MOST_LEFT_OUT]]
+    assumed = plan.plan.rehearsal.assumed
+    return Report(plan.plan.plan, machine, assumed, seconds, by_seed, left_out)
 
 
 def _require_parts(plan: PreparedPlan) -> None:
@@ -105,6 +110,10 @@ def as_record(report: Report) -> dict[str, Any]:
     if len(report.by_seed) > 1:
         record["seeds"] = [trials[0].seed for trials in report.by_seed]
         record["odds"] = [_odds(odds) for odds in report.odds]
+        record["worst_loads"] = [
+            {**worst.load._asdict(), "above": worst.above, "seed": worst.seed}
+            for worst in worst_loads(trial for trials in report.by_seed for trial in trials)
+        ]
     return record
 
 
@@ -127,6 +136,8 @@ def _trial(trial: Rehearsed) -> dict[str, Any]:
         "tests": [test._asdict() for test in trial.tests],
         "criteria": [verdict._asdict() for verdict in trial.criteria],
         "alerts": trial.alerts,
+        "metadata_targets": [load._asdict() for load in trial.loads],
+        "remarks": trial.remarks,
     }
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from statistics import fmean, median
+from statistics import fmean
 from typing import NamedTuple
 
+from seatrial.backends.simulated.sharing import TargetLoad
 from seatrial.judge.accounts import Accounts, Run
 from seatrial.judge.criteria import Result, View, judged
+from seatrial.judge.tallies import Waits, waits
 from seatrial.judge.timeline import Bin, Use
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.trial.rehearsal import Ending
-from seatrial.units import SECOND_NS
 from seatrial.verify.references import References
 
 BINS = 60  # spans that utilisation is given in
-LATE = 0.95  # the share of runs that waited no longer than the "95 %" wait
 
 
 class Tally(NamedTuple):
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 
 class Rehearsed(NamedTuple):
     """A trial that was rehearsed. ``tag`` is "" where none was written; ``start`` and ``end`` in
-    ns; ``why`` is empty if it came to its end."""
+    ns; ``why`` is empty if it came to its end; ``remarks``: what was left out of others' jobs."""
 
     component: str
     phase: str
@@ -59,6 +59,8 @@ class Rehearsed(NamedTuple):
     tests: list[Tally]
     criteria: list[Verdict]
     alerts: dict[str, int]
+    loads: list[TargetLoad]
+    remarks: list[str]
 
     @property
     def name(self) -> str:
@@ -89,6 +91,7 @@ def summarise(
     by_test: dict[str, list[Run]] = {case.test: [] for case in part.cases}
     for run in accounts.runs:
         by_test[accounts.test_of(run)].append(run)
+    waited = waits(accounts, ending.time)
     return Rehearsed(
         component=part.component.component,
         phase=part.phase,
@@ -100,9 +103,11 @@ def summarise(
         why="" if ending.complete else ending.why,
         use=view.timeline.total,
         bins=view.timeline.bins(BINS),
-        tests=[_of_test(part, name, runs, ending.time) for name, runs in by_test.items()],
+        tests=[_of_test(part, name, runs, waited.get(name)) for name, runs in by_test.items()],
         criteria=list(_criteria(part.component, view)),
         alerts=dict(sorted(Counter(alert.kind for alert in accounts.alerts).items())),
+        loads=[load for load in ending.loads if load.highest],
+        remarks=ending.remarks,
     )
 
 
@@ -113,14 +118,9 @@ def _criteria(component: Component, view: View) -> Iterator[Verdict]:
         yield Verdict(f"{name} of {about}" if about else name, results[0], results[1:])
 
 
-def _of_test(part: PreparedComponent, name: str, runs: list[Run], now: int) -> Tally:
+def _of_test(part: PreparedComponent, name: str, runs: list[Run], waited: Waits | None) -> Tally:
     passed = [run for run in runs if run.passed]
     spent = sum(run.size * (run.elapsed or 0.0) for run in passed)
-    waits = sorted(
-        (span[1] - span[0]) / SECOND_NS
-        for run in runs
-        if run.on_nodes(now) is not None and (span := run.waited(now)) is not None
-    )
     return Tally(
         test=name,
         nodes=max(case.nodes for case in part.cases if case.test == name),
@@ -128,6 +128,6 @@ def _of_test(part: PreparedComponent, name: str, runs: list[Run], now: int) -> T
         others=len(runs) - len(passed),
         node_hours=spent / 3600,
         elapsed=fmean(run.elapsed or 0.0 for run in passed) if passed else 0.0,
-        wait=median(waits) if waits else 0.0,
-        long_wait=waits[int(LATE * (len(waits) - 1))] if waits else 0.0,
+        wait=waited.median if waited else 0.0,
+        long_wait=waited.high if waited else 0.0,
     )

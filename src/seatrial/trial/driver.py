@@ -24,6 +24,7 @@ from seatrial.conduct.commands import (
     ExcludeNodes,
     Finish,
     Launch,
+    Recall,
     Reject,
     StartBuild,
     StopTest,
@@ -38,7 +39,7 @@ from seatrial.trial.building import Building
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.jobs import Jobs
-from seatrial.trial.ledger import Ledger
+from seatrial.trial.ledger import BY_REQUEST, Ledger
 from seatrial.trial.observer import Observer, Silent
 from seatrial.trial.outcome import Outcome, Stop
 from seatrial.trial.placing import Placing
@@ -75,6 +76,7 @@ class Driver:
         )
         self._building = Building(folder, record, self.conductor.cases, self._tasks)
         self.was_complete = False  # before this drive
+        self._answered: list[str] = []  # requests whose answers may not be in the journal yet
         self._interrupts = 0
         self._drive: asyncio.Task[Any] | None = None
         self._stop: Stop | None = None
@@ -114,8 +116,8 @@ class Driver:
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
-            for note in requests.left(self.folder, self.record.tests):
-                self._on_note(note)
+            self._answer_left()
+            self._telling.remember(self.ledger.alerts, journal.now())
             self.was_complete = self.ledger.complete
             given_up = any(note.event == Name.TRIAL_ABANDON for note in asked)
             if self.was_complete and not given_up:
@@ -129,10 +131,11 @@ class Driver:
                 self.ledger.open()
                 for note in asked:
                     self._on_note(note)
+                self._placing.sweep(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 outcome = await self._loop()
-                journal.flush()
+                self._flush()
                 await self._telling.end()
                 await self._placing.end()
                 return outcome
@@ -167,7 +170,8 @@ class Driver:
         if policy.kind == "sustained" or policy.exclusion.after:
             self.backend.watch_nodes(self.conductor.nodes.down)
         watch_gauges(self.record, self._tasks)
-        QuietWatch(self.conductor, self._jobs.path, self._tasks).start(self.ledger.journal.now)
+        quiet = QuietWatch(self.conductor, self._jobs.path, self._jobs.place, self._tasks)
+        quiet.start(self.ledger.journal.now)
 
     async def _loop(self) -> Outcome:
         inbox = self._tasks.inbox
@@ -179,7 +183,7 @@ class Driver:
                 if isinstance(command, Finish):
                     return self._finish(command)
             await self._carry_out(commands)
-            self.ledger.journal.flush()
+            self._flush()
             if not self.conductor.changed:  # else something follows from what was just noted
                 timer = self._timer(commands, now)
                 self._receive(await inbox.get())
@@ -233,11 +237,14 @@ class Driver:
     async def _carry_out(self, commands: Sequence[Command]) -> None:
         launches: list[Launch] = []
         cancels: list[str] = []
+        recalls: list[str] = []
         for command in commands:
             if isinstance(command, Launch):
                 launches.append(command)
             elif isinstance(command, Cancel):
                 cancels.append(command.run_id)
+            elif isinstance(command, Recall):
+                recalls.append(command.run_id)
             elif isinstance(command, StartBuild):
                 self._building.start(command.key, self.ledger)
             elif not isinstance(command, Wake | Finish):
@@ -245,6 +252,7 @@ class Driver:
                 self._tasks.nudge()  # what follows from it may be all that is left to do
         await self._jobs.launch(launches)
         await self._jobs.cancel(cancels)
+        await self._jobs.recall(recalls)
 
     def _write_down(self, command: Reject | StopTest | ExcludeNodes | Alert) -> None:
         """Carry out what is done by noting it."""
@@ -295,6 +303,15 @@ class Driver:
         run_id = note.more.get("run_id", "")
         if note.event and (not run_id or run_id in self.ledger.runs):
             self.ledger.note(note.event, **note.more)
+            if note.event in BY_REQUEST and note.more.get("path"):
+                self._answered.append(note.more["path"])
+
+    def _flush(self) -> None:
+        """What was noted is in the journal; requests that it answers are done with."""
+        self.ledger.journal.flush()
+        if self._answered:
+            requests.drop(self.folder, self._answered)
+            self._answered.clear()
 
     async def _pump(self) -> None:
         while True:
@@ -302,6 +319,24 @@ class Driver:
                 self._tasks.put(fact)
 
     # ---- requests -------------------------------------------------------------------------
+
+    def _answer_left(self) -> None:
+        """Note what was asked of an earlier driver, and came too late for it. A trial that is
+        complete can be extended or given up, and nothing else."""
+        for note in requests.left(self.folder, self.record.tests, self.ledger.answered):
+            late = note.event in (Name.TRIAL_EXTEND, Name.TRIAL_ABANDON)
+            if self.ledger.complete and not late:
+                requests.drop(self.folder, [note.more["path"]])
+            else:
+                self._on_note(note)
+        self._flush()
+
+    def answer_left(self) -> None:
+        """Note what was asked of a trial in the last moments of its drive. Raises Owned where
+        somebody drives it."""
+        with Journal.own(self.folder.journal) as self.ledger.journal:
+            self.ledger.replay()
+            self._answer_left()
 
     def answer(self, request: Request) -> None:
         """Note what was asked for, of a trial that nobody drives. Raises Owned where somebody does,

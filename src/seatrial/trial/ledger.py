@@ -6,7 +6,8 @@ Replaying the journal fills the ledger of a trial that was interrupted.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from pathlib import Path
 from socket import gethostname
 from typing import Any, NamedTuple
 
@@ -20,6 +21,15 @@ from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 
 LONGEST_JOB_TEXT = 4000
+LATEST_JUDGED = 1000  # as many as a driver that died may have left something of
+LATEST_ALERTS = 1000
+BY_REQUEST = {
+    Name.TRIAL_PAUSE,
+    Name.TRIAL_EXTEND,
+    Name.TRIAL_ABANDON,
+    Name.TEST_ADMIT,
+    Name.NODE_ADMIT,
+}
 
 
 class Unresolved(NamedTuple):
@@ -47,6 +57,10 @@ class Ledger:
         self.verdicts: Counter[str] = Counter()
         self.complete = False  # whether the journal ends with the trial's end
         self.host = ""  # where the trial was driven last
+        # The latest of what was replayed: runs judged (test, directory), alerts (kind, ns).
+        self.judged: deque[tuple[str, Path]] = deque(maxlen=LATEST_JUDGED)
+        self.alerts: deque[tuple[str, int]] = deque(maxlen=LATEST_ALERTS)
+        self.answered: set[str] = set()  # the requests
         self.journal: Journal
         self._damaged = 0
         self._fresh = True
@@ -77,12 +91,15 @@ class Ledger:
             elif event.event == Name.JOB_END and run_id in unresolved:
                 unresolved[run_id] = unresolved[run_id]._replace(ended=event)
             elif event.event == Name.CHECK_END:
-                unresolved.pop(run_id, None)
+                over = unresolved.pop(run_id, None)
                 paths.pop(run_id, None)
                 self.runs.pop(run_id, None)
+                if over is not None and over.path:
+                    self.judged.append((event.test, Path(over.path)))
+            elif event.event == Name.ALERT:
+                self.alerts.append((event.alias, event.time))
             elif event.event in (Name.TRIAL_START, Name.TRIAL_RESUME):
                 self.host = event.nodes
-            self.complete = event.event == Name.TRIAL_END
         self._damaged = reading.damaged
         return list(unresolved.values())
 
@@ -150,5 +167,8 @@ class Ledger:
     def _fold(self, event: Event) -> None:
         finished = self.conductor.finished
         self.conductor.apply(event)
+        self.complete = event.event == Name.TRIAL_END
+        if event.path and event.event in BY_REQUEST:
+            self.answered.add(event.path)
         if self.conductor.finished > finished:
             self.verdicts[event.alias] += 1

@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -50,6 +50,10 @@ class Placing:
         self._threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
         self._told: dict[str, float] = {}
         self._dropping: set[asyncio.Task[None]] = set()
+
+    def file_system(self, test: str) -> str:
+        """The file system that runs of a test are placed on; "" for the trial's own folder."""
+        return self._file_systems.get(test, "")
 
     def place(self, test: str, target: str) -> Place:
         return self._placement.place(self._file_systems.get(test, ""), target)
@@ -136,11 +140,28 @@ class Placing:
         deck = self._decks.get(test)
         if deck is None or deck.how != "per_run":
             return
-        copy = path / (deck.name or self._source(test, deck).name)
+        self._drop(test, [path / (deck.name or self._source(test, deck).name)])
+
+    def sweep(self, judged: Iterable[tuple[str, Path]]) -> None:
+        """Remove the copies that an earlier driver did not get to: those of the latest runs (test,
+        directory) that it judged."""
+        left: dict[str, list[Path]] = {}
+        for test, path in judged:
+            deck = self._decks.get(test)
+            if deck is not None and deck.how == "per_run":
+                copy = path / (deck.name or self._source(test, deck).name)
+                left.setdefault(test, []).append(copy)
+        for test, copies in left.items():
+            self._drop(test, copies)
+
+    def _drop(self, test: str, copies: Sequence[Path]) -> None:
+        def remove() -> None:
+            for copy in copies:
+                _remove(copy)
 
         async def work() -> None:
             async with self._free_thread(test):
-                await in_thread(lambda: _remove(copy), "deck")
+                await in_thread(remove, "deck")
 
         task = self._tasks.spawn(work())
         self._dropping.add(task)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import socket
 
+from msgspec.structs import replace
+
 from seatrial import __version__
+from seatrial.machine.model import Machine
+from seatrial.machine.rehearsed import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Asked, Record
 from seatrial.trial.prepare import user_name
@@ -23,7 +27,7 @@ def record_of(
         user=user_name(),
         host=socket.gethostname(),
         asked=Asked(suites=part.suites),
-        machine=part.machine,
+        machine=part.machine if seed is None else without_scheduler(part.machine),
         references=str(plan.site.references.absolute()),
         expected=plan.expected,
         tests=part.tests,
@@ -36,3 +40,17 @@ def record_of(
         rehearsed=seed is not None,
         seed=seed or 0,
     )
+
+
+def without_scheduler(machine: Machine) -> Machine:
+    """The machine as it is rehearsed: where no scheduler stands between Seatrial and the runs, they
+    are not delayed by one, but for what its file says otherwise."""
+    if machine.scheduler != "local":
+        return machine
+    model, usual = machine.rehearsal, MachineModel()
+    none = {
+        key: 0
+        for key in ("submit_delay", "start_delay", "poll")
+        if getattr(model, key) == getattr(usual, key)
+    }
+    return replace(machine, rehearsal=replace(model, **none))

@@ -45,11 +45,20 @@ class Quiet(NamedTuple):
 class QuietWatch:
     """Looks at the runs that have started, and notes those that are quiet for too long."""
 
-    def __init__(self, conductor: Conductor, path: Callable[[str], Path], tasks: Tasks) -> None:
+    def __init__(
+        self,
+        conductor: Conductor,
+        path: Callable[[str], Path],
+        place: Callable[[str], str],
+        tasks: Tasks,
+    ) -> None:
+        """``path`` is the directory of a run, ``place`` the target that it is on, "" for none."""
         self._conductor = conductor
         self._path = path
+        self._place = place
         self._tasks = tasks
         self._known: dict[str, Quiet] = {}
+        self._looking: set[str] = set()  # the places; one that hangs keeps its look, and no other
 
     def start(self, now: Callable[[], int]) -> None:
         spans = [e.quiet_after for e in self._conductor.policy.entries if e.quiet_after]
@@ -59,10 +68,19 @@ class QuietWatch:
 
     async def _watch(self, pause: float, now: Callable[[], int]) -> None:
         while True:
-            paths = {run_id: self._path(run_id) for run_id in self._started()}
-            found = await in_thread(lambda paths=paths: _look(paths), "quiet")  # type: ignore[misc]
-            self._note(found, now())
+            places: dict[str, dict[str, Path]] = {}
+            for run_id in self._started():
+                places.setdefault(self._place(run_id), {})[run_id] = self._path(run_id)
+            for place, paths in places.items():
+                if place not in self._looking:
+                    self._looking.add(place)
+                    self._tasks.spawn(self._look_at(place, paths, now))
             await asyncio.sleep(pause)
+
+    async def _look_at(self, place: str, paths: dict[str, Path], now: Callable[[], int]) -> None:
+        found = await in_thread(lambda: _look(paths), "quiet")
+        self._looking.discard(place)
+        self._note(found, now())
 
     def _started(self) -> Iterable[str]:
         entries = self._conductor.policy.entries
@@ -71,7 +89,7 @@ class QuietWatch:
                 yield run_id
 
     def _note(self, found: dict[str, Output], now: int) -> None:
-        known: dict[str, Quiet] = {}
+        known = self._known
         for run_id, output in found.items():
             flight = self._conductor.in_flight.get(run_id)
             if flight is None or not flight.holds_room:
@@ -87,7 +105,8 @@ class QuietWatch:
                 state = state._replace(told=True)
                 self._tasks.note(Name.OUTPUT_QUIET, run_id=run_id, value=round(quiet, 3))
             known[run_id] = state
-        self._known = known
+        in_flight = self._conductor.in_flight
+        self._known = {run_id: state for run_id, state in known.items() if run_id in in_flight}
 
 
 def _look(paths: dict[str, Path]) -> dict[str, Output]:

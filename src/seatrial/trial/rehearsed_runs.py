@@ -38,6 +38,7 @@ class RehearsedRun:
     on: str = ""
     exit_code: int = 0
     cancelled: bool = False
+    recalled: bool = False
 
 
 def job_of(run: RehearsedRun, launch: Launch, partition: str, lacking: str) -> SimulatedJob:

@@ -1,8 +1,10 @@
 """What people ask of a trial from another process: files in its folder, seen by its driver.
 
     ask(folder, Request(request="extend", value=7200))
-    for request in take(folder): ...                      # each once, in the order of asking
+    for path, request in waiting(folder): ...             # in the order of asking
+    drop(folder, [event.path])                            # when its answer is in the journal
 
+The event by which one is answered has its file as ``path``, by which nobody answers it again.
 `seatrial cancel` leaves a file of its own beside them (``TrialFolder.cancel_request``).
 """
 
@@ -12,9 +14,9 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -39,18 +41,28 @@ async def watch(
     folder: TrialFolder, tests: Container[str], tasks: Tasks, on_cancel: Callable[[], None]
 ) -> None:
     """Pass on what is asked for, from whatever host that sees the trial, for ever."""
+    passed_on: set[Path] = set()
     while True:
         if take_cancel(folder):
             on_cancel()
-        for request in take(folder):
-            tasks.put(note_of(request, tests))
+        for path, request in waiting(folder):
+            if path not in passed_on:
+                passed_on.add(path)
+                tasks.put(note_of(request, tests, path))
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def left(folder: TrialFolder, tests: Container[str]) -> list[Note]:
-    """The events that answer what an earlier driver did not see; to stop it is of no use now."""
+def left(folder: TrialFolder, tests: Container[str], answered: Container[str]) -> list[Note]:
+    """The events that answer what an earlier driver did not see; to stop it is of no use now.
+    ``answered``: the paths that are in the journal."""
     take_cancel(folder)
-    return [note_of(each, tests) for each in take(folder) if each.request != "pause"]
+    found = []
+    for path, request in waiting(folder):
+        if request.request == "pause" or _mark(path) in answered:
+            drop(folder, [_mark(path)])
+        else:
+            found.append(note_of(request, tests, path))
+    return found
 
 
 def ask(folder: TrialFolder, request: Request) -> None:
@@ -63,33 +75,50 @@ def ask(folder: TrialFolder, request: Request) -> None:
     part.rename(requests / f"{name}.json")
 
 
-def take(folder: TrialFolder) -> list[Request]:
-    """The requests that wait, each taken once. What is none is removed, and passed over; a file
-    server that does not answer now may do so in a second."""
+def waiting(folder: TrialFolder) -> list[tuple[Path, Request]]:
+    """The requests that wait. What is none is removed, and passed over; a file server that does not
+    answer now may do so in a second."""
     found = []
-    for path in _waiting(folder):
-        try:
-            data = path.read_bytes()
-            path.unlink()
-            found.append(msgspec.json.decode(data, type=Request))
-        except OSError:
-            break
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
+    try:
+        for path in sorted(_requests(folder).glob("[!.]*.json")):
+            try:
+                found.append((path, msgspec.json.decode(path.read_bytes(), type=Request)))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                path.unlink()
+    except OSError:
+        return found
     return found
 
 
-def note_of(request: Request, tests: Container[str]) -> Note:
-    """The event by which a request is answered; ``tests`` are the trial's."""
+def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
+    """Remove requests, by the ``path`` of the events that answer them. What cannot be removed is
+    not answered again."""
+    for path in answered:
+        with contextlib.suppress(OSError):
+            (folder.path / path).unlink()
+
+
+def note_of(request: Request, tests: Container[str], path: Path | None = None) -> Note:
+    """The event by which a request (in a file) is answered; ``tests`` are the trial's."""
+    event, about = _answer(request, tests)
+    return Note(event, about | {"path": _mark(path)} if path else about)
+
+
+def _answer(request: Request, tests: Container[str]) -> tuple[str, dict[str, Any]]:
     if request.request == "extend":
-        return Note(Name.TRIAL_EXTEND, {"value": request.value})
+        return Name.TRIAL_EXTEND, {"value": request.value}
     if request.request == "abandon":
-        return Note(Name.TRIAL_ABANDON, {"text": request.text or "given up"})
+        return Name.TRIAL_ABANDON, {"text": request.text or "given up"}
     if request.request == "pause":
-        return Note(Name.TRIAL_PAUSE, {"text": request.text or "paused by `seatrial accept`"})
+        return Name.TRIAL_PAUSE, {"text": request.text or "paused by `seatrial accept`"}
     if request.text in tests:
-        return Note(Name.TEST_ADMIT, {"test": request.text})
-    return Note(Name.NODE_ADMIT, {"nodes": request.text})
+        return Name.TEST_ADMIT, {"test": request.text}
+    return Name.NODE_ADMIT, {"nodes": request.text}
+
+
+def _mark(path: Path) -> str:
+    """A request's file, as its answer names it."""
+    return f"{path.parent.name}/{path.name}"
 
 
 def take_cancel(folder: TrialFolder) -> bool:
@@ -99,13 +128,6 @@ def take_cancel(folder: TrialFolder) -> bool:
     with contextlib.suppress(OSError):
         folder.cancel_request.unlink()
     return True
-
-
-def _waiting(folder: TrialFolder) -> list[Path]:
-    try:
-        return sorted(_requests(folder).glob("[!.]*.json"))
-    except OSError:
-        return []
 
 
 def _requests(folder: TrialFolder) -> Path:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -27,6 +27,8 @@ THREADS = 2
 PATIENCE_SECONDS = 15.0
 LOOK_AGAIN_SECONDS = 0.5
 
+T = TypeVar("T")
+
 
 class Settled(NamedTuple):
     """The outcome of one run."""
@@ -46,7 +48,7 @@ class Judge:
         self.environments = environments
         self.patient = patient
         self.references = references_of(record)
-        self._free_threads = asyncio.Semaphore(THREADS)
+        self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
 
     def settle_at_once(self, case: Case, path: Path, ended: Ended) -> Settled | None:
         """The outcome, or None where it takes waiting or long reading: then ``settle`` it."""
@@ -58,14 +60,32 @@ class Judge:
         return self._settled(case, path, ended, own)
 
     async def settle(self, case: Case, path: Path, ended: Ended) -> Settled:
-        """The outcome, beside other work."""
+        """The outcome, beside other work, of a run in the trial's own folder."""
         own = job_events(path)
         if self.patient and ended.code is None:
-            own = await _own_end(path, own)
+            own = await _own_end(own, lambda: _at_once(job_events(path)))
         if self._is_quick(case, path, ended):
             return self._settled(case, path, ended, own)
-        async with self._free_threads:
-            return await in_thread(lambda: self._settled(case, path, ended, own), "judge")
+        return await self.beside("", lambda: self._settled(case, path, ended, own))
+
+    async def settle_away(self, case: Case, path: Path, ended: Ended, file_system: str) -> Settled:
+        """The outcome of a run that is placed on a file system, which may hang: the loop itself
+        looks at nothing there."""
+
+        async def look() -> JobEvents:
+            return await self.beside(file_system, lambda: job_events(path))
+
+        own = await look()
+        if self.patient and ended.code is None:
+            own = await _own_end(own, look)
+        return await self.beside(file_system, lambda: self._settled(case, path, ended, own))
+
+    async def beside(self, file_system: str, work: Callable[[], T]) -> T:
+        """Do in a thread what looks at runs on a file system, "" for the trial's own folder: a few
+        at a time of each."""
+        free = self._free_threads.setdefault(file_system, asyncio.Semaphore(THREADS))
+        async with free:
+            return await in_thread(work, "judge")
 
     def _is_quick(self, case: Case, path: Path, ended: Ended) -> bool:
         """Whether judging is surely so quick that walltimes and people need not be served
@@ -107,13 +127,17 @@ def _reads_stdout_alone(test: Test) -> bool:
     )
 
 
-async def _own_end(path: Path, own: JobEvents) -> JobEvents:
+async def _at_once(events: JobEvents) -> JobEvents:
+    return events
+
+
+async def _own_end(own: JobEvents, look: Callable[[], Awaitable[JobEvents]]) -> JobEvents:
     """Wait for the job's own end to be seen through a shared file system."""
     waited = 0.0
     while own.end is None and waited < PATIENCE_SECONDS:
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
         waited += LOOK_AGAIN_SECONDS
-        own = job_events(path)
+        own = await look()
     return own
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
@@ -17,7 +18,7 @@ from seatrial.suite.model import Case
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 from seatrial.trial.tasks import Tasks
-from seatrial.units import count, seconds
+from seatrial.units import SECOND_NS, count, seconds
 
 OWN_KIND = "alerts"  # of the alert that the command fails, which it is not run for
 
@@ -35,6 +36,15 @@ class Telling:
         self._busy = False
         self._failing = False
         self._ran: deque[float] = deque()  # when, as far as the rate counts it
+
+    def remember(self, alerts: Iterable[tuple[str, int]], now: int) -> None:
+        """An earlier driver ran the command, for each of these alerts (kind, ns) at most."""
+        tell = self._record.alerts
+        if tell is None:
+            return
+        present = asyncio.get_running_loop().time()
+        times = [present - (now - time) / SECOND_NS for kind, time in alerts if kind != OWN_KIND]
+        self._ran.extend(times[-tell.at_most :])
 
     def on_open(self, finished: int, wanted: int) -> None:
         self.observer.on_open(finished, wanted)

@@ -38,8 +38,8 @@ def test_a_job_is_told_from_its_submission_to_its_end() -> None:
     told = to_the_end(cluster(described), [(0, job(nodes=3, exit_code=7, keeps=5.0))])
     assert told == [
         (1, Queued("a", "1")),
-        (1, Started("a", "n[001-003]")),
         (3, ScriptStarted("a", "n[001-003]")),
+        (15, Started("a", "n[001-003]")),
         (53, ScriptEnded("a", 7)),
         (60, Ended("a", None, "FAILED", 7, "n[001-003]")),  # at once, just at a poll
     ]
@@ -48,7 +48,8 @@ def test_a_job_is_told_from_its_submission_to_its_end() -> None:
 def test_an_end_is_known_at_the_next_poll_but_the_nodes_are_free_at_once() -> None:
     told = to_the_end(cluster(machine(1, poll=15)), [(0, job()), (1, job("b"))])
     assert ends(told)["a"][0] == 60
-    assert starts(told)["b"] == 50
+    assert starts(told)["b"] == 60
+    assert (50, ScriptStarted("b", "n001")) in told
 
 
 def test_a_job_ends_at_its_walltime() -> None:
@@ -212,6 +213,23 @@ def test_nothing_happens_by_chance_after_the_horizon() -> None:
     told = to_the_end(simulated)
     assert max(time for time, fact in told if isinstance(fact, NodesDown)) <= 1000
     assert simulated.next_time() is None
+
+
+def test_news_by_news_it_tells_the_same() -> None:
+    """Only that scripts start and end as they should waits to be told with what comes next."""
+    described = machine(10, node_failures=2000, repair=100, start_delay=3, poll=15)
+    jobs = [job(f"{n}", nodes=1 + n % 4, elapsed=20 + n, hangs=n % 7 == 0) for n in range(40)]
+    whole, stepwise = (cluster(described, horizon_s=1000) for _ in range(2))
+    for simulated in (whole, stepwise):
+        simulated.submit(START, jobs)
+    told, news = whole.advance(START + 10_000 * S), []
+    while stepwise.next_time() is not None:
+        portion = stepwise.advance(START + 10_000 * S, to_news=True)
+        times = {t for t, fact in portion if not isinstance(fact, ScriptStarted | ScriptEnded)}
+        assert times <= {stepwise.now}
+        news += portion
+    assert news == told
+    assert {"0", "7"} <= ends([(t / S, f) for t, f in told]).keys()
 
 
 def test_a_run_is_as_slow_as_its_slowest_node() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.backends.simulated.sharing import speed, stretch
@@ -104,6 +105,30 @@ def test_the_load_is_told_for_gauges() -> None:
     assert simulated.load("work") == 37
     to_the_end(simulated)
     assert simulated.load("work") == 7
+
+
+def test_the_highest_load_of_each_target_is_kept_with_the_time_above_what_is_safe() -> None:
+    """mdt0 bears 100 to 100 s, 200 to 150 s, 250 to 200 s, then 150: of 400 s it is above 180 for
+    100. mdt1 comes to 180 with 50 of others, which is just safe."""
+    levels = [Level(since=150, load=50), Level(since=200, load=50)]
+    described = shared(production=levels)
+    system = replace(described.file_systems["work"], safe_load=180)
+    simulated = cluster(replace(described, file_systems={"work": system}))
+    simulated.submit(
+        START, [run("a", elapsed=400), run("c", elapsed=400, target="mdt1", opens=130)]
+    )
+    simulated.advance(START + 100 * S)
+    simulated.submit(START + 100 * S, [run("b", elapsed=100)])
+    simulated.advance(START + 400 * S)
+    first, second = simulated.target_loads()
+    assert (first.file_system, first.target, first.highest, first.safe) == (
+        "work",
+        "mdt0",
+        250,
+        180,
+    )
+    assert first.above == pytest.approx(100 / 400)
+    assert (second.target, second.highest, second.above) == ("mdt1", 180, 0)
 
 
 def test_walltimes_hold_for_stretched_and_hung_runs() -> None:

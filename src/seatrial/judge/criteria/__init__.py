@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.judge.criteria import answers, nodes, speed
+from seatrial.judge.criteria import answers, nodes, paired, speed
 from seatrial.judge.criteria.result import Result, State, show_value
 from seatrial.judge.criteria.view import View
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
@@ -35,7 +35,7 @@ CRITERIA: dict[CriterionName, Callable[[View, Criterion], list[Result]]] = {
     "correct_answers": answers.correct_answers,
     "accepted_runs": answers.accepted_runs,
     "variability": speed.variability,
-    "slowdown": speed.slowdown,
+    "slowdown": paired.slowdown,
     "figure_of_merit": speed.figure_of_merit,
     "utilisation": nodes.utilisation,
     "availability": nodes.availability,

@@ -1,10 +1,8 @@
-"""Criteria on how fast runs were: how alike, how fast beside others, how fast by references."""
+"""Criteria on how fast runs were: how alike, and how fast by references."""
 
 from __future__ import annotations
 
 import math
-import random
-import zlib
 from collections.abc import Sequence
 from statistics import fmean, median
 
@@ -25,8 +23,6 @@ from seatrial.verify import references as refs
 from seatrial.verify.figures import Figure
 
 LEAST = 2  # runs without which there is no spread
-RESAMPLES = 1000
-CONFIDENCE = 0.95
 ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
 
 
@@ -91,88 +87,6 @@ def _spread(series: Sequence[Sequence[float]]) -> dict[str, float | int | str]:
     }
 
 
-# ---- slowdown -----------------------------------------------------------------------------
-
-
-def slowdown(view: View, criterion: Criterion) -> list[Result]:
-    """Each case at full machine against the same case alone, in per cent; positive is better.
-
-    100 (alone - full) / alone of the medians of the elapsed times, or of the ``metric`` (the other
-    way round where higher is better), over runs whose answer was right. The interval, in
-    ``numbers``, is that of 95 % of 1,000 bootstrap samples of both, drawn with a fixed seed.
-    """
-    bounds = bounds_of(criterion)
-    results = []
-    for group in view.groups(criterion):
-        alone, better = _values(group, criterion.metric, "alone")
-        full, _ = _values(group, criterion.metric, "full")
-        numbers: dict[str, float | int | str] = {"alone n": len(alone), "full n": len(full)}
-        value = None
-        why = f"needs runs alone and at full machine, has {len(alone)} and {len(full)}"
-        if alone and full and median(alone):
-            value = _per_cent(median(alone), median(full), better)
-            numbers |= {"alone": median(alone), "full": median(full)}
-            why = f"median {show_number(median(alone))} alone (n {len(alone)}), "
-            why += f"{show_number(median(full))} at full machine (n {len(full)})"
-            if len(alone) >= LEAST and len(full) >= LEAST:
-                low, high = _interval(alone, full, better, group.name)
-                numbers |= {"low": low, "high": high}
-                why += f"; 95 % interval {low:+.3g} to {high:+.3g} %"
-        elif alone and full:
-            why = "the median alone is 0: there is nothing to compare with"
-        results.append(
-            decided(
-                criterion,
-                bounds,
-                value,
-                over=view.over,
-                n=len(alone) + len(full),
-                why=why,
-                goes_on=view.goes_on,
-                subject=group.name,
-                numbers=numbers,
-            )
-        )
-    return with_worst(criterion, results, lambda one: -(one.value or 0.0))
-
-
-def _values(group: Group, metric: str, stage: str) -> tuple[list[float], Better]:
-    """What is compared, in order, and in which direction it improves."""
-    runs = [run for run in group.runs if run.right and run.stage == stage]
-    if not metric:
-        return sorted(t for run in runs if (t := run.elapsed) is not None), "lower"
-    figures = [figure for run in runs if (figure := _figure(run, metric)) is not None]
-    lower = any(figure.better == "lower" for figure in figures)
-    return sorted(figure.value for figure in figures), "lower" if lower else "higher"
-
-
-def _figure(run: Run, metric: str) -> Measured | None:
-    return (run.figures or {}).get(metric)
-
-
-def _per_cent(alone: float, full: float, better: Better) -> float:
-    change = alone - full if better == "lower" else full - alone
-    return 100 * change / abs(alone)
-
-
-def _interval(
-    alone: list[float], full: list[float], better: Better, seed: str
-) -> tuple[float, float]:
-    draw = random.Random(zlib.crc32(seed.encode()))
-    found = sorted(
-        _per_cent(one, two, better)
-        for one, two in (
-            (median(draw.choices(alone, k=len(alone))), median(draw.choices(full, k=len(full))))
-            for _ in range(RESAMPLES)
-        )
-        if one
-    )
-    if not found:
-        return 0.0, 0.0
-    tail = (1 - CONFIDENCE) / 2
-    return found[int(tail * len(found))], found[min(len(found) - 1, int((1 - tail) * len(found)))]
-
-
 # ---- figures ------------------------------------------------------------------------------
 
 
@@ -188,6 +102,10 @@ def figure_of_merit(view: View, criterion: Criterion) -> list[Result]:
     if not results:
         return [undecided(criterion, f"no run has given {criterion.metric or 'a metric'}")]
     return with_worst(criterion, results, _furthest)
+
+
+def _figure(run: Run, metric: str) -> Measured | None:
+    return (run.figures or {}).get(metric)
 
 
 def _furthest(one: Result) -> float:

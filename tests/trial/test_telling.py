@@ -1,0 +1,32 @@
+"""The rate at which people are told, over the life of several drivers."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from seatrial.plan.model import Tell
+from seatrial.trial.observer import Silent
+from seatrial.trial.tasks import Tasks
+from seatrial.trial.telling import OWN_KIND, Telling
+from seatrial.units import SECOND_NS
+
+
+def test_what_an_earlier_driver_told_counts() -> None:
+    tell = Tell(command="true", at_most=2, per="1m")
+    record: Any = SimpleNamespace(alerts=tell)
+    now = 10**18
+
+    def pause(*ago: tuple[str, int]) -> float:
+        async def work() -> float:
+            telling = Telling(record, Silent(), Tasks())
+            telling.remember([(kind, now - s * SECOND_NS) for kind, s in ago], now)
+            return telling._pause(tell)
+
+        return asyncio.run(work())
+
+    assert pause(("hung", 50)) == 0
+    assert pause(("hung", 70), ("hung", 50)) == 0
+    assert pause((OWN_KIND, 50), ("hung", 50)) == 0
+    assert 9 < pause(("hung", 55), ("hung", 50), ("hung", 20)) < 11
