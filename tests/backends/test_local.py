@@ -231,6 +231,21 @@ def test_a_job_that_was_cancelled_first_and_timed_out_later_was_cancelled(
     with_backend(work)
 
 
+def test_only_what_has_not_started_is_taken_back(tmp_path: Path) -> None:
+    async def work(backend: LocalBackend) -> None:
+        job = a_job(tmp_path, "until [ -e go ]; do sleep 0.02; done", name="r1")
+        await backend.submit(submission(job))
+        await backend.cancel(["r1", "r2"], pending_only=True)
+        later = a_job(tmp_path, "echo > ran", name="r2")
+        await backend.submit(submission(later))
+        assert (await ended(backend))["r2"] == Ended("r2", CANCELLED.number, "never started", None)
+        assert not (later.path / "ran").exists()
+        (job.path / "go").touch()
+        assert (await ended(backend))["r1"] == Ended("r1", None, "exited", 0)
+
+    with_backend(work)
+
+
 def test_a_job_that_cannot_be_started_is_refused_by_its_path(tmp_path: Path) -> None:
     async def work(backend: LocalBackend) -> None:
         job = a_job(tmp_path, "true")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from seatrial.journal.codes import Name
 from tests.programs import Driving, Workplace, until
@@ -176,6 +177,30 @@ def test_jobs_that_ended_meanwhile_are_settled_at_resume(quick: Workplace) -> No
     until(lambda: all("execute_end" in file.read_text() for file in ends), "the ends")
     with quick.start("resume", "t") as driving:
         all_passed(quick, driving)
+
+
+def test_what_waits_when_a_blackout_begins_is_taken_back_and_runs_later(
+    quick: Workplace,
+) -> None:
+    gate = quick.folder / "gate"
+    script = f"until [ -e {gate} ]; do sleep 0.05; done"
+    quick.test("wait", script, parameters={"n": "range(0, 10)"}, run={"exclusive": True})
+    blackout = {"from": "5s", "to": "9s"}
+    component = {"component": "c", "tests": ["wait"], "blackouts": [blackout]}
+    plan = {"plan": "p", "machine": "machine.yaml", "suites": ["suite"], "components": [component]}
+    (quick.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    with quick.start("accept", "plan.yaml") as driving:
+        driving.until(lambda: quick.count(Name.CHECK_END, tag="p-c") == 2, "the two that waited")
+        gate.touch()
+        done = driving.end()
+    assert done.code == 0, done.said
+    ends = quick.events("p-c", Name.CHECK_END)
+    assert Counter(event.alias for event in ends) == {"cancelled": 2, "pass": 10}
+    assert all(e.again and "taken back" in e.text for e in ends if e.alias == "cancelled")
+    start = quick.events("p-c", Name.TRIAL_START)[0].time
+    begins = [(e.time - start) / 1e9 for e in quick.events("p-c", Name.BINARY_EXECUTE_START)]
+    assert sorted(begin > 9 for begin in begins) == [False] * 8 + [True] * 2
+    assert len(quick.events("p-c", Name.TRIAL_START)) == 1
 
 
 def test_what_slurm_refuses_is_told_in_its_words(quick: Workplace, cluster: SlurmCluster) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.backends import slurm
-from seatrial.backends.protocol import Ended, Fact, Job, Queued, Submission
+from seatrial.backends.protocol import Ended, Fact, Job, Queued, Started, Submission
 from seatrial.backends.slurm import SlurmBackend
-from seatrial.journal.codes import LOST, SPECIAL_EXIT
+from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.machine.model import Machine, Nodes, Slurm
 
 COMMAND = """\
@@ -182,6 +182,40 @@ def test_a_job_that_slurm_keeps_is_cancelled_before_its_end_is_told(
         end = await first(backend, Ended)
         assert isinstance(end, Ended)
         assert end.code == SPECIAL_EXIT.number
+
+    with_backend(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("then", "code"),
+    [
+        ("exit 0", CANCELLED.number),  # the controller has forgotten it
+        ("echo '7|0|seatrial-r1|CANCELLED|0||'", CANCELLED.number),
+        ("echo '7|0|seatrial-r1|RUNNING|0|n1|'", None),
+    ],
+)
+def test_what_waits_is_taken_back_and_what_runs_is_left_alone(
+    tmp_path: Path, commands: Commands, then: str, code: int | None
+) -> None:
+    commands.say("sbatch", "echo 7")
+    commands.say("squeue", "echo '7|0|seatrial-r1|PENDING|0||'")
+
+    async def work(backend: SlurmBackend) -> None:
+        await backend.submit(a_submission(tmp_path))
+        await first(backend, Queued)
+        await backend.cancel(["r1"], pending_only=True)
+        await becomes(lambda: commands.told("scancel")[:2] == ["--state=PENDING 7_0"] * 2)
+        commands.say("squeue", then)
+        if code is None:
+            assert await first(backend, Started) == Started("r1", "n1")
+            asked = len(commands.told("scancel"))
+            commands.say("squeue", "echo '7|0|seatrial-r1|COMPLETED|0|n1|'")
+        end = await first(backend, Ended)
+        assert isinstance(end, Ended)
+        assert end.code == code
+        assert bool(end.nodes) == (code is None)
+        if code is None:
+            assert len(commands.told("scancel")) == asked
 
     with_backend(tmp_path, work)
 

@@ -55,7 +55,7 @@ def test_weights_are_the_shares_of_node_hours(tests: list[tuple[int, int]]) -> N
     world = mixed(sizes, 32, 1, weight=weights).go()
     had = node_seconds(world)
     for number, weight in enumerate(weights):
-        assert had[number] / had.total() == pytest.approx(weight / sum(weights), abs=0.05)
+        assert had[number] / had.total() == pytest.approx(weight / sum(weights), abs=0.08)
     assert had.total() > 0.85 * 32 * 3600 * NS
 
 

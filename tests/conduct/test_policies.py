@@ -57,7 +57,9 @@ def windows(draw: Any, count: int) -> list[Window]:
     def one() -> Window:
         start = draw(st.integers(0, 1500))
         about = draw(st.lists(st.integers(0, count - 1), max_size=1))
-        return Window(start=start, end=start + draw(st.integers(1, 400)), entries=about)
+        nodes = draw(st.sampled_from(["", "", "n[001-003]"]))
+        end = start + draw(st.integers(1, 400))
+        return Window(start=start, end=end, entries=about, nodes=nodes)
 
     return [one() for _ in range(draw(st.integers(0, 2)))]
 

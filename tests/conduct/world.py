@@ -16,12 +16,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.conduct.commands import (
+    RECALLED,
     Alert,
     Cancel,
     Command,
     ExcludeNodes,
     Finish,
     Launch,
+    Recall,
     Reject,
     StartBuild,
     StopTest,
@@ -39,6 +41,7 @@ from .model import a_case
 
 NS = 10**9
 START = 1_000 * NS
+SLACK = 2 * NS  # in which what waits at the scheduler is taken back
 ONCE = {"stopped", "excluded", "hung"}
 
 
@@ -58,6 +61,8 @@ class Run:
     on: tuple[str, ...] = ()
     cancelled: bool = False
     over: bool = False
+    recalled: bool = False
+    bad: set[str] = field(default_factory=set)  # nodes that it alone is to avoid
 
 
 @dataclass
@@ -108,10 +113,12 @@ class World:
         self.finish: Finish | None = None
         self.wake: int | None = None
         self.held = False
-        self.stopped: set[str] = set()
-        self.excluded: set[str] = set()
+        self.stopped: dict[str, int] = {}  # test -> since when
+        self.excluded: dict[str, int] = {}
+        self.closed_at: dict[str, int] = {}  # gauge -> since when
         self.failed_on: dict[int, set[str]] = {}  # case -> nodes that its next run must not get
         self.heavy_starts: list[int] = []
+        self.recalls = 0
         self.told: dict[tuple[str, str], int] = {}
         self.alerts: list[tuple[int, Alert]] = []
         self.launches: list[tuple[int, Launch]] = []
@@ -203,12 +210,19 @@ class World:
                 if run is not None and not run.cancelled:
                     run.cancelled = True
                     self.at(1, self._ends, run_id, codes.CANCELLED.number)
+            case Recall(run_id):
+                assert run_id in self.conductor.queued
+                run = self.runs.get(run_id)
+                if run is not None and not run.recalled:
+                    run.recalled = True
+                    self.recalls += 1
+                    self.at(1, self._taken_back, run_id)
             case StopTest(test, why):
                 assert test not in self.stopped
-                self.stopped.add(test)
+                self.stopped[test] = self.now
                 self.note(Name.TEST_STOP, test=test, text=why)
             case ExcludeNodes(nodes, why):
-                self.excluded |= set(unfold(nodes))
+                self.excluded |= dict.fromkeys(unfold(nodes), self.now)
                 most = max(1, int(self.policy.nodes * self.policy.exclusion.most))
                 assert len(self.excluded) <= min(most, self.policy.nodes - 1)
                 self.note(Name.NODE_EXCLUDE, nodes=nodes, text=why)
@@ -262,15 +276,49 @@ class World:
         since = 0 if window.absolute else START
         return since + round(window.start * NS), since + round(window.end * NS)
 
+    def _blackouts(self, entry: int, lasting: int = 0) -> list[Window]:
+        """Those that an entry is in, and was already so many ns ago."""
+        found = []
+        for window in self.policy.blackouts:
+            start, end = self._span(window)
+            if not window.entries or entry in window.entries:
+                found += [window] * (start + lasting <= self.now < end)
+        return found
+
+    def _check_start(self, run: Run) -> None:
+        """What waited at the scheduler while it came to be held back was taken back in time."""
+        about = self.policy.entries[run.entry]
+        late = self.now - SLACK
+        assert self.stopped.get(about.name, late) >= late, "starts though its test is stopped"
+        away = {node for node, since in self.excluded.items() if since < late}
+        for window in self._blackouts(run.entry, SLACK + 1):
+            assert window.nodes, "starts in a blackout"
+            away |= set(unfold(window.nodes))
+        assert not away & set(run.on), "starts on a node that is closed"
+        if about.io == "light" or self.since >= late:
+            return
+        for throttle in self.policy.throttles:
+            stale = max(self.read.get(throttle.gauge, 0), self.since)
+            stale += round(throttle.stale_after * NS)
+            if self.now < stale:
+                closed = self.closed_at.get(throttle.gauge, late) < late
+            else:
+                closed = throttle.on_failure == "closed" and stale < late
+            assert not closed, "starts though a throttle is closed"
+
+    def _taken_back(self, run_id: str) -> None:
+        if run_id in self.queue:
+            run = self.runs[run_id]
+            if run.bad:
+                self.failed_on.setdefault(run.case, set()).update(run.bad)
+            self._ends(run_id, codes.CANCELLED.number, "" if run.cancelled else RECALLED)
+
     def _check_time(self, about: Entry, entry: int) -> None:
         assert not self.held
         assert about.name not in self.stopped
         if self.policy.duration:
             assert self.clock() < round(self.policy.duration * NS)
-        for window in self.policy.blackouts:
-            if not window.entries or entry in window.entries:
-                start, end = self._span(window)
-                assert not start <= self.now < end, "launched in a blackout"
+        assert not any(not w.nodes for w in self._blackouts(entry)), "launched in a blackout"
         for throttle in self.policy.throttles:
             if about.io != "light":
                 fresh = max(self.read.get(throttle.gauge, 0), self.since)
@@ -282,10 +330,16 @@ class World:
     def _check_nodes(self, run: Run, case: Case) -> None:
         if not self.policy.nodes:
             return
-        assert self.excluded <= run.avoid
+        assert self.excluded.keys() <= run.avoid
+        for window in self._blackouts(run.entry):
+            assert set(unfold(window.nodes)) <= run.avoid
         assert self.policy.nodes - len(run.avoid) >= case.nodes, "too few nodes are left for it"
         bad = self.failed_on.pop(run.case, set())
-        if bad and self.policy.nodes - len(bad | self.excluded | self.down) >= case.nodes:
+        run.bad = bad
+        shut = self.down.union(self.excluded)
+        for window in self._blackouts(run.entry):
+            shut |= set(unfold(window.nodes))
+        if bad and self.policy.nodes - len(bad | shut) >= case.nodes:
             assert bad <= run.avoid, "it is to run elsewhere"
 
     def _check_caps(self) -> None:
@@ -343,6 +397,7 @@ class World:
                 continue
             self.queue.remove(run_id)
             run.on = tuple(usable[: case.nodes])
+            self._check_start(run)
             self.free -= set(run.on)
             self.note(Name.JOB_START, run_id, run.case, nodes=",".join(run.on))
             self._draw_end(run_id, run, case)
@@ -365,7 +420,7 @@ class World:
         if run_id in self.runs:
             self.note(Name.OUTPUT_QUIET, run_id, self.runs[run_id].case, value=100.0)
 
-    def _ends(self, run_id: str, code: int) -> None:
+    def _ends(self, run_id: str, code: int, state: str = "") -> None:
         run = self.runs.pop(run_id, None)
         if run is None:
             return
@@ -374,7 +429,7 @@ class World:
         self.free |= set(run.on)
         if code == codes.CANCELLED.number and self.conductor.ended_for(run_id) is not None:
             code = codes.HUNG.number
-        self.note(Name.JOB_END, run_id, run.case, nodes=",".join(run.on))
+        self.note(Name.JOB_END, run_id, run.case, nodes=",".join(run.on), alias=state)
         self.unjudged[run_id] = run
         self.delivered[run.entry] += len(run.on) or 1
         if self.lucky(0.5):
@@ -438,11 +493,17 @@ class World:
             if self.now >= START + self.luck.until * NS:
                 value = throttle.low - 1
             self.note(Name.GAUGE, alias=throttle.gauge, value=value)
+            fresh = max(self.read.get(throttle.gauge, 0), self.since)
+            if self.now >= fresh + round(throttle.stale_after * NS):
+                self.closed_at.pop(throttle.gauge, None)  # it was as it is on failure
             self.read[throttle.gauge] = self.now
             if value > throttle.high:
                 self.closed[throttle.gauge] = True
             elif value < throttle.low or self.closed[throttle.gauge] is None:
                 self.closed[throttle.gauge] = False
+                self.closed_at.pop(throttle.gauge, None)
+            if self.closed[throttle.gauge]:
+                self.closed_at.setdefault(throttle.gauge, self.now)
         self.at(20, self._read_gauge, throttle)
 
     # ---- people ---------------------------------------------------------------------------
@@ -467,20 +528,20 @@ class World:
     def _stop(self) -> None:
         name = self.policy.entries[0].name
         if name not in self.stopped:
-            self.stopped.add(name)
+            self.stopped[name] = self.now
             self.note(Name.TEST_STOP, test=name, text="a person said so")
 
     def _admit(self) -> None:
         for name in sorted(self.stopped):
-            self.stopped.discard(name)
+            del self.stopped[name]
             self.told.pop(("stopped", name), None)
             self.note(Name.TEST_ADMIT, test=name)
         for node in sorted(self.excluded):
-            self.excluded.discard(node)
+            del self.excluded[node]
             self.told.pop(("excluded", node), None)
             self.note(Name.NODE_ADMIT, nodes=node)
 
 
 def _acts(command: Command) -> bool:
     """Whether a command does something that it did not do before."""
-    return not isinstance(command, Wake | Cancel | Finish)
+    return not isinstance(command, Wake | Cancel | Recall | Finish)

@@ -379,6 +379,30 @@ def test_nothing_is_started_in_a_blackout(stage: Stage) -> None:
     assert started == [*range(0, 600, 60), *range(1500, 3600, 60)]
 
 
+def test_what_waits_is_taken_back_when_a_blackout_begins(stage: Stage) -> None:
+    stage.machine["rehearsal"] = {"submit_delay": 1, "start_delay": 0, "poll": 10}
+    stage.test("work", nodes=8)
+    stage.behave("work", elapsed="1m")
+    stage.component(
+        "c",
+        kind="sustained",
+        duration="1h",
+        reserve=3,
+        tests={"work": {"weight": 1}},
+        blackouts=[{"from": "10m", "to": "25m"}],
+        criteria=[{"criterion": "pass_rate", "at_least": "100%"}],
+    )
+    played = stage.play()
+    started = [since(event) for event in played.of(Name.JOB_START)]
+    assert not [time for time in started if 600 < time < 1500]
+    assert [time for time in started if 1500 <= time < 1560]
+    ends = [event for event in played.of(Name.CHECK_END) if event.alias != "pass"]
+    assert 1 <= len(ends) <= 4
+    assert all(event.again and "taken back" in event.text for event in ends)
+    assert played.events[-1].event == Name.TRIAL_END
+    assert played.events[-1].value == 0
+
+
 def test_what_nothing_will_ever_start_is_given_up(stage: Stage) -> None:
     stage.machine["file_systems"] = {
         "s": {"path": "/s", "targets": ["a"], "rehearsal": {"production": [{"from": 0, "load": 9}]}}

@@ -199,10 +199,11 @@ class LocalBackend:
         else:
             self._news.report(Queued(job.run_id, str(pid)))
 
-    async def cancel(self, run_ids: Collection[str]) -> None:
+    async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
         for run_id in run_ids:
             if process := self._running.get(run_id):
-                self._end(process, CANCELLED.number)
+                if not pending_only:
+                    self._end(process, CANCELLED.number)
             else:
                 self._unwanted.add(run_id)
 

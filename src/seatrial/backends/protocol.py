@@ -121,7 +121,8 @@ class Backend(Protocol):
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
         """``known`` maps run ids to the job ids that the journal holds."""
 
-    async def cancel(self, run_ids: Collection[str]) -> None: ...
+    async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
+        """End runs; ``pending_only``: those that have not started, and leave the others alone."""
 
     def watch_nodes(self, down: Collection[str]) -> None:
         """From now on report nodes that go down or come back; ``down`` are known to be down."""

@@ -87,6 +87,7 @@ class SlurmBackend:
         self._config_known = False
         self._tasks: dict[str, _Task] = {}
         self._to_cancel: set[str] = set()
+        self._to_recall: set[str] = set()  # to be cancelled if they have not started
         self._news = News()
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
@@ -145,10 +146,12 @@ class SlurmBackend:
 
     def _dropped(self, submission: Submission) -> bool:
         """Whether all of it was cancelled before Slurm got it."""
-        if not all(job.run_id in self._to_cancel for job in submission.jobs):
+        unwanted = self._to_cancel | self._to_recall
+        if not all(job.run_id in unwanted for job in submission.jobs):
             return False
         for job in submission.jobs:
             self._to_cancel.discard(job.run_id)
+            self._to_recall.discard(job.run_id)
             self._news.report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
         return True
 
@@ -232,7 +235,8 @@ class SlurmBackend:
                 wait = min(2 * wait, longest)
                 continue
             took = time.monotonic() - began
-            wait = SHORTEST_POLL if changed or self._to_cancel else min(1.5 * wait, longest)
+            pressing = changed or self._to_cancel or self._to_recall
+            wait = SHORTEST_POLL if pressing else min(1.5 * wait, longest)
             wait = min(max(wait, POLL_SHARE * took), longest)
 
     async def _wait(self, wait: float) -> None:
@@ -255,12 +259,10 @@ class SlurmBackend:
         """Ask for all jobs at once; whether anything changed."""
         if not self._config_known:
             await self._learn_config()
-        if self._to_cancel:
-            doomed = [
-                t.job_id for run, t in self._tasks.items() if run in self._to_cancel and t.array
-            ]
-            if doomed:
-                await self.client.cancel(doomed)
+        if doomed := self._ids(self._to_cancel):
+            await self.client.cancel(doomed)
+        if recalled := self._ids(self._to_recall - self._to_cancel):
+            await self.client.cancel(recalled, pending_only=True)
         states = {_key(state): state for state in await self.client.queue()}
         await self._look_at_nodes(states)
         missing: list[_Task] = []
@@ -277,6 +279,12 @@ class SlurmBackend:
         changed, self._seen = seen != self._seen, seen
         return changed
 
+    def _ids(self, run_ids: Collection[str]) -> list[str]:
+        """The job ids of runs, of those that Slurm has."""
+        if not run_ids:
+            return []
+        return [t.job_id for run, t in self._tasks.items() if run in run_ids and t.array]
+
     async def _look_at_nodes(self, states: Mapping[tuple[str, int, int], TaskState]) -> None:
         """Where a node failed under a run, which one is known before the run's end is."""
         ours = (states.get(task.key) for task in self._tasks.values())
@@ -291,6 +299,7 @@ class SlurmBackend:
             self._to_cancel.add(task.job.run_id)
         if state.state == "RUNNING" and not task.started:
             task.started = True
+            self._to_recall.discard(task.job.run_id)
             self._news.report(Started(task.job.run_id, state.nodes))
         if state.active or state.state in slurm_text.KEPT:
             return False
@@ -306,18 +315,19 @@ class SlurmBackend:
         if missing and self.config.accounting:
             arrays = {task.array for task in missing if task.array}
             accounted = {_key(state): state for state in await self.client.accounts(arrays)}
+            await self._look_at_nodes(accounted)
         now = time.monotonic()
         for task in missing:
             # An active state here is one that the accounting has not been told the end of.
             state = accounted.get(task.key)
-            cancelled = task.job.run_id in self._to_cancel
+            run_id = task.job.run_id
             if state is not None and self._conclude(task, state):
                 continue
             own = job_events(task.job.path)
             task.missing_since = task.missing_since or now
             if own.end is not None:
                 self._end(task, Ended(task.job.run_id, None, "gone", own.exit_code))
-            elif cancelled:
+            elif run_id in self._to_cancel or (run_id in self._to_recall and not own.claimed):
                 code = slurm_text.ENDED[task.kept.state] if task.kept else CANCELLED.number
                 self._end(task, Ended(task.job.run_id, code, "gone", None))
             elif now - task.missing_since >= seconds(self.slurm.lost_after):
@@ -335,13 +345,15 @@ class SlurmBackend:
     def _end(self, task: _Task, ended: Ended) -> None:
         self._tasks.pop(task.job.run_id, None)
         self._to_cancel.discard(task.job.run_id)
+        self._to_recall.discard(task.job.run_id)
         self._news.report(ended)
 
     # ---- the rest of the protocol ---------------------------------------------------------
 
-    async def cancel(self, run_ids: Collection[str]) -> None:
-        """Wanted until it is so: repeated at every poll while the jobs are there."""
-        self._to_cancel.update(run_ids)
+    async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
+        """Wanted until it is so: repeated at every poll while the jobs are there or, of those
+        that are to end only if they wait, until they run."""
+        (self._to_recall if pending_only else self._to_cancel).update(run_ids)
         self._changed.set()
 
     async def facts(self) -> list[Fact]:

@@ -137,9 +137,10 @@ class SlurmClient:
             tasks = await self._accounted(f"--name={name}", f"--starttime={start}")
         return next((task.array for task in tasks if task.name == name), None)
 
-    async def cancel(self, tasks: Sequence[str]) -> None:
+    async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
+        line = ("scancel", *self._cluster, *(["--state=PENDING"] if pending_only else []))
         for start in range(0, len(tasks), IDS_AT_ONCE):
-            await self._ask("scancel", *self._cluster, *tasks[start : start + IDS_AT_ONCE])
+            await self._ask(*line, *tasks[start : start + IDS_AT_ONCE])
 
     # ---- submitting -----------------------------------------------------------------------
 

@@ -112,7 +112,8 @@ def parse_sacct(text: str) -> list[TaskState]:
             array, number = int(found[1]), int(found[2])
             code = _exit_code(fields[-2])
             name = "|".join(fields[1:-3])
-            tasks.append(TaskState(array, number, name, state, code, fields[-1]))
+            nodes = "" if fields[-1].startswith("None") else fields[-1]  # None assigned
+            tasks.append(TaskState(array, number, name, state, code, nodes))
     return tasks
 
 

@@ -9,7 +9,7 @@ A desk goes on from what was already chosen, so that a whole decision keeps ever
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from seatrial.conduct.flights import Counts
@@ -18,7 +18,8 @@ from seatrial.conduct.stagger import Bucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import Throttle
 from seatrial.journal.events import Event
-from seatrial.units import SECOND_NS
+from seatrial.machine.facts import unfold
+from seatrial.units import SECOND_NS, show_seconds
 
 
 class Shape(NamedTuple):
@@ -32,6 +33,18 @@ class Shape(NamedTuple):
     width: int
 
 
+class Shut(NamedTuple):
+    """Nodes that get no new runs of some entries (none: of all) for a span of time (ns)."""
+
+    start: int
+    end: int
+    nodes: frozenset[str]
+    entries: list[int]
+
+    def holds(self, now: int, entry: int) -> bool:
+        return self.start <= now < self.end and (not self.entries or entry in self.entries)
+
+
 class Admission:
     """Caps, staggered starts, throttles, blackouts and targets of one trial."""
 
@@ -43,18 +56,33 @@ class Admission:
         self.bucket = Bucket(policy.stagger) if policy.stagger else None
         self.throttles = [Throttle(about) for about in policy.throttles]
         self.outages: list[tuple[int, int]] = []  # planned, of the whole machine
-        self._blackouts: list[tuple[int, int]] = []
+        self._closings: list[list[tuple[int, int]]] = []  # by entry: times of its blackouts
+        self._reopenings: list[int] = []  # when blackouts end, and begin
+        self._closing_times: list[int] = []
+        self.shut: list[Shut] = []  # blackouts of some nodes
         self.stopped: dict[int, str] = {}  # entries that are launched no more, and why
+        self.heavy = {n for n, entry in enumerate(policy.entries) if entry.io != "light"}
         self._gates = _any_gate(policy)
         self.go(0, 0)
-        self._timed = bool(policy.throttles or policy.blackouts)
 
     # ---- events in ------------------------------------------------------------------------
 
     def go(self, start: int, time: int) -> None:
         """The trial, which began at ``start``, starts or goes on."""
         self.start, self.since = start, time
-        self._blackouts = [self._span(window) for window in self.policy.blackouts]
+        spans = [(window, self._span(window)) for window in self.policy.blackouts]
+        blackouts = [(window.entries, span) for window, span in spans if not window.nodes]
+        self.shut = [
+            Shut(*span, frozenset(unfold(window.nodes)), window.entries)
+            for window, span in spans
+            if window.nodes
+        ]
+        self._closings = [
+            [span for entries, span in blackouts if not entries or entry in entries]
+            for entry in range(len(self.policy.entries))
+        ]
+        self._reopenings = [end for _, (_, end) in spans]
+        self._closing_times = [start for _, (start, _) in spans]
         outages = (window for window in self.policy.outages if not window.nodes)
         self.outages = [self._span(window) for window in outages]
 
@@ -71,9 +99,12 @@ class Admission:
 
     # ---- what holds launches back ---------------------------------------------------------
 
-    def desk(self, now: int, counts: Counts, nodes: int | None) -> Desk:
-        """``nodes`` is the most that a run may ask for, None where that is not known."""
-        return Desk(self, now, counts, nodes)
+    def desk(
+        self, now: int, counts: Counts, nodes: int | None, fewer: Mapping[int, int] | None = None
+    ) -> Desk:
+        """``nodes`` is the most that a run may ask for, None where that is not known; one of some
+        entries so many ``fewer``."""
+        return Desk(self, now, counts, nodes, fewer or {})
 
     @property
     def lets_all(self) -> bool:
@@ -83,84 +114,123 @@ class Admission:
     def throttled(self, now: int) -> bool:
         return any(throttle.closed(now, self.since) for throttle in self.throttles)
 
-    def windows_of(self, entry: int) -> Iterator[tuple[int, int]]:
+    def windows_of(self, entry: int) -> list[tuple[int, int]]:
         """The times of the blackouts that are about an entry: the first, and the first behind."""
-        for window, span in zip(self.policy.blackouts, self._blackouts, strict=True):
-            if not window.entries or entry in window.entries:
-                yield span
+        return self._closings[entry]
 
     def _span(self, window: Window) -> tuple[int, int]:
         since = 0 if window.absolute else self.start
         return since + round(window.start * SECOND_NS), since + round(window.end * SECOND_NS)
 
-    def held(self, now: int, entry: int) -> bool:
-        """Whether an entry may not start for a while, whatever else there is."""
-        if entry in self.stopped:
-            return True
-        if not self._timed:
-            return False
-        if self.throttles and self.policy.entries[entry].io != "light" and self.throttled(now):
-            return True
-        return any(start <= now < end for start, end in self.windows_of(entry))
+    def blacked_out(self, now: int, entry: int) -> bool:
+        """Whether an entry is in a blackout."""
+        closings = self._closings[entry]
+        return bool(closings) and any(start <= now < end for start, end in closings)
 
-    def next_times(self, now: int, starts: Sequence[int]) -> Iterator[int]:
+    def shut_nodes(self, now: int, entry: int) -> frozenset[str]:
+        """The nodes that a blackout keeps from an entry; of none (-1): from all of them."""
+        live = [each.nodes for each in self.shut if each.holds(now, entry)]
+        return frozenset().union(*live)
+
+    def shut_since(self, now: int, entry: int, launched: int) -> bool:
+        """Whether a run may get nodes that a blackout has closed since it was launched."""
+        return any(each.holds(now, entry) and launched < each.start for each in self.shut)
+
+    def held_back(self, now: int) -> set[int]:
+        """Entries of which nothing is to start now, not even what waits at the scheduler."""
+        held = set(self.stopped)
+        if self.throttles and self.throttled(now):
+            held |= self.heavy
+        if self._closing_times:
+            held |= {n for n in range(len(self._closings)) if self.blacked_out(now, n)}
+        return held
+
+    def next_hold(self, now: int) -> int | None:
+        """When more may be held back, though nothing happens."""
+        times = self._closing_times + [each.stale_at(self.since) for each in self.throttles]
+        return min([time for time in times if time > now], default=None)
+
+    def why_held(self, now: int) -> str:
+        """What holds launches back, for people; "" where it is none of what it knows."""
+        why = [
+            f"gauge {each.about.gauge} is closed"
+            for each in self.throttles
+            if each.closed(now, self.since)
+        ]
+        for window in self.policy.blackouts:
+            start, end = self._span(window)
+            if start <= now < end:
+                left = show_seconds((end - now) / SECOND_NS)
+                on = f" of {window.nodes}" if window.nodes else ""
+                for_what = f" ({window.why})" if window.why else ""
+                why.append(f"a blackout{on}{for_what} ends in {left}")
+        why += [f"{self.policy.entries[n].name} is stopped" for n in sorted(self.stopped)]
+        return "; ".join(why)
+
+    def next_times(self, now: int, starts: Sequence[int]) -> list[int]:
         """Times at which it may admit what it does not admit now, though nothing happens but the
         starts that are decided now (of these entries)."""
+        times = [throttle.stale_at(self.since) for throttle in self.throttles]
+        times += self._reopenings
         if self.bucket is not None:
-            taken = sum(self.policy.entries[entry].io != "light" for entry in starts)
+            taken = sum([entry in self.heavy for entry in starts])
             if self.bucket.whole(now) <= taken:
-                yield self.bucket.next(now, taken)
-        for throttle in self.throttles:
-            yield throttle.stale_at(self.since)
-        for _, end in self._blackouts:
-            yield end
+                times.append(self.bucket.next(now, taken))
+        return times
 
 
 class Desk:
     """One decision's view of the trial: as if what was chosen so far had been launched. What is
     true of the trial itself is not touched, but copied when the first run is admitted."""
 
-    def __init__(self, admission: Admission, now: int, counts: Counts, nodes: int | None) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        now: int,
+        counts: Counts,
+        nodes: int | None,
+        fewer: Mapping[int, int],
+    ) -> None:
         self.counts = counts
         self.now = now
         self._nodes = nodes
+        self._fewer = fewer
         self._admission = admission
         self._targets = admission.targets
         self._copied = False
         self._caps = admission.policy.caps
         self._entries = admission.policy.entries
-        self._held: dict[int, bool] = {}
-        bucket = admission.bucket
-        self._tokens = bucket.whole(now) if bucket is not None else 0
-        self._staggered = bucket is not None
+        self._capped = bool(self._caps.file_systems or self._caps.bytes)
+        self._bucket = admission.bucket
+        self._tokens = self._bucket.whole(now) if self._bucket is not None else 0
+        throttled = bool(admission.throttles) and admission.throttled(now)
+        self._heavy_waits = throttled or (self._bucket is not None and self._tokens < 1)
 
     @property
     def lets_all(self) -> bool:
         """Whether it refuses nothing, and gives no target."""
         return self._nodes is None and self._admission.lets_all
 
-    def stopped(self, entry: int) -> bool:
-        return entry in self._admission.stopped
-
-    def held(self, entry: int) -> bool:
-        held = self._held.get(entry)
-        if held is None:
-            held = self._held[entry] = self._admission.held(self.now, entry)
-        return held
+    def shut(self) -> set[int]:
+        """Entries of which surely no run may start now."""
+        stopped = self._admission.stopped.keys()
+        return self._admission.heavy | stopped if self._heavy_waits else set(stopped)
 
     def may(self, shape: Shape) -> bool:
         """Whether a run may start now, targets aside."""
-        about = self._entries[shape.entry]
-        counts, caps = self.counts, self._caps
-        if self.held(shape.entry) or (self._nodes is not None and shape.nodes > self._nodes):
+        entry, admission, counts = shape.entry, self._admission, self.counts
+        if entry in admission.stopped:
             return False
-        if about.most and counts.in_flight[shape.entry] >= about.most:
+        if self._nodes is not None and shape.nodes > self._nodes - self._fewer.get(entry, 0):
             return False
-        if caps.machine and counts.total >= caps.machine:
+        about, most = self._entries[entry], self._caps.machine
+        if self._heavy_waits and about.io != "light":
             return False
-        if self._staggered and self._tokens < 1 and about.io != "light":
+        if about.most and counts.in_flight[entry] >= about.most:
             return False
-        return not (about.file_system and self._full(about.file_system, about.bytes))
+        if (most and counts.total >= most) or admission.blacked_out(self.now, entry):
+            return False
+        return not (self._capped and self._full(about.file_system, about.bytes))
 
     def admit(self, shape: Shape) -> str | None:
         """The target of a run that may start now ("" where it needs none), or None. What is
@@ -179,12 +249,15 @@ class Desk:
             self.counts, self._targets = self.counts.copy(), self._targets.copy()
         if target:
             self._targets.place(target)
-        if about.io != "light":
+        if self._bucket is not None and about.io != "light":
             self._tokens -= 1
+            self._heavy_waits = self._tokens < 1
         self.counts.launch(shape.entry, shape.width, target)
         return target
 
     def _full(self, file_system: str, more: int) -> bool:
+        if not file_system:
+            return False
         caps, counts = self._caps, self.counts
         runs, space = caps.file_systems.get(file_system, 0), caps.bytes.get(file_system, 0)
         if runs and counts.on_file_system.get(file_system, 0) >= runs:

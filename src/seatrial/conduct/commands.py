@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+# How the end of a run is called (``job_end``, alias) that was taken back: its case is still wanted.
+RECALLED = "taken back before it started"
+
 
 class StartBuild(NamedTuple):
     """Start the build of that key."""
@@ -34,6 +37,12 @@ class Reject(NamedTuple):
 
 class Cancel(NamedTuple):
     """End a run that is in flight."""
+
+    run_id: str
+
+
+class Recall(NamedTuple):
+    """Take back a run that waits at the scheduler; one that has started is left alone."""
 
     run_id: str
 
@@ -74,4 +83,6 @@ class Finish(NamedTuple):
     why: str
 
 
-Command = StartBuild | Launch | Reject | Cancel | StopTest | ExcludeNodes | Alert | Wake | Finish
+Command = (
+    StartBuild | Launch | Reject | Cancel | Recall | StopTest | ExcludeNodes | Alert | Wake | Finish
+)

@@ -25,6 +25,7 @@ from seatrial.conduct.commands import (
     ExcludeNodes,
     Finish,
     Launch,
+    Recall,
     Reject,
     StartBuild,
     StopTest,
@@ -35,9 +36,10 @@ from seatrial.conduct.policy import Limits
 from seatrial.conduct.state import State
 from seatrial.conduct.watch import Finding
 from seatrial.journal.codes import BUILD_FAILED
-from seatrial.units import SECOND_NS
 
 __all__ = ["Conductor", "Limits"]
+
+NONE: frozenset[str] = frozenset()
 
 
 class Conductor(State):
@@ -51,6 +53,8 @@ class Conductor(State):
         commands: list[Command] = []
         launches: list[Launch] = []
         over = self._time_is_up(now)
+        if self.queued and not self.cancelling:
+            commands += self._recalls(now)
         if self.cancelling or self.hung:
             commands += self._cancels()
         if not self.held:
@@ -66,9 +70,10 @@ class Conductor(State):
                 if not over and not stops:  # else asked again when they hold
                     launches = self._launches(now)
                     commands += launches
-        wake = None
+        waits = (self.queued or launches) and not self.cancelling
+        wake = hold = self.admission.next_hold(now) if waits else None
         if self.clock.running and not self.held:
-            wake = self._wake(now, launches)
+            wake = min((time for time in (hold, self._wake(now, launches)) if time), default=None)
             for finding in self._findings(now, over):
                 if finding.time <= now:
                     commands.append(Alert(finding.kind, finding.subject, finding.text()))
@@ -86,6 +91,22 @@ class Conductor(State):
             if flight.holds_room:
                 yield Cancel(run_id)
 
+    def _recalls(self, now: int) -> Iterator[Recall]:
+        """What waits at the scheduler and is not to start now, or not on nodes that it may get:
+        those that it must avoid are fixed when it is launched."""
+        admission, nodes = self.admission, self.nodes
+        held = admission.held_back(now)
+        exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
+        if not held and not exclusions and not admission.shut:
+            return
+        for run_id, flight in self.queued.items():
+            if (
+                flight.entry in held
+                or (flight.exclusions < exclusions and not self.cases[flight.case].node)
+                or admission.shut_since(now, flight.entry, flight.launched)
+            ):
+                yield Recall(run_id)
+
     def _rejections(self) -> Iterator[Reject]:
         most = self.limits.max_failures
         rejects = ((number, n) for number, runs in self.rejects.items() for n in range(runs))
@@ -102,17 +123,24 @@ class Conductor(State):
 
     def _launches(self, now: int) -> list[Launch]:
         places = self._free_places()
-        room, nodes = self._free_room(), self.nodes.usable
+        admission, room = self.admission, self._free_room()
+        nodes = self.nodes.usable_beside(admission.shut_nodes(now, -1) if admission.shut else NONE)
         launches: list[Launch] = []
         if places < 1 or not self.demand.wants(self.counts, room, nodes):
             return launches
-        desk = self.admission.desk(now, self.counts, self.nodes.allowed)
+        shut: dict[int, frozenset[str]] = {}
+        if admission.shut:
+            entries = range(len(self.policy.entries))
+            shut = {n: each for n in entries if (each := admission.shut_nodes(now, n))}
+        fewer = {n: len(each - self.nodes.excluded.keys()) for n, each in shut.items()}
+        desk = admission.desk(now, self.counts, self.nodes.allowed, fewer)
         offer = Offer(desk, room, places, nodes, self.shape)
         ahead: dict[int, int] = {}
         for case, target, stage in self.demand.choose(offer):
             nth = ahead.get(case, 0)
             ahead[case] = nth + 1
-            avoid = self.nodes.avoid(case, self.cases[case].nodes, first=not nth)
+            away = shut.get(self.shape(case).entry, NONE) if shut else NONE
+            avoid = self.nodes.avoid(case, self.cases[case].nodes, not nth, away)
             launches.append(Launch(case, self.run_id(case, nth), target, avoid, stage))
         return launches
 
@@ -126,23 +154,29 @@ class Conductor(State):
             times = [time for time in self.admission.next_times(now, starts) if time > now]
         if self.duration and (end := self.clock.at(self.duration)) is not None and end > now:
             times.append(end)
-        if launches and self.policy.watch.silent_for:
-            times.append(now + round(self.policy.watch.silent_for * SECOND_NS))
+        if launches and (silent_for := self.watchdogs.silent_for):
+            times.append(now + silent_for)
         return min(times) if times else None
 
-    def _findings(self, now: int, over: bool) -> Iterator[Finding]:
+    def _findings(self, now: int, over: bool) -> list[Finding]:
         dogs, counts, admission = self.watchdogs, self.counts, self.admission
-        if dogs.untold:
-            yield from dogs.once()
-        yield from dogs.silent(counts.total, len(self.builds.running), admission.outages)
+        found = dogs.once()
+        runs, builds = counts.total, len(self.builds.running)
+        idle = not over and not runs and not builds and len(self.demand) > 0
+        why = partial(admission.why_held, now) if idle else None
+        silent = dogs.silent(runs, builds, admission.outages, why)
+        if silent is not None:
+            found.append(silent)
         if not over:
-            yield from dogs.waiting(admission.outages)
-            yield from dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
+            if (waiting := dogs.waiting(admission.outages)) is not None:
+                found.append(waiting)
+            found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
         if self.nodes.any_suspect and (text := self.nodes.beyond_cap(now)):
-            yield dogs.repeatedly("nodes", "", partial(str, text))
+            found.append(dogs.repeatedly("nodes", "", partial(str, text)))
         for throttle in admission.throttles:
             if trouble := throttle.trouble(now, admission.since):
-                yield dogs.repeatedly("gauge", throttle.about.gauge, partial(str, trouble))
+                found.append(dogs.repeatedly("gauge", throttle.about.gauge, partial(str, trouble)))
+        return found
 
     # ---- the end --------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ an offer, which goes on from what it gave already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, Protocol
 
 from seatrial.conduct.admission import Desk, Shape
@@ -80,4 +80,4 @@ class Demand(Protocol):
     def wants(self, counts: Counts, room: int, nodes: int) -> bool:
         """False where ``choose`` would surely choose nothing, so that nobody need ask."""
 
-    def choose(self, offer: Offer) -> Iterator[Choice]: ...
+    def choose(self, offer: Offer) -> Iterable[Choice]: ...

@@ -13,7 +13,9 @@ class Flight:
     """A run that was launched and has no verdict yet. Times in ns; ``on`` are its nodes when they
     are known; ``width`` is what it takes of the machine: its nodes, or on a shared node its cores.
     ``holds_room`` until its job has ended; ``ended_for`` is why we end it, a verdict's code, None
-    while we do not."""
+    while we do not. ``began`` and ``left`` are of its script, kept where nobody saw the job start.
+    ``exclusions`` is how many there had been when it was launched, ``away`` the nodes that it
+    alone was to avoid; ``recalled``: it was taken back before it started."""
 
     case: int
     entry: int
@@ -29,6 +31,11 @@ class Flight:
     holds_room: bool = True
     cancelled: bool = False
     ended_for: int | None = None
+    began: int = 0
+    left: int = 0
+    exclusions: int = 0
+    away: set[str] | None = None
+    recalled: bool = False
 
 
 class Counts:

@@ -21,7 +21,7 @@ a run, or ``PATIENCE`` runs without a claim passed it, nothing else starts befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
@@ -48,6 +48,7 @@ class Mix:
         self._shared = shared
         self._shapes = [shape(number) for number in range(len(cases))]
         self._cases: list[list[int]] = [[] for _ in entries]  # those that can start
+        self._closed = set(range(len(entries)))  # entries of which none can
         self._least = 0  # the width of the narrowest of them
         widest, walltime = [1] * len(entries), [0.0] * len(entries)
         for case, each in zip(cases, self._shapes, strict=True):
@@ -56,6 +57,7 @@ class Mix:
         self._widest = widest
         self._claim = [e.weight or e.copies * widest[n] for n, e in enumerate(entries)]
         self._claimed = [n for n, claim in enumerate(self._claim) if claim > 0]
+        self._unclaimed = [n for n, claim in enumerate(self._claim) if not claim]
         self._delivered = [0.0] * len(entries)  # width x seconds
         self._seconds = [0.0] * len(entries)  # of the runs that started and ended
         self._ended = [0] * len(entries)
@@ -78,6 +80,7 @@ class Mix:
         if case not in cases:
             cases.append(case)
             cases.sort()
+            self._closed.discard(self._entry_of[case])
             self._least = min(self._least or 1 << 30, self._shapes[case].width)
 
     def again(self, case: int, stage: str) -> None:
@@ -96,7 +99,7 @@ class Mix:
     def ended(self, flight: Flight, seconds: float) -> None:
         entry = flight.entry
         self._delivered[entry] += flight.width * seconds
-        if flight.started:
+        if flight.started or seconds:
             self._seconds[entry] += seconds
             self._ended[entry] += 1
             self._usual[entry] = self._seconds[entry] / self._ended[entry]
@@ -116,21 +119,18 @@ class Mix:
             return True
         return self._least <= nodes - counts.running and self._least <= _idle(counts, nodes)
 
-    def choose(self, offer: Offer) -> Iterator[Choice]:
+    def choose(self, offer: Offer) -> list[Choice]:
         taking = _Taking(self, offer)
-        if len(taking.shut) == len(self._cases):
-            return
         if self._shared:
             while (first := self._must_be_next(offer, taking)) is not None:
-                choice = taking.take(first)
-                if choice is None:
-                    return
-                yield choice
-        yield from self._to_copies(offer, taking)
-        yield from self._to_claims(offer, taking)
-        yield from self._to_fill(offer, taking)
+                if not taking.take(first):
+                    return taking.choices
+        self._to_copies(offer, taking)
+        self._to_claims(offer, taking)
+        self._to_fill(offer, taking)
+        return taking.choices
 
-    def _to_copies(self, offer: Offer, taking: _Taking) -> Iterator[Choice]:
+    def _to_copies(self, offer: Offer, taking: _Taking) -> None:
         copies = self._copies
 
         def lack(entry: int) -> tuple[float, float, int]:
@@ -139,13 +139,10 @@ class Mix:
         short = [n for n in self._with_copies if offer.counts.in_flight[n] < copies[n]]
         while short:
             entry = min(short, key=lack)
-            choice = taking.take(entry)
-            if choice is not None:
-                yield choice
-            if choice is None or offer.counts.in_flight[entry] >= copies[entry]:
+            if not taking.take(entry) or offer.counts.in_flight[entry] >= copies[entry]:
                 short.remove(entry)
 
-    def _to_claims(self, offer: Offer, taking: _Taking) -> Iterator[Choice]:
+    def _to_claims(self, offer: Offer, taking: _Taking) -> None:
         """Runs of tests that have a claim, the fairest first."""
         open_ones = [n for n in self._claimed if n not in taking.shut]
         while open_ones:
@@ -155,44 +152,43 @@ class Mix:
                 idle = offer.room if self._shared else _idle(counts, offer.nodes)
                 if idle < self._least:
                     return
-            had = self._holds if (self._turns + taking.turns) % 2 else self._had
-            entry = min(open_ones, key=lambda n: (had(n, counts), -self._widest[n], n))
-            if not waits and taking.width(entry) > idle:
+            entry = self._fairest(open_ones, counts, (self._turns + taking.turns) % 2 == 1)
+            if not waits and taking.width(entry) > idle and taking.gives(entry):
                 fitting = [(taking.width(n), -n) for n in open_ones if taking.width(n) <= idle]
                 if not fitting:
                     return
                 entry = -max(fitting)[1]
-            choice = taking.take(entry)
-            if choice is None:
+            if not taking.take(entry):
                 open_ones.remove(entry)
-            else:
-                yield choice
 
-    def _holds(self, entry: int, counts: Counts) -> float:
-        """What an entry holds of the machine, or waits for, over its claim."""
-        return counts.width[entry] / self._claim[entry]
+    def _fairest(self, entries: Sequence[int], counts: Counts, by_nodes: bool) -> int:
+        """Who has had the least for its claim or, ``by_nodes``, holds the least for it now; of
+        equals the widest."""
+        claim, width, widest = self._claim, counts.width, self._widest
+        if by_nodes:
+            order = [(width[n] / claim[n], -widest[n], n) for n in entries]
+        else:
+            order = [(self._had(n, counts), -widest[n], n) for n in entries]
+        return min(order)[2]
 
     def _had(self, entry: int, counts: Counts) -> float:
         """What an entry has had and has under way, over its claim."""
         under_way = counts.width[entry] * self._usual[entry]
         return (self._delivered[entry] + under_way) / self._claim[entry]
 
-    def _to_fill(self, offer: Offer, taking: _Taking) -> Iterator[Choice]:
-        if len(self._claimed) == len(self._cases):
-            return
-        while True:
+    def _to_fill(self, offer: Offer, taking: _Taking) -> None:
+        open_ones = [n for n in self._unclaimed if n not in taking.shut]
+        while open_ones:
             idle = offer.room if self._shared else _idle(offer.counts, offer.nodes)
-            fitting = [
-                (taking.width(n), -taking.turn(n), -n)
-                for n in range(len(self._cases))
-                if not self._claim[n] and n not in taking.shut
-            ]
+            if idle < self._least:
+                return
+            fitting = [(taking.width(n), -taking.turn(n), -n) for n in open_ones]
             fitting = [each for each in fitting if each[0] <= idle]
             if not fitting:
                 return
-            choice = taking.take(-max(fitting)[2])
-            if choice is not None:
-                yield choice
+            entry = -max(fitting)[2]
+            if not taking.take(entry):
+                open_ones.remove(entry)
 
     def _must_be_next(self, offer: Offer, taking: _Taking) -> int | None:
         """The entry that all others wait for on a shared node, if there is one."""
@@ -202,24 +198,22 @@ class Mix:
             shape = self._shapes[taking.next(entry)]
             run = shape.width * self._usual[entry] / self._claim[entry]
             passed = self._fills - self._passed_at[entry] >= PATIENCE and not taking.has(entry)
-            if (most - had[entry] > run or passed) and entry not in taking.shut:
+            if (most - had[entry] > run or passed) and taking.gives(entry):
                 return entry
         return None
 
 
 class _Taking:
-    """What one decision has taken: each entry's turn, and the entries that give no more."""
+    """What one decision has taken: its choices, each entry's turn, and the entries that give no
+    more."""
 
     def __init__(self, mix: Mix, offer: Offer) -> None:
         self._mix = mix
         self._offer = offer
         self._ahead: dict[int, int] = {}
+        self.choices: list[Choice] = []
         self.turns = 0
-        self.shut = {
-            entry
-            for entry, cases in enumerate(mix._cases)
-            if not cases or not offer.desk.may(mix._shapes[self.next(entry)])
-        }
+        self.shut = mix._closed | offer.desk.shut()
 
     def has(self, entry: int) -> bool:
         return entry in self._ahead
@@ -227,7 +221,7 @@ class _Taking:
     def next(self, entry: int) -> int:
         """The case whose turn it is, of an entry that has some."""
         cases = self._mix._cases[entry]
-        return cases[self.turn(entry) % len(cases)]
+        return cases[self.turn(entry) % len(cases)] if len(cases) > 1 else cases[0]
 
     def turn(self, entry: int) -> int:
         """How many runs of an entry were launched, with those that are now."""
@@ -236,15 +230,25 @@ class _Taking:
     def width(self, entry: int) -> int:
         return self._mix._shapes[self.next(entry)].width
 
-    def take(self, entry: int) -> Choice | None:
+    def gives(self, entry: int) -> bool:
+        """Whether an entry may start a run now, targets aside."""
+        if entry in self.shut:
+            return False
+        if self._offer.desk.may(self._mix._shapes[self.next(entry)]):
+            return True
+        self.shut.add(entry)
+        return False
+
+    def take(self, entry: int) -> bool:
         """Launch the case whose turn it is; an entry that gives none gives no more now."""
         choice = None if entry in self.shut else self._offer.take(self.next(entry))
         if choice is None:
             self.shut.add(entry)
-        else:
-            self._ahead[entry] = self._ahead.get(entry, 0) + 1
-            self.turns += self._mix._takes_turns(entry)
-        return choice
+            return False
+        self.choices.append(choice)
+        self._ahead[entry] = self._ahead.get(entry, 0) + 1
+        self.turns += self._mix._takes_turns(entry)
+        return True
 
 
 def _idle(counts: Counts, nodes: int) -> int:

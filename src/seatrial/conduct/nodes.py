@@ -39,7 +39,8 @@ class NodeRecord:
         self._suspected: set[str] = set()  # nodes with failures that nobody named
         self._candidates: dict[str, None] = {}  # nodes with enough failures, at whatever times
         self._went_down: dict[str, int] = {}
-        self._excluded_folded = ""
+        self.exclusions = 0  # how many there have been
+        self._folded: dict[frozenset[str], str] = {frozenset(): ""}  # with other nodes, by those
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -57,14 +58,15 @@ class NodeRecord:
         for node in _names(nodes):
             self.excluded[node] = why
             self._candidates.pop(node, None)
-        self._excluded_folded = fold(self.excluded)
+        self.exclusions += 1
+        self._folded.clear()
         self._recount()
 
     def admit(self, nodes: str) -> None:
         for node in _names(nodes):
             self.excluded.pop(node, None)
             self._forget(node)
-        self._excluded_folded = fold(self.excluded)
+        self._folded.clear()
         self._recount()
 
     def _recount(self) -> None:
@@ -72,8 +74,14 @@ class NodeRecord:
             self.allowed = max(0, self._all - len(self.excluded))
         self.usable = max(0, self._all - len(self.down | self.excluded.keys()))
 
-    def launched(self, case: int) -> None:
-        self._avoid.pop(case, None)
+    def launched(self, case: int) -> set[str] | None:
+        """The nodes that its run alone is to avoid: the next one need not."""
+        return self._avoid.pop(case, None)
+
+    def recalled(self, case: int, away: set[str] | None) -> None:
+        """A run of a case never started: what it was to avoid, the next one is to."""
+        if away:
+            self._avoid.setdefault(case, set()).update(away)
 
     def ended(self, flight: Flight, cause: str, elsewhere: bool, time: int) -> None:
         """A run ended badly, for a cause; ``elsewhere``: its case's next run is to avoid what may
@@ -122,15 +130,26 @@ class NodeRecord:
 
     # ---- what follows ---------------------------------------------------------------------
 
-    def avoid(self, case: int, nodes: int, first: bool = True) -> str:
-        """The nodes that a run of a case must not get, folded: those that are excluded and, if it
-        is the ``first`` one after a failure, those of that, if enough others are there."""
+    def avoid(
+        self, case: int, nodes: int, first: bool = True, shut: frozenset[str] = frozenset()
+    ) -> str:
+        """The nodes that a run of a case must not get, folded: those that are excluded or ``shut``
+        and, if it is the ``first`` one after a failure, those of that, if enough others are
+        there."""
         once = self._avoid.get(case) if first else None
         if once:
-            away = once.union(self.excluded)
+            away = once.union(self.excluded, shut)
             if self._all - len(away | self.down) >= nodes:
                 return fold(away)
-        return self._excluded_folded
+        if shut not in self._folded:
+            self._folded[shut] = fold(shut.union(self.excluded))
+        return self._folded[shut]
+
+    def usable_beside(self, shut: frozenset[str]) -> int:
+        """How many can be used now that are not ``shut``."""
+        if not shut:
+            return self.usable
+        return max(0, self._all - len(shut.union(self.down, self.excluded)))
 
     def to_exclude(self, now: int) -> Iterator[tuple[str, str]]:
         """(node, why) of those that failed too often and are to be excluded now."""

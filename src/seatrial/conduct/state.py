@@ -13,13 +13,14 @@ from seatrial.conduct.admission import Admission, Shape
 from seatrial.conduct.answers import Answers
 from seatrial.conduct.builds import Builds
 from seatrial.conduct.clock import TrialClock
+from seatrial.conduct.commands import RECALLED
 from seatrial.conduct.demand import Demand
 from seatrial.conduct.flights import Counts, Flight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
 from seatrial.conduct.policy import Entry, Limits, Policy
-from seatrial.conduct.watch import Due, Watchdogs
+from seatrial.conduct.watch import Due, Watchdogs, due_of
 from seatrial.conduct.waves import Waves
 from seatrial.journal.codes import CANCELLED, HUNG, PASS, Name, code_of
 from seatrial.journal.events import Event
@@ -43,6 +44,7 @@ class State:
         self.changed = True
         self._shapes = list(self._each_shape())
         self.in_flight: dict[str, Flight] = {}
+        self.queued: dict[str, Flight] = {}  # those of them that have not started
         self.hung: dict[str, Flight] = {}  # those in flight that we end for that
         self.failures = 0
         self.finished = 0
@@ -125,13 +127,14 @@ class State:
         entry, nodes, size, width = shape
         self._attempts[number] += 1
         self.demand.launched(number, event.stage)
-        self.in_flight[event.run_id] = Flight(
+        self.in_flight[event.run_id] = self.queued[event.run_id] = flight = Flight(
             number, entry, size, nodes, width, event.time, event.target, event.stage
         )
         self.room -= size
         self.counts.launch(entry, width, event.target)
         self.admission.launch(entry, event)
-        self.nodes.launched(number)
+        flight.away = self.nodes.launched(number)
+        flight.exclusions = self.nodes.exclusions
         self._counted(entry, event.time)
 
     def _on_job_queued(self, event: Event) -> None:
@@ -149,6 +152,7 @@ class State:
         flight.on = event.nodes or flight.on
         if not flight.started and flight.holds_room:
             flight.started = event.time
+            self.queued.pop(event.run_id, None)
             self.counts.start(flight.width)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self.changed = True
@@ -158,12 +162,27 @@ class State:
         if flight is not None and flight.holds_room:
             flight.holds_room = False
             flight.ended = event.time
+            self.queued.pop(event.run_id, None)
+            if event.alias == RECALLED and not flight.started:
+                flight.recalled = True
+                self.nodes.recalled(flight.case, flight.away)
             flight.on = event.nodes or flight.on
             self.room += flight.size
             self.counts.end(flight.entry, flight.width, flight.target, bool(flight.started))
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
             self._counted(flight.entry, event.time)
             self.changed = True
+
+    def _on_script(self, event: Event) -> None:
+        """A run's own word of its script: all there is of a job that nobody saw start."""
+        self.watchdogs.seen(event.time)
+        flight = self.in_flight.get(event.run_id)
+        if flight is None or flight.started:
+            return
+        if event.event == Name.BINARY_EXECUTE_START:
+            flight.began = event.time
+        else:
+            flight.left = event.time
 
     def _on_check_end(self, event: Event) -> None:
         number = self.index.get(event.case)
@@ -206,8 +225,10 @@ class State:
             if code != CANCELLED.number:
                 self.answers.made_good(number)
             self.demand.again(number, flight.stage)
-        seconds = max(0, flight.ended - flight.started) / SECOND_NS if flight.started else 0.0
-        self.demand.ended(flight, seconds)
+        start, end = flight.started, flight.ended
+        if not start:
+            start, end = flight.began, flight.left
+        self.demand.ended(flight, max(0, end - start) / SECOND_NS if start else 0.0)
 
     def _on_start(self, event: Event) -> None:
         self.clock.go(event.time)
@@ -304,10 +325,12 @@ class State:
 
     def runs_again(self, number: int, run_id: str, code: int | float | str | None) -> bool:
         """Whether the case of a run runs again after this verdict: cancelled with the trial, it
-        waits until that is resumed; what else is made good is the policy's word."""
+        waits until that is resumed; taken back, until it may start; what else is made good is the
+        policy's word."""
         if code == CANCELLED.number:
             flight = self.in_flight.get(run_id)
-            return flight is not None and flight.cancelled and not self.abandoned
+            ours = flight is not None and (flight.cancelled or flight.recalled)
+            return ours and not self.abandoned
         if self.policy.kind == "sustained" or not isinstance(code, int):
             return False
         entry = self.policy.entry_of[number]
@@ -361,15 +384,6 @@ _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
 
 
-def due_of(entry: Entry, fair: float, walltime: float) -> Due:
-    """What is expected of an entry, whose claim is worth ``fair`` runs at a time."""
-    if entry.copies:
-        return Due(min(entry.copies, entry.most or entry.copies))
-    if not entry.weight or entry.weight < 0:
-        return Due(0)
-    return Due(1, round(2 * walltime / fair * SECOND_NS) if 0 < fair < 2 else 0)
-
-
 def _whole(policy: Policy, cases: int) -> Policy:
     """The policy with an entry for every case."""
     if policy.entries:
@@ -386,6 +400,8 @@ _HANDLERS: dict[str, Callable[[State, Event], None]] = {
     Name.JOB_QUEUED: State._on_job_queued,
     Name.JOB_START: State._on_job_start,
     Name.JOB_END: State._on_job_end,
+    Name.BINARY_EXECUTE_START: State._on_script,
+    Name.BINARY_EXECUTE_END: State._on_script,
     Name.CHECK_END: State._on_check_end,
     Name.TRIAL_START: State._on_start,
     Name.TRIAL_PAUSE: State._on_pause,

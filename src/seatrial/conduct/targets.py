@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from seatrial.conduct.flights import Counts
 from seatrial.conduct.policy import Caps, Entry, Placement, Target
 
 _ROUNDING = 1 + 1e-9  # loads are sums of floats
+_LAST = (math.inf, 0.0, 0.0)
 
 
 class Targets:
@@ -47,27 +50,21 @@ class Targets:
 
     def choose(self, entry: Entry, counts: Counts) -> str | None:
         """The target for a run, or None where none can take it now."""
-        free = [
-            target
-            for target in self._by_file_system[entry.file_system]
-            if self._can_take(target, entry, counts)
-        ]
-        if not free:
-            return None
-        return min(free, key=lambda target: self._order(target, counts)).name
-
-    def _can_take(self, target: Target, entry: Entry, counts: Counts) -> bool:
-        if self._per_target and counts.on_target.get(target.name, 0) >= self._per_target:
-            return False
-        load = counts.opens.get(target.name, 0.0) + entry.opens
-        return not target.safe or load <= target.safe * _ROUNDING
-
-    def _order(self, target: Target, counts: Counts) -> tuple[float, float, float]:
-        turn = self._next_turn(target)
-        if self._placement != "least_loaded":
-            return 0.0, 0.0, turn
-        load = counts.opens.get(target.name, 0.0) / target.weight
-        return load, counts.on_target.get(target.name, 0) / target.weight, turn
+        least_loaded, most = self._placement == "least_loaded", self._per_target
+        chosen, first = None, _LAST
+        for target in self._by_file_system[entry.file_system]:
+            name = target.name
+            load, runs = counts.opens.get(name, 0.0), counts.on_target.get(name, 0)
+            if most and runs >= most:
+                continue
+            if target.safe and load + entry.opens > target.safe * _ROUNDING:
+                continue
+            order = (0.0, 0.0, self._next_turn(target))
+            if least_loaded:
+                order = (load / target.weight, runs / target.weight, order[2])
+            if order < first:
+                chosen, first = name, order
+        return chosen
 
     def _next_turn(self, target: Target) -> float:
         return max(self._turn[target.name], self._time.get(target.file_system, 0.0))

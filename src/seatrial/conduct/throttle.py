@@ -14,6 +14,7 @@ class Throttle:
 
     def __init__(self, about: policy.Throttle) -> None:
         self.about = about
+        self._stale_after = round(about.stale_after * SECOND_NS)
         self._closed: bool | None = None  # None: no good reading yet
         self._read = 0  # when it was read well
         self.failure = ""  # what the latest reading failed for
@@ -43,7 +44,7 @@ class Throttle:
 
     def stale_at(self, since: int) -> int:
         """When the latest good reading is too old: nobody reads it while the trial is paused."""
-        return max(self._read, since) + round(self.about.stale_after * SECOND_NS)
+        return max(self._read, since) + self._stale_after
 
     def trouble(self, now: int, since: int) -> str:
         """What people must be told of the gauge, "" if it is well."""

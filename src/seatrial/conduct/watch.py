@@ -6,15 +6,17 @@ they hold. The same is not told again for a while; that it was told is an event,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from seatrial.conduct.policy import Policy
+from msgspec import Struct
+
+from seatrial.conduct.policy import Entry, Policy
 from seatrial.units import SECOND_NS, count, show_seconds
 
 
-class Finding(NamedTuple):
+class Finding(Struct, frozen=True):
     """Something to tell from ``time`` on, if nothing changes; ``text`` is made when it is told."""
 
     time: int
@@ -31,6 +33,15 @@ class Due(NamedTuple):
     gap: int = 0
 
 
+def due_of(entry: Entry, fair: float, walltime: float) -> Due:
+    """What is expected of an entry, whose claim is worth ``fair`` runs at a time."""
+    if entry.copies:
+        return Due(min(entry.copies, entry.most or entry.copies))
+    if not entry.weight or entry.weight < 0:
+        return Due(0)
+    return Due(1, round(2 * walltime / fair * SECOND_NS) if 0 < fair < 2 else 0)
+
+
 class Watchdogs:
     """What the watchdogs remember. Times in ns; ``due`` is what each entry is expected to have in
     flight; the queued runs are kept oldest first."""
@@ -39,9 +50,9 @@ class Watchdogs:
         self._policy = policy
         self._watch = policy.watch
         self._due = due
-        self._short_for, self._silent_for = _ns(self._watch.short_for), _ns(self._watch.silent_for)
+        self._short_for, self.silent_for = _ns(self._watch.short_for), _ns(self._watch.silent_for)
         self._again, self._wait_least = _ns(self._watch.again), _ns(self._watch.wait_least)
-        self._short_since: list[int | None] = [None] * len(due)
+        self._short_since: dict[int, int] = {}  # entry -> since when it is short
         self._told: dict[tuple[str, str], int] = {}
         self.untold: dict[tuple[str, str], str] = {}  # what is told one time only
         self._latest = 0
@@ -64,14 +75,15 @@ class Watchdogs:
 
     def restart(self, entry: int, in_flight: int, time: int) -> None:
         """What an entry lacks, it lacks from now."""
-        self._short_since[entry] = time if in_flight < self._due[entry].runs else None
+        self._short_since.pop(entry, None)
+        self.count(entry, in_flight, time)
 
     def count(self, entry: int, in_flight: int, time: int) -> None:
         """The number in flight of an entry has changed."""
-        if in_flight >= self._due[entry].runs:
-            self._short_since[entry] = None
-        elif self._short_since[entry] is None:
-            self._short_since[entry] = time
+        if in_flight < self._due[entry].runs:
+            self._short_since.setdefault(entry, time)
+        elif self._short_since:
+            self._short_since.pop(entry, None)
 
     def queued(self, run_id: str, entry: int, time: int) -> bool:
         """A run waits at the scheduler; whether it is the one that waits longest."""
@@ -97,39 +109,56 @@ class Watchdogs:
 
     # ---- findings out ---------------------------------------------------------------------
 
-    def once(self) -> Iterator[Finding]:
+    def once(self) -> list[Finding]:
         """What is told one time only, and was not yet."""
-        for (kind, subject), text in self.untold.items():
-            yield Finding(0, kind, subject, partial(str, text))
+        told = self.untold.items()
+        return [Finding(0, kind, subject, partial(str, text)) for (kind, subject), text in told]
 
     def short(
         self,
         in_flight: Sequence[int],
-        stopped: Iterable[int],
-        quiet: Callable[[int], Iterable[tuple[int, int]]],
-    ) -> Iterator[Finding]:
+        stopped: Collection[int],
+        quiet: Callable[[int], Collection[tuple[int, int]]],
+    ) -> list[Finding]:
         """Tests that have too few in flight. ``quiet`` gives the times in which an entry may not
         run: it is short from their end."""
-        if not self._watch.short_for:
-            return
-        for number, since in enumerate(self._short_since):
-            if since is not None and number not in stopped:
+        found: list[Finding] = []
+        if not self._short_for or not self._short_since:
+            return found
+        for number, since in sorted(self._short_since.items()):
+            if number not in stopped:
                 span = self._short_for + self._due[number].gap
                 name = self._policy.entries[number].name
                 text = partial(self._short_text, number, in_flight[number], span)
-                yield self.repeatedly("short", name, text, _after(since, span, quiet(number)))
+                time = _after(since, span, quiet(number))
+                found.append(self.repeatedly("short", name, text, time))
+        return found
 
     def _short_text(self, number: int, in_flight: int, span: int) -> str:
         name, runs = self._policy.entries[number].name, self._due[number].runs
         span_text = show_seconds(span / SECOND_NS)
         return f"{name}: {in_flight} in flight instead of {runs} for more than {span_text}"
 
-    def silent(self, runs: int, builds: int, quiet: Iterable[tuple[int, int]]) -> Iterator[Finding]:
-        """Nothing has happened for long, though something is under way."""
-        if self._watch.silent_for and (runs or builds):
-            text = partial(self._silent_text, runs, builds)
-            time = _after(self._latest, self._silent_for, quiet)
-            yield self.repeatedly("silent", "", text, time)
+    def silent(
+        self,
+        runs: int,
+        builds: int,
+        quiet: Collection[tuple[int, int]],
+        why: Callable[[], str] | None = None,
+    ) -> Finding | None:
+        """Nothing has happened for long, though something is under way or, with ``why``, though
+        runs are wanted, which that holds back."""
+        if not self.silent_for or not (runs or builds or why):
+            return None
+        text = partial(self._silent_text, runs, builds)
+        if why is not None:
+            text = partial(self._idle_text, why)
+        return self.repeatedly("silent", "", text, _after(self._latest, self.silent_for, quiet))
+
+    def _idle_text(self, why: Callable[[], str]) -> str:
+        span = show_seconds(self._watch.silent_for)
+        held = why() or "caps, or a lack of nodes, hold them back"
+        return f"nothing has happened for {span}, though runs are wanted: {held}"
 
     def _silent_text(self, runs: int, builds: int) -> str:
         under_way = [count(runs, "run")] * (runs > 0) + [count(builds, "build")] * (builds > 0)
@@ -137,16 +166,16 @@ class Watchdogs:
         verb = "is" if runs + builds == 1 else "are"
         return f"nothing has happened for {span}, though {' and '.join(under_way)} {verb} under way"
 
-    def waiting(self, quiet: Iterable[tuple[int, int]]) -> Iterator[Finding]:
+    def waiting(self, quiet: Collection[tuple[int, int]]) -> Finding | None:
         """The oldest queued run waits out of proportion."""
         if not self._started or not self._queue:
-            return
+            return None
         run_id, (since, entry) = next(iter(self._queue.items()))
         usual = self._waits / self._started
         longest = max(round(usual * self._watch.wait_factor), self._wait_least)
         text = partial(self._wait_text, entry, run_id, longest, usual)
         name = self._policy.entries[entry].name
-        yield self.repeatedly("wait", name, text, _after(since, longest, quiet))
+        return self.repeatedly("wait", name, text, _after(since, longest, quiet))
 
     def _wait_text(self, entry: int, run_id: str, longest: int, usual: float) -> str:
         return (
@@ -163,9 +192,11 @@ class Watchdogs:
         return Finding(later, kind, subject, text)
 
 
-def _after(since: int, span: int, quiet: Iterable[tuple[int, int]]) -> int:
+def _after(since: int, span: int, quiet: Collection[tuple[int, int]]) -> int:
     """When something has lasted for ``span`` since then, beside the quiet times."""
-    for start, end in sorted(quiet) if quiet else ():
+    if not quiet:
+        return since + span
+    for start, end in sorted(quiet):
         if start < since + span and since < end:
             since = end
     return since + span

@@ -6,6 +6,7 @@ often as its part says, then waves of as many copies as fit on the machine or as
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -39,7 +40,8 @@ class Waves:
         shape: Callable[[int], Shape],
     ) -> None:
         self._left: dict[int, list[Wave]] = {}  # the latest one first
-        self._ready: set[int] = set()
+        self._open: list[int] = []  # cases that can start, with waves left, in order
+        self._most = 0  # copies in a wave
         self._flying: dict[int, int] = {}  # case -> its runs in flight
         for number in range(len(cases)):
             entry = policy.entries[policy.entry_of[number]]
@@ -47,6 +49,7 @@ class Waves:
             full = [Wave(FULL, copies) for _ in range(entry.full)]
             alone = [Wave(ALONE, 1) for _ in range(entry.alone)]
             self._left[number] = full + alone
+            self._most = max(self._most, *(wave.missing for wave in full + alone), 0)
         self._wanted = [self._missing(number) for number in range(len(cases))]
         self.wanted = sum(self._wanted)
 
@@ -58,18 +61,22 @@ class Waves:
         return waves[-1].missing if waves else 0
 
     def __len__(self) -> int:
-        return sum(map(self._missing_now, self._next_cases()))
+        if self._flying:
+            return sum(map(self._missing_now, self._flying))
+        return self._most if self._open else 0
 
     def runs_of(self, case: int) -> int:
         return self._wanted[case]
 
     def left(self) -> Collection[int]:
-        return [case for case in self._ready if self._left[case]]
+        return self._open
 
     # ---- events in ------------------------------------------------------------------------
 
     def ready(self, case: int) -> None:
-        self._ready.add(case)
+        place = bisect_left(self._open, case)
+        if self._left[case] and self._open[place : place + 1] != [case]:
+            self._open.insert(place, case)
 
     def again(self, case: int, stage: str) -> None:
         """Within its wave, which goes on until all its copies have their verdicts."""
@@ -89,6 +96,8 @@ class Waves:
             del self._flying[case]
             if waves and not waves[-1].missing:
                 waves.pop()
+                if not waves:
+                    self._open.remove(case)
 
     # ---- choices out ----------------------------------------------------------------------
 
@@ -108,11 +117,11 @@ class Waves:
             if taken:
                 return
 
-    def _next_cases(self) -> list[int]:
+    def _next_cases(self) -> Collection[int]:
         """The cases that can start or go on with a wave, in order."""
         if self._flying:
             return [case for case in self._flying if self._missing_now(case)]
-        return [case for case in sorted(self._ready) if self._left[case]]
+        return self._open
 
 
 def copies_at_full(policy: Policy, shape: Shape, room: int, jobs: int) -> int:

@@ -8,18 +8,23 @@ One that was given up keeps its tag; the next one of its component is numbered: 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from seatrial.errors import TrialError
 from seatrial.journal.codes import Name
 from seatrial.journal.journal import read
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
-from seatrial.trial.folder import Record, TrialFolder, create
+from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.planned import record_of
+
+_NUMBERED = re.compile(r"-\d+")  # of a tag whose component was begun anew
 
 State = Literal["open", "complete", "abandoned"]
 
@@ -53,12 +58,51 @@ def latest(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> 
     return found
 
 
+def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
+    """The latest trial of each component and phase of a plan's file, by what the trials' own
+    records say: however the plan, its suites or its documents changed since. ``name`` stands for
+    the plan's in the tags. In the order in which they were made."""
+    plan = plan_name(path)
+    found: dict[tuple[str, str], PlanTrial] = {}
+    for tag in tags(trials):
+        if (name or plan) and not tag.startswith(f"{name or plan}-"):
+            continue
+        folder = TrialFolder(trials / tag)
+        try:
+            record = folder.record()
+        except TrialError:
+            continue
+        theirs = record.plan == plan if plan else record.plan_file == str(path.absolute())
+        if record.rehearsed or record.component is None or not theirs:
+            continue
+        component = record.component.component
+        stem = "-".join(filter(None, (name or record.plan, component, record.phase)))
+        if tag != stem and not _NUMBERED.fullmatch(tag.removeprefix(stem)):
+            continue
+        other = found.get((component, record.phase))
+        if other is None or other.record.created <= record.created:
+            found[component, record.phase] = PlanTrial(folder, record, state_of(folder))
+    return sorted(found.values(), key=lambda trial: trial.record.created)
+
+
+def plan_name(path: Path) -> str:
+    """The name that a plan's file gives itself; "" where it cannot be read, or has none."""
+    import yaml
+
+    try:
+        written = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError, ValueError, RecursionError):
+        return ""
+    name = written.get("plan") if isinstance(written, dict) else None
+    return name if isinstance(name, str) else ""
+
+
 def begin(
     trials: Path, prepared: PreparedPlan, part: PreparedComponent, name: str = ""
 ) -> TrialFolder:
     """Make a trial of a component in a phase, under the first tag that is free."""
-    tags = _tags(part.tag, prepared.plan.plan, name)
-    tag = next(tag for tag in tags if not (trials / tag).exists())
+    free = _tags(part.tag, prepared.plan.plan, name)
+    tag = next(tag for tag in free if not (trials / tag).exists())
     return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
 
 
@@ -70,9 +114,21 @@ def state_of(folder: TrialFolder) -> State:
     return state
 
 
-def changes(trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent) -> list[str]:
+def duration_of(trial: PlanTrial) -> float:
+    """The seconds that a trial is to run, with what it was extended by; 0: no limit."""
+    duration = trial.record.policy.duration
+    for event in read(trial.folder.journal) if duration else ():
+        if event.event == Name.TRIAL_EXTEND and isinstance(event.value, int | float):
+            duration += event.value
+    return duration
+
+
+def changes(
+    trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent, builds: bool = True
+) -> list[str]:
     """What of the plan, its machine and its tests is not as it was when the trial was made, as far
-    as the trial goes by it: it keeps what it was made with."""
+    as the trial goes by it: it keeps what it was made with. Without ``builds`` the plan was
+    prepared without them."""
     record = trial.record
     pairs: list[tuple[str, Any, Any]] = [
         ("the policy", record.policy, part.policy),
@@ -81,9 +137,30 @@ def changes(trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent) -
         ("alerts", record.alerts, prepared.plan.alerts),
     ]
     found = [what for what, before, now in pairs if before != _as_kept(before, now)]
-    if trial.folder.cases() != part.cases:
+    cases = trial.folder.cases()
+    if not builds:
+        cases = [replace(case, build="") for case in cases]
+    if cases != part.cases:
         found.append("the cases")
     return found
+
+
+def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
+    """What a component is judged by that is not as it was when the trial was made."""
+    before, now = trial.record.component, part.component
+    if before is None:
+        return []
+    pairs: list[tuple[str, Any, Any]] = [
+        ("the criteria", before.criteria, now.criteria),
+        ("the waivers", before.waivers, now.waivers),
+        ("the evidence", before.evidence, now.evidence),
+    ]
+    # as trial.json gives them back: numbers may come as others of the same value
+    return [what for what, was, become in pairs if _plain(was) != _plain(become)]
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _as_kept(before: Any, now: Any) -> Any:

@@ -19,11 +19,12 @@ from seatrial.backends.protocol import (
     Started,
     Submission,
 )
-from seatrial.conduct.commands import Launch, Reject
+from seatrial.conduct.commands import RECALLED, Launch, Reject
 from seatrial.errors import TrialError
 from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, Code, Name, code_of
 from seatrial.runs.directory import job_events
 from seatrial.runs.script import RunPlace, ScriptWriter
+from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.placing import Placing, Room
@@ -66,11 +67,17 @@ class Jobs:
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._attempts: dict[str, Attempt] = {}
         self._cancelled: set[str] = set()
+        self._recalled: set[str] = set()
         self._again: list[Job] = []  # announced by an earlier driver, never submitted
 
     def path(self, run_id: str) -> Path:
         """The directory of a run without a verdict."""
         return self._attempts[run_id].job.path
+
+    def place(self, run_id: str) -> str:
+        """Where that directory is: FILESYSTEM/TARGET, or "" for the trial's own folder."""
+        file_system = self._placing.file_system(self._ledger.case(run_id).test)
+        return self._attempts[run_id].target or file_system
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
         """Have the backend find the jobs of an earlier driver; settle those that had ended."""
@@ -107,6 +114,13 @@ class Jobs:
         if new:
             self._cancelled.update(new)
             await self._backend.cancel(new)
+
+    async def recall(self, run_ids: Sequence[str]) -> None:
+        """Take back runs that have not started; asked once, too."""
+        new = [run_id for run_id in run_ids if run_id not in self._recalled]
+        if new:
+            self._recalled.update(new)
+            await self._backend.cancel(new, pending_only=True)
 
     def write(self, launches: Sequence[Launch]) -> None:
         """Make the directories and scripts of runs, and submit nothing."""
@@ -217,6 +231,8 @@ class Jobs:
         self._again.append(attempt.job)
 
     def _on_ended(self, fact: Ended) -> None:
+        if self._was_taken_back(fact):
+            fact = fact._replace(state=RECALLED)
         code = 0 if fact.code is None else fact.code
         text = "" if fact.exit_code is None else f"{_EXIT}{fact.exit_code}"
         about: dict[str, Any] = {
@@ -228,11 +244,23 @@ class Jobs:
         self._ledger.note(Name.JOB_END, fact.run_id, **about)
         self._settle(fact)
 
+    def _was_taken_back(self, ended: Ended) -> bool:
+        """Whether it ended as we took it back, before it started."""
+        flight = self._conductor.in_flight.get(ended.run_id)
+        never = ended.code == CANCELLED.number and not ended.nodes and flight and not flight.started
+        return bool(never) and ended.run_id in self._recalled
+
     def _settle(self, ended: Ended) -> None:
-        """Collect what the job wrote of itself and judge the run: at once where that is quick."""
+        """Collect what the job wrote of itself and judge the run: at once where that is quick, and
+        never on the loop where the run is on a file system of its own, which may hang."""
         case = self._ledger.case(ended.run_id)
         path = self.path(ended.run_id)
-        ended = self._with_reason(ended)
+        file_system = self._placing.file_system(case.test)
+        if file_system:
+            self._tasks.spawn(self._settle_away(case, path, ended, file_system))
+            return
+        broken = self._may_be_broken(ended) and job_events(path).end is None
+        ended = self._with_reason(ended, broken)
         settled = self._judge.settle_at_once(case, path, ended)
         if settled is not None:
             self._note_outcome(ended.run_id, settled)
@@ -244,22 +272,32 @@ class Jobs:
 
         self._tasks.spawn(work())
 
-    def _with_reason(self, ended: Ended) -> Ended:
-        """What a cancellation of our own was for. A scheduler that is restarted meanwhile may call
-        such a job failed, though its script never came to an end."""
-        code = self._conductor.ended_for(ended.run_id)
-        ended_by_us = ended.code == CANCELLED.number or (
-            code is not None
-            and ended.code is None
-            and job_events(self.path(ended.run_id)).end is None
+    async def _settle_away(self, case: Case, path: Path, ended: Ended, file_system: str) -> None:
+        judge = self._judge
+        broken = (
+            self._may_be_broken(ended)
+            and (await judge.beside(file_system, lambda: job_events(path))).end is None
         )
-        if not ended_by_us:
+        ended = self._with_reason(ended, broken)
+        settled = await judge.settle_away(case, path, ended, file_system)
+        self._note_outcome(ended.run_id, settled)
+        self._tasks.nudge()
+
+    def _may_be_broken(self, ended: Ended) -> bool:
+        """Whether a run that we end is said to have ended by itself: a scheduler that is restarted
+        meanwhile may call it failed, though its script never came to an end."""
+        return ended.code is None and self._conductor.ended_for(ended.run_id) is not None
+
+    def _with_reason(self, ended: Ended, broken: bool) -> Ended:
+        """What a cancellation of our own was for; ``broken``: its script came to no end."""
+        code = self._conductor.ended_for(ended.run_id)
+        if ended.code != CANCELLED.number and not broken:
             return ended
         if code is not None:
             entry = self._conductor.policy.entry_of[self._ledger.runs[ended.run_id]]
             quiet = show_seconds(self._conductor.policy.entries[entry].quiet_after)
             return ended._replace(code=code, state=f"no output for {quiet}")
-        if ended.run_id in self._cancelled:
+        if ended.run_id in self._cancelled and ended.state != RECALLED:
             return ended._replace(state=self._conductor.held)
         return ended
 
@@ -283,6 +321,7 @@ class Jobs:
         self._ledger.verdict(run_id, code, why)
         attempt = self._attempts.pop(run_id)
         self._cancelled.discard(run_id)
+        self._recalled.discard(run_id)
         self._placing.drop_deck(test, attempt.job.path)
 
 

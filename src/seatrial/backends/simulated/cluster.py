@@ -25,7 +25,7 @@ from seatrial.backends.simulated.jobs import ScriptEnded, ScriptStarted, Simulat
 from seatrial.backends.simulated.names import NodeNames
 from seatrial.backends.simulated.queue import Outage, Queue
 from seatrial.backends.simulated.record import JobRecord
-from seatrial.backends.simulated.sharing import FileSystems
+from seatrial.backends.simulated.sharing import FileSystems, TargetLoad
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
 from seatrial.machine.model import Machine
@@ -64,6 +64,7 @@ class SimulatedCluster:
         self._given = 0  # of jobs
         self._told: list[tuple[int, Told]] = []
         self._late: list[Told] = []
+        self._news = False  # among what was told
         self._changed = False  # since jobs were last looked at
         self._jobs: dict[str, JobRecord] = {}
         self._down = 0
@@ -98,31 +99,46 @@ class SimulatedCluster:
         """Jobs are given to the scheduler; it has them after the submission delay."""
         self._at(now + self._submit_delay, self._queued, [self._record(job) for job in jobs])
 
-    def cancel(self, now: int, run_ids: Collection[str]) -> None:
-        """Jobs are to end. Those that are over are left as they are."""
+    def cancel(self, now: int, run_ids: Collection[str], pending_only: bool = False) -> None:
+        """Jobs are to end, or only those that wait. What is over is left as it is."""
         records = [record for run_id in run_ids if (record := self._jobs.get(run_id))]
         if records:
-            self._at(now, self._cancelled, records)
+            self._at(now, self._taken_back if pending_only else self._cancelled, records)
 
     def next_time(self) -> int | None:
         """When something happens next that may be told; None: nothing is to come."""
         return self._events[0][0] if self._events else None
 
-    def advance(self, until: int) -> list[tuple[int, Told]]:
-        """What happened up to and including that time, in order."""
+    @property
+    def now(self) -> int:
+        """Up to when it has advanced."""
+        return self._now
+
+    def advance(self, until: int | None, to_news: bool = False) -> list[tuple[int, Told]]:
+        """What happened up to and including that time, in order; ``to_news``: up to the first time
+        at which there are news, which is all but that a script starts or ends as it should."""
         events = self._events
-        while events and events[0][0] <= until:
+        self._news = False
+        while events and (until is None or events[0][0] <= until):
             self._now, _, happen, what = heappop(events)
             happen(what)
-            if self._changed and not (events and events[0][0] == self._now):
-                self._schedule()
-        self._now = max(self._now, until)
+            if not events or events[0][0] != self._now:
+                if self._changed:
+                    self._schedule()
+                if to_news and self._news and not (events and events[0][0] == self._now):
+                    break
+        else:
+            self._now = max(self._now, until or 0)
         told, self._told = self._told, []
         return told
 
     def load(self, file_system: str, target: str = "") -> float:
         """Open files on a metadata target now; of none: the highest of the file system's."""
         return self._files.load(file_system, target)
+
+    def target_loads(self) -> list[TargetLoad]:
+        """What each metadata target has borne so far."""
+        return self._files.loads(self._now)
 
     def free_nodes(self) -> int:
         """Nodes that nothing runs on and that are not down."""
@@ -153,7 +169,7 @@ class SimulatedCluster:
             record.queue = queue
             queue.join(record, pool)
             if record.told:
-                self._told.append((self._now, Queued(record.job.run_id, str(record.id))))
+                self._tell(Queued(record.job.run_id, str(record.id)))
 
     def _refused(self, record: JobRecord, usable: int) -> None:
         record.over = True
@@ -168,7 +184,7 @@ class SimulatedCluster:
     def _started(self, record: JobRecord) -> None:
         if record.told:
             record.where = self._names.text(record.nodes)
-            self._tell(Started(record.job.run_id, record.where))
+            self._tell_at_poll(Started(record.job.run_id, record.where))
         start = self._now + self._start_delay
         if start < record.limit:
             self._at(start, self._script_started, record)
@@ -179,8 +195,9 @@ class SimulatedCluster:
         if record.over:
             return
         if record.told:
-            self._tell(ScriptStarted(record.job.run_id, record.where))
+            self._told.append((self._now, ScriptStarted(record.job.run_id, record.where)))
         job = record.job
+        self._news = self._news or job.hangs
         if record.nodes & self._slow:
             record.elapsed = round(record.elapsed * self._slow_by)
         if job.file_system and self._files.enter(self._now, record):
@@ -198,7 +215,7 @@ class SimulatedCluster:
         if record.group is not None:
             self._files.leave(self._now, record)
         if record.told:
-            self._tell(ScriptEnded(record.job.run_id, record.job.exit_code))
+            self._told.append((self._now, ScriptEnded(record.job.run_id, record.job.exit_code)))
         end = self._now + self._start_delay + record.keeps
         if end > record.limit:
             self._at(record.limit, self._timed_out, record)
@@ -217,6 +234,9 @@ class SimulatedCluster:
     def _cancelled(self, records: list[JobRecord]) -> None:
         for record in records:
             self._over(record, codes.CANCELLED.number, "CANCELLED", None)
+
+    def _taken_back(self, records: list[JobRecord]) -> None:
+        self._cancelled([record for record in records if not record.nodes])
 
     def _over(self, record: JobRecord, code: int | None, state: str, status: int | None) -> None:
         """A job ends, wherever it was: its nodes are free at once, but that is told late."""
@@ -290,6 +310,7 @@ class SimulatedCluster:
     # ---- what is told ---------------------------------------------------------------------
 
     def _tell(self, fact: Told) -> None:
+        self._news = True
         self._told.append((self._now, fact))
 
     def _tell_at_poll(self, fact: Told) -> None:
@@ -303,6 +324,7 @@ class SimulatedCluster:
         self._late.append(fact)
 
     def _tell_late(self, _: None) -> None:
+        self._news = True
         self._told += [(self._now, fact) for fact in self._late]
         self._late.clear()
 

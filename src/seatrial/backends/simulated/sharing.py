@@ -27,11 +27,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from seatrial.backends.simulated.record import JobRecord
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.machine.rehearsed import FileSystemModel
 from seatrial.units import SECOND_NS, span_of
+
+_ROUNDING = 1 + 1e-9  # loads are sums of floats
 
 At = Callable[[int, Callable[..., None], object], None]
 
@@ -73,13 +76,56 @@ class Group:
         return self.since + max(0, math.ceil((self.ends[0][0] - self.progress) / self.speed))
 
 
+class TargetLoad(NamedTuple):
+    """What a metadata target bore: the ``highest`` load, ours and that of others, and the share of
+    the time in which it was ``above`` the ``safe`` one (0: that is not known)."""
+
+    file_system: str
+    target: str
+    highest: float
+    safe: float
+    above: float
+
+
 class Target:
     """A metadata target: what our runs and others lay on it, and the groups on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, safe: float) -> None:
         self.own = self.production = 0.0
         self.slow = 1.0
         self.groups: dict[tuple[float, float], Group] = {}
+        self.safe = safe
+        self._highest = 0.0  # of the loads that lasted
+        self._latest = 0.0
+        self._changed = 0  # when the latest load came
+        self._above = 0  # ns, up to when it was last above
+        self._since: int | None = None  # when it came to be above what is safe
+
+    @property
+    def load(self) -> float:
+        return self.own + self.production
+
+    @property
+    def highest(self) -> float:
+        """The highest load so far, but for what comes and goes at one and the same time."""
+        return max(self._highest, self._latest)
+
+    def watch(self, now: int) -> None:
+        """The load has changed."""
+        load = self.own + self.production
+        if now > self._changed:
+            self._highest, self._changed = self.highest, now
+        self._latest = load
+        if self.safe and load > self.safe * _ROUNDING:
+            if self._since is None:
+                self._since = now
+        elif self._since is not None:
+            self._above += now - self._since
+            self._since = None
+
+    def above(self, now: int) -> int:
+        """For how long it was above what is safe, in ns."""
+        return self._above + (0 if self._since is None else now - self._since)
 
 
 class Shared:
@@ -87,7 +133,7 @@ class Shared:
 
     def __init__(self, file_system: FileSystem, model: FileSystemModel) -> None:
         names = [target.name for target in file_system.metadata_targets] or [""]
-        self.targets = {name: Target() for name in names}
+        self.targets = {name: Target(file_system.safe_load) for name in names}
         self.first = next(iter(self.targets.values()))
         self.model = model
         self.asked = 0.0
@@ -101,7 +147,7 @@ class FileSystems:
     def __init__(
         self, machine: Machine, start: int, at: At, ended: Callable[[JobRecord], None]
     ) -> None:
-        self._at, self._ended = at, ended
+        self._at, self._ended, self._start = at, ended, start
         self._shared = {
             name: Shared(each, each.rehearsal or FileSystemModel())
             for name, each in machine.file_systems.items()
@@ -116,7 +162,16 @@ class FileSystems:
         """Open files on a target now, ours and those of others; of none: the highest of all."""
         targets = self._shared[name].targets
         asked = [targets[target]] if target else targets.values()
-        return max(each.own + each.production for each in asked)
+        return max(each.load for each in asked)
+
+    def loads(self, now: int) -> list[TargetLoad]:
+        """What each target has borne so far."""
+        span = max(1, now - self._start)
+        return [
+            TargetLoad(name, target, each.highest, each.safe, each.above(now) / span)
+            for name, shared in self._shared.items()
+            for target, each in shared.targets.items()
+        ]
 
     def enter(self, now: int, record: JobRecord) -> bool:
         """The script of a run starts on its file system; False: it is on none that is known. A run
@@ -165,7 +220,8 @@ class FileSystems:
                     self._change(now, target)
 
     def _weigh(self, now: int, shared: Shared, target: Target) -> None:
-        slow = stretch(target.own + target.production, shared.model.metadata)
+        target.watch(now)
+        slow = stretch(target.load, shared.model.metadata)
         if slow != target.slow:
             target.slow = slow
             self._change(now, target)
