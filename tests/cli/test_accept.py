@@ -32,7 +32,14 @@ def test_a_plan_runs_to_its_end_and_its_criteria_decide(place: Workplace) -> Non
     assert "p-mix is complete" in accept(place).out
     criteria.append({"criterion": "accepted_runs", "at_least": 10_000})
     write_plan(place, criteria=criteria)
-    assert accept(place).code == 0, "a trial is judged by what it was made with"
+    again = accept(place)
+    assert again.code == 0, "a trial is judged by what it was made with"
+    changed = "p-mix: its plan changed since: the criteria; it is judged by what it was made with"
+    assert changed in again.out
+    assert changed in accept(place, "--status").out
+    refused = accept(place, "--abandon", "by mistake")
+    assert refused.code == 2, refused.said
+    assert "it has ended and is complete" in refused.err
     shown = place.seatrial("accept", "plan.yaml", "--status", "--format", "json")
     assert shown.code == 0
     (one,) = json.loads(shown.out)
@@ -141,6 +148,8 @@ def test_a_trial_is_extended_while_it_runs_and_when_it_is_over(place: Workplace)
     runs = len(ends(place))
     assert accept(place, "--extend", "1s").code == 0
     assert accept(place, "--extend", "much").code == 2
+    assert accept(place, "--status").code == 3
+    assert "p-mix: goes on; sustained, 1 case for 3 s" in accept(place, "--dry-run").out
     done = accept(place)
     assert done.code == 0, done.said
     assert len(ends(place)) > runs
@@ -166,6 +175,31 @@ def test_what_is_asked_in_the_last_moment_is_answered_by_the_next_accept(place: 
     assert "is complete" in accept(place).out, "a request is answered once, though its file stays"
     assert place.count(Name.TRIAL_EXTEND, tag=TAG) == 1
     assert not again.exists()
+
+
+def test_what_nobody_drives_is_interrupted_and_steered_whatever_its_plan_says(
+    place: Workplace,
+) -> None:
+    short(place, "a")
+    plan = write_plan(place, "60s", blackouts=[{"from": "0s", "to": "50s", "tests": ["b"]}])
+    short(place, "b")
+    with start(place) as driving:
+        driving.until(lambda: passed(place) > 0, "runs")
+        assert "blackout of b ends in" in accept(place, "--status").out
+        plan.write_text(plan.read_text() + "faulty: 1\n")
+        standing = accept(place, "--status")
+        assert standing.code == 3, standing.said
+        assert "warning: " in standing.err
+        assert "running" in standing.out
+        assert accept(place, "--extend", "1s").code == 0
+        driving.kill()
+    standing = accept(place, "--status")
+    assert "p-mix is interrupted: nobody drives it" in standing.out
+    assert "next   seatrial accept plan.yaml" in standing.out
+    (one,) = json.loads(accept(place, "--status", "--format", "json").out)
+    assert (one["state"], one["held_back_by"]) == ("interrupted", [])
+    assert accept(place, "--pause").code == 0
+    assert accept(place).code == 2, "but it does not go on by a plan with a fault"
 
 
 def test_a_component_that_documents_speak_for_is_shown(place: Workplace) -> None:
@@ -233,6 +267,19 @@ def test_a_stopped_test_is_let_back_in(place: Workplace) -> None:
     assert place.events(TAG, Name.NODE_ADMIT)[0].nodes == "here"
 
 
+def test_copies_on_a_host_without_a_scheduler_take_its_cores(place: Workplace) -> None:
+    short(place, "a")
+    short(place, "b")
+    write_plan(place, tests={"a": {"copies": 2}})
+    assert accept(place, "--dry-run").code == 0
+    write_plan(place, tests={"a": {"copies": 1}, "b": {}})
+    assert accept(place, "--dry-run").code == 0, "a core is left"
+    write_plan(place, tests={"a": {"copies": 3}})
+    refused = accept(place, "--dry-run")
+    assert refused.code == 2
+    assert "3 of a take 3 cores; there are 2" in refused.err
+
+
 def test_a_plan_that_changed_since_is_told_with_what_to_do(place: Workplace) -> None:
     short(place, "a")
     write_plan(place, "60s")
@@ -241,6 +288,7 @@ def test_a_plan_that_changed_since_is_told_with_what_to_do(place: Workplace) -> 
         assert accept(place, "--pause").code == 0
         driving.end()
     write_plan(place, "1s")
+    assert accept(place, "--dry-run").code == 2, "as accept would"
     refused = accept(place)
     assert refused.code == 2, refused.said
     for words in ("the policy changed", f"seatrial resume {TAG}", "--abandon", "--name p-b"):

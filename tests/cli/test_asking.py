@@ -465,6 +465,10 @@ def test_folding_loses_nothing(text: str, width: int) -> None:
     assert "".join(fold(text, width)) == text
 
 
+def test_a_number_is_not_broken() -> None:
+    assert fold("mean 3.9 s at 12:30", 7) == ["mean ", "3.9 s ", "at ", "12:30"]
+
+
 @given(st.text(max_size=40))
 def test_plain_text_is_always_printable(text: str) -> None:
     assert plain_line(text).isprintable()

@@ -108,13 +108,39 @@ def test_many_seeds_say_how_likely_each_criterion_is(stage: Stage, seatrial: Com
     (odds,) = said["odds"]
     assert said["seeds"] == list(range(1, 21))
     assert 0 < odds["met"] < 20
-    assert sum(miss["seeds"] for miss in odds["misses"]) == 20 - odds["met"]
+    assert odds["not_met"] == 20 - odds["met"]
+    assert (odds["undecided"], odds["waived"]) == (0, 0)
+    assert sum(cause["seeds"] for cause in odds["causes"]) == odds["not_met"]
     assert done.code == 1
     written = [path.parent.name for path in stage.trials.glob("*/trial.json")]
     assert written == ["p-stability-rehearsed"]
     again = seatrial("rehearse", "plan.yaml", "--seeds", "20")
     assert f"{odds['met']} of 20" in again.out
-    assert "missed with" in again.out
+    assert "not met with" in again.out
+
+
+def test_states_are_counted_apart_over_seeds(stage: Stage, seatrial: Command) -> None:
+    """Of a test that never gives an answer: nothing to measure, a criterion that is not decided."""
+    stage.behave("wide", elapsed="1m", fails="100%")
+    component = stage.plan["components"][0]
+    component["criteria"] = [
+        {"criterion": "variability", "at_most": "5%", "tests": ["wide"]},
+        {"criterion": "pass_rate", "at_least": "100%"},
+    ]
+    component["waivers"] = [
+        {"reason": "r", "by": "b", "on": "2026-05-01", "criteria": ["pass_rate"]}
+    ]
+    done = seatrial("rehearse", "plan.yaml", "--seeds", "3", "--json")
+    assert done.code == 0  # nothing is not met
+    open_one, waived = json.loads(done.out)["odds"]
+    states = ("met", "not_met", "undecided", "waived")
+    assert [open_one[state] for state in states] == [0, 0, 3, 0]
+    assert [waived[state] for state in states] == [0, 0, 0, 3]
+    text = seatrial("rehearse", "plan.yaml", "--seeds", "3").out
+    assert "- variability of wide: undecided with 3 seeds, first with 1: " in text
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("wide ")]
+    assert row == ["wide", "2", "0", *row[3:4], *["0", "s"] * 2]  # none to take times of
+    assert "missed" not in text
 
 
 def test_days_and_seed_and_component(stage: Stage, seatrial: Command) -> None:
@@ -148,6 +174,9 @@ def test_it_says_what_the_metadata_targets_bore(stage: Stage, seatrial: Command)
     assert record["worst_loads"][0]["target"] == "mdt1"
     seeds = seatrial("rehearse", "plan.yaml", "--seeds", "2").out
     assert "- f5: highest 1.5 million open files on mdt1 with seed 1 (safe" in seeds
+    compared = seatrial("rehearse", "--compare", "plan.yaml", "plan.yaml", "--seeds", "3").out
+    assert "medians of 3 seeds" in compared
+    assert "highest load of a target of f5, most of all seeds" in compared
     compared = seatrial("rehearse", "--compare", "plan.yaml", "plan.yaml").out
     rows = [" ".join(line.split()) for line in compared.splitlines()]
     assert "highest load of a target of f5 1.5 million 1.5 million" in rows
@@ -248,3 +277,19 @@ def test_a_throttle_without_a_reading_is_open_and_it_says_so(
     assert "left out: swept{n=16}" in done.err
     assert done.out.count("Its runs:") == 1
     assert done.out.splitlines()[-1].startswith("          seatrial ")
+
+
+def test_trials_are_listed_by_when_they_were_made(
+    stage: Stage, seatrial: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rehearsal's second component begins, in virtual time, long after what is made next."""
+    stage.component("after", tests=["wide"])
+    assert seatrial("rehearse", "plan.yaml", "--days", "1", "--seed", "2").code == 0
+    assert seatrial("rehearse", "plan.yaml", "--name", "last", "--component", "after").code == 0
+    (latest,) = json.loads(seatrial("trials", "--limit", "1", "--format", "json").out)
+    assert latest["tag"] == "last"
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = seatrial("trials").out.splitlines()
+    assert any(line.startswith("p-stability-rehearsed ") for line in lines)
+    assert all(len(line) <= 80 for line in lines)
+    assert sum("rehearsed" in line.split() for line in lines) == 3

@@ -21,7 +21,16 @@ from seatrial.journal.codes import (
     WRONG_ANSWER,
     Name,
 )
-from seatrial.judge.criteria import CRITERIA, View, first_reason, judge, judged, overall, show_value
+from seatrial.judge.criteria import (
+    CRITERIA,
+    View,
+    first_reason,
+    judge,
+    judged,
+    label,
+    overall,
+    show_value,
+)
 from seatrial.judge.criteria.result import Bounds, Reach
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 from seatrial.verify.references import References, loads
@@ -297,13 +306,46 @@ def test_jobs_in_flight_is_the_least_since_the_bound_was_reached() -> None:
     assert found.numbers == {
         "share of time below": 1 / 8,
         "longest below": 3600,
+        "shortest counted": 60,
         "reached after": 7200,
     }
     assert found.why == (
-        "only 1 ran at hour 5; at least 2 was missed for 1 h 0 m, 12.5 % of the time"
+        "only 1 ran 5 h 0 m after the start; at least 2 was missed for 1 h 0 m, 12.5 % of the time"
     )
     never = story.result("jobs_in_flight", at_least=3)
     assert (never.state, never.value, never.why) == ("not met", 2, "never more than 2 ran")
+
+
+def test_jobs_in_flight_bears_the_moment_between_two_runs() -> None:
+    """From the end of one run to the start of the next; a minute counts, or 1 % of the duration."""
+    moment = 4.5e-3 / 3600
+    for hours, gap, state in (
+        (10, moment, "met"),
+        (10, 0.9 / 60, "met"),
+        (10, 1.1 / 60, "not met"),
+        (1, 0.5 / 60, "met"),
+        (1, 0.7 / 60, "not met"),
+    ):
+        story = a_day(hours)
+        story.run(0, 0, hours)
+        story.run(1, 0, hours / 2)
+        story.run(1, hours / 2 + gap, hours)
+        story.tell(hours, Name.TRIAL_END)
+        found = story.result("jobs_in_flight", at_least=2)
+        assert (found.state, found.value) == (state, 2 if state == "met" else 1), gap
+        assert found.numbers["longest below"] == pytest.approx(gap * 3600)
+        assert found.numbers["shortest counted"] == min(60, 36 * hours)
+        assert "hour 0." not in found.why
+    assert found.why.startswith("only 1 ran 30 m 0 s after the start; at least 2 was missed for 42")
+
+
+def test_a_criterion_is_named_with_what_it_is_about() -> None:
+    story = a_day(1)
+    story.run(0, 0, 1)
+    assert story.result("accepted_runs", at_least=1, tests=["a"]).label == "accepted runs of a"
+    named = Criterion(criterion="slowdown", at_most="5%", metric="speed", tests=["a", "b"])
+    assert label(named) == "slowdown of speed, a, b"
+    assert label(Criterion(criterion="utilisation", at_least="5%")) == "utilisation"
 
 
 # ---- speed --------------------------------------------------------------------------------

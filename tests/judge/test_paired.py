@@ -30,7 +30,7 @@ def compared(alone: list[float], *waves: list[float], **bounds: Any) -> Any:
 def test_it_is_positive_where_full_is_faster() -> None:
     slower = compared([1, 1, 1], [1.1, 1.06, 1.2], at_most="5%")
     assert slower.value == pytest.approx(-10)
-    assert (slower.state, slower.bound, slower.n) == ("not met", "at least -5 %", 6)
+    assert (slower.state, slower.bound, slower.n) == ("not met", "at most 5 % loss", 6)
     assert slower.numbers["low"] == pytest.approx(-20)
     assert slower.numbers["high"] == pytest.approx(-6)
     assert slower == compared([1, 1, 1], [1.1, 1.06, 1.2], at_most="5%")  # its chance is seeded

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.cli.bars import BLOCKS, PLAIN
 from seatrial.cli.standing import print_status
-from seatrial.conduct.policy import Entry
+from seatrial.conduct.policy import Entry, Throttle, Window
 from seatrial.journal.codes import FAILED, Name
 from seatrial.judge.status import Status, status
 from seatrial.machine.model import Machine, Nodes
@@ -102,7 +102,7 @@ def test_it_is_shown_in_80_columns(
     assert all(len(line) <= 80 for line in text.splitlines())
     for words in (
         "stability",
-        "NOT MET",
+        "not met",
         "rehearsed",
         "25.0 %",
         "b: 0 in flight",
@@ -169,3 +169,29 @@ def test_a_trial_without_a_plan_stands_somewhere_too(tmp_path: Path) -> None:
     story = Story(cases_of(1))
     found = stands(story, component=None, plan="", phase="", rehearsed=False)
     assert (found.criteria, found.verdict, found.parts[0].expected) == ([], "met", 0)
+
+
+def test_what_holds_launches_back_is_told_with_its_numbers_and_times() -> None:
+    cases = cases_of(1, 1)
+    throttle = Throttle(gauge="mds", high=10, low=5, stale_after=7200)
+    window = Window(start=3600, end=4 * 3600, why="backup", entries=[1])
+    story = Story(cases, sustained(cases, 10, throttles=[throttle], blackouts=[window]))
+    story.tell(0.5, Name.GAUGE, alias="mds", value=12)
+    story.tell(1, Name.GAUGE, alias="mds", value=7)
+    story.tell(2, Name.TEST_STOP, test="a", text="3 wrong answers")
+    gauge, blackout, stopped = stands_at(story, 2).held_back_by
+    assert (gauge.kind, gauge.what, gauge.value) == ("gauge", "mds", 7)
+    assert (gauge.low, gauge.high, gauge.since) == (5, 10, at(0.5))
+    assert (blackout.kind, blackout.since, blackout.until) == ("blackout", at(1), at(4))
+    assert "blackout of b (backup) ends in 2 h" in blackout.text
+    assert (stopped.kind, stopped.what) == ("stopped", "a")
+    story.tell(2.5, Name.GAUGE, alias="mds", value=4)
+    story.tell(2.5, Name.TEST_ADMIT, test="a")
+    assert [hold.kind for hold in stands_at(story, 3).held_back_by] == ["blackout"]
+    (stale,) = stands_at(story, 5).held_back_by
+    assert (stale.kind, stale.since) == ("gauge", at(4.5))
+    assert "no reading for" in stale.text
+
+
+def stands_at(story: Story, hour: float) -> Status:
+    return status(record_of(story), story.cases, story.events, at(hour))

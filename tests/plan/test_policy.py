@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from seatrial.conduct import policy as resolved
 from seatrial.conduct.policy import Policy
+from seatrial.machine.model import Machine, Nodes
 from seatrial.plan.model import Component, Part
-from seatrial.plan.policy import ANSWERS, weights_of
+from seatrial.plan.policy import ANSWERS, weights_of, width_of_machine, widths_of
 
+from ..store.trials import a_case
 from .helpers import PlanPlace
 
 SUSTAINED = "- component: c\n  kind: sustained\n  phases: [two]\n  duration: 2d\n"
@@ -101,7 +103,9 @@ def test_answers_are_the_usual_ones_but_for_what_is_said(place: PlanPlace) -> No
     assert found["small"].answers == {**ANSWERS, "hung": "never"}
     assert (found["small"].attempts, found["small"].stop_after) == (3, 3)
     mix = place.entries(SUSTAINED + written + tests)
-    assert mix["wide"].answers == {"timeout": "never", "failed": "again"}
+    usual = {"node failure": "elsewhere", "hung": "elsewhere"}
+    assert mix["wide"].answers == {**usual, "timeout": "never", "failed": "again"}
+    assert mix["small"].answers == {**usual, "hung": "never"}
 
 
 def test_quiet_runs(place: PlanPlace) -> None:
@@ -213,3 +217,18 @@ def test_windows_are_about_the_tests_and_nodes_that_there_are(place: PlanPlace) 
 def test_a_policy_is_kept_as_json(place: PlanPlace) -> None:
     policy = place.part(SUSTAINED + "  file_system: scratch\n").policy
     assert msgspec.json.decode(msgspec.json.encode(policy), type=Policy) == policy
+
+
+def test_on_a_host_without_a_scheduler_copies_take_cores() -> None:
+    host = Machine(machine="m", nodes=[Nodes(names="here", cores=4)])
+    cases = [
+        a_case(0, test="a", nodes=1, tasks=1, tasks_per_node=1, threads=2),
+        a_case(1, test="b", nodes=1, tasks=1, tasks_per_node=1, threads=1),
+    ]
+    widths = widths_of(cases, host)
+    assert (widths, width_of_machine(host)) == ({"a": 2, "b": 1}, 4)
+    component = Component(component="c", kind="sustained")
+    parts = {"a": Part(copies=1), "b": Part(copies=2)}
+    assert weights_of(component, parts, widths, 4) == {"a": 0.5, "b": 0.5}
+    slurm = Machine(machine="m", scheduler="slurm", nodes=[Nodes(names="n[1-8]", cores=4)])
+    assert (widths_of(cases, slurm), width_of_machine(slurm)) == ({"a": 1, "b": 1}, 8)

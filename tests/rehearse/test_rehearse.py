@@ -45,7 +45,7 @@ def test_odds_count_what_each_seed_said(stage: Stage) -> None:
     assert (odds.met, odds.of) == (sum(met), 30)
     assert 0 < odds.met < 30
     assert odds.low < odds.met / 30 < odds.high
-    (miss,) = odds.misses
+    (miss,) = odds.causes
     assert (miss.seeds, miss.first) == (30 - odds.met, 1 + met.index(False))
     first = rehearsals[miss.first - 1][0].criteria[0].result
     assert miss.why == first.why

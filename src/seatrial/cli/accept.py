@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.errors import UsageError
+from seatrial.errors import InvalidFiles, UsageError
 
 if TYPE_CHECKING:
-    from seatrial.judge.status import Status
     from seatrial.plan.model import Component
     from seatrial.plan.prepare import PreparedComponent, PreparedPlan
     from seatrial.trial.accepting import PlanTrial
@@ -84,19 +83,26 @@ def command(
         raise click.UsageError(f"{' and '.join(given)}: one at a time")
     if abandon is not None and not abandon.strip():
         raise click.UsageError("--abandon: say why")
-    running = not given or dry_run
-    prepared = prepare_plan(plan, components, phases, with_builds=running)
+    if pause or extend is not None or abandon is not None or admit is not None:
+        from seatrial.cli.steering import Steering
+
+        steering = Steering(folders, plan, name, components, phases)
+        if extend is not None:
+            return steering.extend(extend)
+        if abandon is not None:
+            return steering.abandon(abandon)
+        return steering.admit(admit) if admit is not None else steering.pause()
+    try:
+        prepared = prepare_plan(plan, components, phases, with_builds=not status)
+    except InvalidFiles as error:
+        if not status:
+            raise
+        from seatrial.cli.steering import Steering
+
+        return Steering(folders, plan, name, components, phases).print_status(form, error)
     acceptance = Acceptance(folders, prepared, name, components, phases)
     if dry_run:
         return acceptance.tell()
-    if pause:
-        return acceptance.pause()
-    if extend is not None:
-        return acceptance.extend(extend)
-    if abandon is not None:
-        return acceptance.abandon(abandon)
-    if admit is not None:
-        return acceptance.admit(admit)
     code = 0 if status else acceptance.run(quiet)
     return acceptance.print_status(form) if code == 0 else code
 
@@ -143,7 +149,10 @@ class Acceptance:
         for part, trial in trials:
             if trial is not None and trial.state == "complete":
                 click.echo(f"{trial.folder.tag} is complete.")
+                self._tell_changed(part, trial)
                 continue
+            if trial is not None and trial.state == "open":
+                self._tell_changed(part, trial)
             self._tell_left_out(part)
             if not self._drive(self._folder(part, trial), quiet):
                 return 3
@@ -185,123 +194,57 @@ class Acceptance:
             f"  to run both:         {self._command('--name', f'{self.plan}-b')}"
         )
 
+    def _tell_changed(
+        self, part: PreparedComponent, trial: PlanTrial, builds: bool = True, err: bool = False
+    ) -> None:
+        """Tell of a plan that is not as it was when the trial was made."""
+        from seatrial.trial.accepting import changed_judging, changes
+
+        changed = changed_judging(trial, part) + changes(trial, self.prepared, part, builds)
+        if changed and trial.state != "abandoned":
+            anew = self._command("--name", f"{self.name or self.plan}-b")
+            click.echo(
+                f"{trial.folder.tag}: its plan changed since: {', '.join(changed)}; it is judged "
+                f"by what it was made with; `{anew}` runs it anew",
+                err=err,
+            )
+
     def _tell_left_out(self, part: PreparedComponent) -> None:
         for what, why in part.skipped[:10]:
             click.echo(f"left out: {what}: {why}", err=True)
 
     def _command(self, *words: str) -> str:
-        import os
+        from seatrial.cli.steering import command_of
 
-        path = min(str(self.prepared.path), os.path.relpath(self.prepared.path), key=len)
-        named = ["--name", self.name] if self.name and "--name" not in words else []
-        return self.folders.command("accept", path, *named, *words)
+        return command_of(self.folders, self.prepared.path, self.name, *words)
 
     def tell(self) -> int:
-        """A dry run: what would be run, continued or left alone."""
+        """A dry run: what would be run, continued, left alone or refused."""
+        from seatrial.trial.accepting import duration_of
         from seatrial.units import count, show_seconds
 
-        for part in self.prepared.parts:
-            trial = self._latest(part)
-            state = {"open": "goes on", "complete": "is complete", "abandoned": "begins anew"}
-            what = state[trial.state] if trial else "begins"
+        state = {"open": "goes on", "complete": "is complete", "abandoned": "begins anew"}
+        trials = [(part, self._latest(part)) for part in self.prepared.parts]
+        for part, trial in trials:
+            goes_on = trial if trial is not None and trial.state != "abandoned" else None
+            duration = duration_of(goes_on) if goes_on else part.policy.duration
+            cases = goes_on.folder.cases() if goes_on else part.cases
+            component = goes_on.record.component if goes_on else None
+            kind = (component or part.component).kind
+            size = count(len(cases), "case")
+            if duration:
+                size += f" for {show_seconds(duration)}"
+            elif kind == "once":
+                size += f", {count(sum(case.repeat for case in cases), 'run')}"
             tag = trial.folder.tag if trial else part.tag
-            runs = sum(case.repeat for case in part.cases)
-            size = count(len(part.cases), "case")
-            if part.policy.duration:
-                size += f" for {show_seconds(part.policy.duration)}"
-            elif part.component.kind == "once":
-                size += f", {count(runs, 'run')}"
-            click.echo(f"{tag}: {what}; {part.component.kind}, {size}")
+            click.echo(f"{tag}: {state[trial.state] if trial else 'begins'}; {kind}, {size}")
+            if goes_on is not None:
+                self._tell_changed(part, goes_on)
             self._tell_left_out(part)
+        for part, trial in trials:
+            if trial is not None and trial.state == "open":
+                self._require_unchanged(part, trial)
         return 0
-
-    # ---- asking of its trials -------------------------------------------------------------
-
-    def pause(self) -> int:
-        from seatrial.cli.driving import ask
-        from seatrial.trial.requests import Request
-
-        for trial in self._of_state("open"):
-            seen = ask(trial.folder, Request(request="pause"))
-            tag = trial.folder.tag
-            if seen:
-                click.echo(f"{tag}: it is paused; `{self._command()}` goes on.")
-            else:
-                click.echo(
-                    f"{tag}: its driver was asked to pause. What runs is waited for; then "
-                    f"`{self._command()}` goes on."
-                )
-        return 0
-
-    def extend(self, text: str) -> int:
-        from seatrial.cli.driving import ask
-        from seatrial.trial.requests import Request
-        from seatrial.units import seconds, show_seconds
-
-        try:
-            more = seconds(text)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--extend") from error
-        trial = self._one("extended", [t for t in self._timed() if t.state != "abandoned"])
-        ask(trial.folder, Request(request="extend", value=more))
-        click.echo(f"{trial.folder.tag}: it is given {show_seconds(more)} more.")
-        if trial.state == "complete":
-            click.echo(f"next   {self._command()}")
-        return 0
-
-    def abandon(self, why: str) -> int:
-        from seatrial.cli.driving import abandon
-
-        trial = self._one("abandoned", self._of_state("open", "complete"))
-        return abandon(trial.folder, self.folders, why, self._command())
-
-    def admit(self, whom: str) -> int:
-        from seatrial.cli.driving import ask
-        from seatrial.machine.facts import unfold
-        from seatrial.plan.phases import names_of
-        from seatrial.trial.requests import Request
-
-        trial = self._one("told to admit anything", self._of_state("open"))
-        if whom not in trial.record.tests:
-            try:
-                unknown = sorted(set(unfold(whom)) - set(names_of(trial.record.machine)))
-            except ValueError as error:
-                raise click.BadParameter(str(error), param_hint="--admit") from error
-            if unknown:
-                tests = ", ".join(trial.record.tests)
-                raise UsageError(
-                    f"--admit {whom}: {trial.folder.tag} has no node and no test {unknown[0]}; "
-                    f"its tests are {tests}"
-                )
-        ask(trial.folder, Request(request="admit", text=whom))
-        click.echo(f"{trial.folder.tag}: {whom} is let back in.")
-        return 0
-
-    def _trials(self) -> list[PlanTrial]:
-        found = [self._latest(part) for part in self.prepared.parts]
-        return [trial for trial in found if trial is not None]
-
-    def _timed(self) -> list[PlanTrial]:
-        return [trial for trial in self._trials() if trial.record.policy.duration]
-
-    def _of_state(self, *states: str) -> list[PlanTrial]:
-        found = [trial for trial in self._trials() if trial.state in states]
-        if not found:
-            raise UsageError(
-                f"nothing of {self.plan} is under way; see {self._command('--status')}"
-            )
-        return found
-
-    def _one(self, done: str, trials: list[PlanTrial]) -> PlanTrial:
-        """The trial that is meant: the only one, else the only one that is under way."""
-        under_way = [trial for trial in trials if trial.state == "open"]
-        chosen = trials if len(trials) == 1 else under_way
-        if len(chosen) == 1:
-            return chosen[0]
-        if not trials:
-            raise UsageError(f"nothing of {self.plan} can be {done}")
-        tags = ", ".join(trial.folder.tag for trial in trials)
-        raise UsageError(f"say by --component and --phase which is to be {done}: {tags}")
 
     # ---- where it stands ------------------------------------------------------------------
 
@@ -309,22 +252,25 @@ class Acceptance:
         """Show where the trials stand; the exit code of that."""
         from seatrial.cli import standing
 
-        found = [_status(trial) for trial in self._trials()]
-        waiting = [part.tag for part in self.prepared.parts if self._latest(part) is None]
+        trials = [(part, self._latest(part)) for part in self.prepared.parts]
+        made = [(part, trial) for part, trial in trials if trial is not None]
+        found = [standing.status_of(trial) for _, trial in made]
+        waiting = [part.tag for part, trial in trials if trial is None]
         shown = [each for each in self._asked_components() if each.evidence]
         if form == "json":
-            _print_json(found, [_of_evidence(self.plan, each) for each in shown])
+            standing.print_json(found, [_of_evidence(self.plan, each) for each in shown])
         else:
             if found or waiting or not shown:
                 standing.print_status(found, form)
             if waiting:
                 click.echo(f"not begun: {', '.join(waiting)}")
             _print_evidence(shown)
-        verdicts = {one.verdict for one in found}
-        if "not met" in verdicts:
-            return 1
-        open_ones = any(trial.state != "complete" for trial in self._trials())
-        return 3 if waiting or open_ones or "undecided" in verdicts else 0
+        for part, trial in made:
+            self._tell_changed(part, trial, builds=False, err=form == "json")
+        if form != "json":
+            standing.print_next(found, self._command())
+        code = standing.exit_code(found, [trial for _, trial in made])
+        return 3 if waiting and code == 0 else code
 
     def _asked_components(self) -> list[Component]:
         """The plan's components, as far as they were asked for."""
@@ -361,19 +307,3 @@ def _of_evidence(plan: str, component: Component) -> dict[str, Any]:
             for each in component.evidence
         ],
     }
-
-
-def _print_json(found: list[Status], evidence: list[dict[str, Any]]) -> None:
-    """The trials, then the components that documents speak for."""
-    import msgspec
-
-    from seatrial.store.export import to_json
-
-    click.echo(to_json([*(msgspec.to_builtins(one) for one in found), *evidence]), nl=False)
-
-
-def _status(trial: PlanTrial) -> Status:
-    from seatrial.journal.journal import read
-    from seatrial.judge.status import status
-
-    return status(trial.record, trial.folder.cases(), read(trial.folder.journal))

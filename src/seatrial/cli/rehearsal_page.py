@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 from textwrap import wrap
 
 import click
 
 from seatrial.cli.bars import bars
 from seatrial.cli.tables import Column, table
-from seatrial.judge.criteria import show_value
+from seatrial.judge.criteria import STATES, Result, show_value
 from seatrial.judge.timeline import USES, Bin
-from seatrial.rehearse.loads import files, sentence, worst_loads
+from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
 from seatrial.rehearse.report import Report
 from seatrial.rehearse.summary import Rehearsed, Tally, Verdict
@@ -86,7 +87,7 @@ def _tests(tests: Iterable[Tally]) -> str:
     rows = [
         [
             *(one.test, str(one.nodes), str(one.accepted), str(one.others)),
-            *(show_number(one.node_hours), _span(one.elapsed)),
+            *(show_number(one.node_hours) if one.accepted else "", _span(one.elapsed)),
             *(_span(one.wait), _span(one.long_wait)),
         ]
         for one in tests
@@ -123,22 +124,28 @@ def _odds(odds: Sequence[Odds]) -> str:
     several = len({one.trial for one in odds}) > 1
     columns = [
         Column("criterion", folds=True),
-        Column("met in", right=True),
-        Column("so, with 95 % confidence"),
+        *(Column(state, right=True) for state in STATES),
+        Column("met, 95 % interval"),
         Column("least", right=True),
         Column("most", right=True),
     ]
     rows = []
-    reasons = []
     for one in odds:
         label = f"{one.trial}: {one.label}" if several else one.label
         least, most = (show_value(r.criterion, r.value) for r in (one.least, one.most))
-        sure = f"{_percent(one.low)} to {_percent(one.high)}"
-        rows.append([label, f"{one.met} of {one.of}", sure, least, most])
-        for miss in one.misses:
-            seeds = count(miss.seeds, "seed")
-            reasons.append(f"{label}: missed with {seeds}, first with {miss.first}: {miss.why}")
-    return "\n".join(filter(None, [table(columns, rows), _listed("", reasons)]))
+        sure = f"{_percent(one.low)} to {_percent(one.high)}" if one.waived < one.of else ""
+        numbers = [str(number or "") for number in (one.not_met, one.undecided, one.waived)]
+        rows.append([label, f"{one.met} of {one.of}", *numbers, sure, least, most])
+    return "\n".join(filter(None, [table(columns, rows), _listed("", _causes(odds))]))
+
+
+def _causes(odds: Sequence[Odds]) -> Iterator[str]:
+    several = len({one.trial for one in odds}) > 1
+    for one in odds:
+        label = f"{one.trial}: {one.label}" if several else one.label
+        for each in one.causes:
+            seeds = count(each.seeds, "seed")
+            yield f"{label}: {each.state} with {seeds}, first with {each.first}: {each.why}"
 
 
 def _loads(trials: Iterable[Rehearsed], with_seed: bool = False) -> str:
@@ -158,44 +165,69 @@ def side_by_side(reports: Sequence[Report]) -> str:
     names = [report.plan for report in reports]
     if len(set(names)) < len(names):
         names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
-    columns = [Column(""), *(Column(name, right=True) for name in names)]
+    seeds = len(reports[0].by_seed)
+    title = f"medians of {count(seeds, 'seed')}" if seeds > 1 else ""
+    columns = [Column(title), *(Column(name, right=True) for name in names)]
     by_plan = [dict(_measures(report)) for report in reports]
     labels = dict.fromkeys(label for measures in by_plan for label in measures)
     rows = [[label, *(measures.get(label, "-") for measures in by_plan)] for label in labels]
     parts = [table(columns, rows)]
     for name, report in zip(names, reports, strict=True):
-        parts += [f"{_bold(name)}: {trial.name}\n{_over_time(trial)}" for trial in report.first]
+        for trial in report.first:
+            seed = f", seed {trial.seed}" if seeds > 1 else ""
+            parts.append(f"{_bold(name)}: {trial.name}{seed}\n{_over_time(trial)}")
         reasons = [
             f"{each.label}: {each.result.why}"
             for trial in report.first
             for each in trial.criteria
             if each.result.state == "not met"
         ]
-        parts.append(_listed("", reasons))
+        parts.append(_listed("", _causes(report.odds) if report.odds else reasons))
     return "\n\n".join(filter(None, parts))
 
 
 def _measures(report: Report) -> Iterator[tuple[str, str]]:
+    """What is compared, with its value: the median where there are several seeds."""
     several = len(report.first) > 1
     odds = iter(report.odds)
-    for trial in report.first:
-        lead = f"{trial.name}: " if several else ""
-        yield f"{lead}node-hours in accepted work", _percent(trial.utilisation)
-        for test in trial.tests:
-            yield f"{lead}accepted {test.test}", str(test.accepted)
-        for test in trial.tests:
-            yield f"{lead}wait {test.test}", _span(test.wait)
-        for verdict in trial.criteria:
-            one = next(odds, None)
-            result = verdict.result
-            value = show_value(result.criterion, result.value)
-            said = f"{result.state} {value}".strip()
-            yield f"{lead}{verdict.label}", f"met in {one.met} of {one.of}" if one else said
-    for worst in worst_loads(_all(report)):
-        name = worst.load.file_system
-        yield f"highest load of a target of {name}", files(worst.load.highest)
-        if worst.load.safe:
-            yield f"time a target of {name} is above safe", _percent(worst.above)
+    for trials in zip(*report.by_seed, strict=True):
+        lead = f"{trials[0].name}: " if several else ""
+        yield (
+            f"{lead}node-hours in accepted work",
+            _percent(median(trial.utilisation for trial in trials)),
+        )
+        by_test = list(zip(*(trial.tests for trial in trials), strict=True))
+        for tests in by_test:
+            accepted = median(one.accepted for one in tests)
+            yield f"{lead}accepted {tests[0].test}", show_number(accepted)
+        for tests in by_test:
+            waits = [one.wait for one in tests if one.wait is not None]
+            yield f"{lead}wait {tests[0].test}", _span(median(waits) if waits else None)
+        for verdict in trials[0].criteria:
+            yield f"{lead}{verdict.label}", _said(verdict.result, next(odds, None))
+    yield from _loads_compared(report)
+
+
+def _said(result: Result, odds: Odds | None) -> str:
+    if odds is None:
+        return f"{result.state} {show_value(result.criterion, result.value)}".strip()
+    return "waived" if odds.waived == odds.of else f"met in {odds.met} of {odds.of}"
+
+
+def _loads_compared(report: Report) -> Iterator[tuple[str, str]]:
+    by_file_system: dict[str, list[Worst]] = {}
+    for trials in report.by_seed:
+        for worst in worst_loads(trials):
+            by_file_system.setdefault(worst.load.file_system, []).append(worst)
+    for name, seeds in by_file_system.items():
+        highest = [worst.load.highest for worst in seeds]
+        yield f"highest load of a target of {name}", files(median(highest))
+        if len(report.by_seed) > 1:
+            label = f"highest load of a target of {name}, most of all seeds"
+            yield label, files(max(highest))
+        if seeds[0].load.safe:
+            above = median(worst.above for worst in seeds)
+            yield f"time a target of {name} is above safe", _percent(above)
 
 
 # ---- words --------------------------------------------------------------------------------
@@ -205,7 +237,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _span(seconds: float) -> str:
+def _span(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
     return show_seconds(seconds) if seconds else "0 s"
 
 

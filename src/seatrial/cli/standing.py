@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,9 +14,10 @@ from seatrial.units import count, show_seconds
 if TYPE_CHECKING:
     from seatrial.judge.criteria import Result
     from seatrial.judge.status import Part, Status
+    from seatrial.trial.accepting import PlanTrial
 
+_HOLDS = {"gauge": "held back", "blackout": "held back"}
 COURSE = 40  # characters of the utilisation's course
-_SIGNS = {"met": "met", "not met": "NOT MET", "undecided": "open", "waived": "waived"}
 
 
 def print_status(found: Sequence[Status], form: str = "table") -> None:
@@ -24,11 +25,7 @@ def print_status(found: Sequence[Status], form: str = "table") -> None:
     their share of the node-hours), then the tests, sub-phases, notes and criteria of each. ``form``
     is ``table`` or ``json``."""
     if form == "json":
-        import msgspec
-
-        from seatrial.store.export import to_json
-
-        click.echo(to_json([msgspec.to_builtins(one) for one in found]), nl=False)
+        print_json(found)
         return
     if not found:
         click.echo("No component has been started yet")
@@ -41,6 +38,46 @@ def print_status(found: Sequence[Status], form: str = "table") -> None:
             click.echo()
             click.echo(click.style(_title(one), bold=True))
             click.echo("\n\n".join(shown))
+
+
+def print_json(found: Sequence[Status], more: Sequence[dict[str, Any]] = ()) -> None:
+    """The trials, then what else there is to show."""
+    import msgspec
+
+    from seatrial.store.export import to_json
+
+    click.echo(to_json([*(msgspec.to_builtins(one) for one in found), *more]), nl=False)
+
+
+def print_next(found: Sequence[Status], again: str) -> None:
+    """The command that goes on with what nobody drives."""
+    stopped = [one for one in found if one.state in ("interrupted", "paused", "cancelled")]
+    for one in stopped:
+        if one.state == "interrupted":
+            click.echo(f"{one.tag} is interrupted: nobody drives it")
+    if stopped:
+        click.echo(f"next   {again}")
+
+
+def status_of(trial: PlanTrial) -> Status:
+    """Where a trial stands; one that runs by its journal, and that nobody drives, is
+    interrupted."""
+    from seatrial.journal.journal import read
+    from seatrial.judge.status import status
+    from seatrial.store.liveness import owned
+
+    driven = owned(str(trial.folder.path))
+    events = read(trial.folder.journal)
+    return status(trial.record, trial.folder.cases(), events, driven=driven)
+
+
+def exit_code(found: Sequence[Status], trials: Sequence[PlanTrial]) -> int:
+    """1 where a criterion is not met, 3 where one is open or a trial is not complete (it may have
+    ended, and been extended since), else 0."""
+    if any(one.verdict == "not met" for one in found):
+        return 1
+    undecided = any(one.verdict == "undecided" for one in found)
+    return 3 if undecided or any(trial.state != "complete" for trial in trials) else 0
 
 
 def _title(one: Status) -> str:
@@ -64,7 +101,7 @@ def _components(found: Sequence[Status]) -> str:
 def _component(one: Status) -> list[str]:
     accepted = sum(part.accepted for part in one.parts)
     return [
-        *(_title(one), one.state, _SIGNS[one.verdict]),
+        *(_title(one), one.state, one.verdict),
         show_seconds(one.clock) if one.clock else "",
         show_seconds(one.duration) if one.duration else "",
         str(accepted),
@@ -135,7 +172,7 @@ def _sub_phases(one: Status) -> str:
 
 
 def _notes(one: Status) -> str:
-    """Alerts that are open, nodes that are down or excluded, tests that are stopped."""
+    """Alerts that are open, nodes that are down, what holds launches back."""
     from seatrial.cli.asking import show_time
 
     rows = []
@@ -144,8 +181,9 @@ def _notes(one: Status) -> str:
         rows.append(["alert", show_time(alert.time), f"{alert.text}{again}"])
     if one.down:
         rows.append(["down", "", one.down])
-    rows += [["excluded", "", f"{nodes}: {why}"] for nodes, why in one.excluded]
-    rows += [["stopped", "", f"{part.test}: {part.stopped}"] for part in one.parts if part.stopped]
+    for hold in one.held_back_by:
+        since = "" if hold.since is None else show_time(hold.since)
+        rows.append([_HOLDS.get(hold.kind, hold.kind), since, hold.text])
     columns = [Column("note"), Column("since"), Column("what", folds=True)]
     return table(columns, rows) if rows else ""
 
@@ -159,11 +197,10 @@ def criteria_table(criteria: Sequence[Sequence[Result]]) -> str:
     for results in criteria:
         first, rest = results[0], results[1:]
         for one in [first, *(each for each in rest if each.state in ("not met", "undecided"))]:
-            name = one.criterion.replace("_", " ")
             rows.append(
                 [
-                    name if one is first else f"  {one.subject}",
-                    _SIGNS[one.state],
+                    one.label if one is first else f"  {one.subject}",
+                    one.state,
                     show_value(one.criterion, one.value),
                     one.bound,
                     str(one.n),

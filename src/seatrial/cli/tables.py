@@ -20,23 +20,26 @@ from seatrial.verify.reading import plain_line
 GAP = "  "
 NARROWEST = 10
 
-_BREAK_AFTER = re.compile(r"(?<=[,/_\-@{}\s.:;])")
+# not inside of a number, such as 3.9, 1e-09, 12:30 or a date
+_BREAK_AFTER = re.compile(r"(?<=[,/_@{}\s;])|(?<=[\-.:])(?!\d)")
 
 
 class Column(NamedTuple):
-    """A column: its title, whether it is aligned right, whether it may be folded."""
+    """A column: its title, whether it is aligned right, whether it may be folded; ``spare``: where
+    a terminal is too narrow it is left out, the largest number first (0: it stays)."""
 
     title: str
     right: bool = False
     folds: bool = False
+    spare: int = 0
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
     """The table, titles in bold. A column with nothing in it is left out."""
     safe = [[plain_line(cell) for cell in row] for row in rows]
     kept = [i for i in range(len(columns)) if any(row[i] for row in safe)]
-    columns = [columns[i] for i in kept]
-    safe = [[row[i] for i in kept] for row in safe]
+    columns, safe = _chosen(columns, safe, kept)
+    columns, safe = _that_fit(columns, safe)
     widths = _widths(columns, safe)
     titles = [column.title for column in columns]
     lines = [click.style(line, bold=True) for line in _lines(columns, widths, titles)]
@@ -45,14 +48,42 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Each column as wide as its widest cell, or less where the table would be too wide."""
-    widths = [
+Cells = list[list[str]]
+
+
+def _chosen(
+    columns: Sequence[Column], rows: Cells, kept: Sequence[int]
+) -> tuple[list[Column], Cells]:
+    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def _that_fit(columns: list[Column], rows: Cells) -> tuple[list[Column], Cells]:
+    """Without the columns that can be spared, as far as the table is too wide."""
+    room = screen_width()
+    while room and _whole(_widest(columns, rows)) > room:
+        spare = max(range(len(columns)), key=lambda i: columns[i].spare)
+        if not columns[spare].spare:
+            break
+        columns, rows = _chosen(columns, rows, [i for i in range(len(columns)) if i != spare])
+    return columns, rows
+
+
+def _widest(columns: Sequence[Column], rows: Cells) -> list[int]:
+    return [
         max([_width(column.title), *(_width(row[i]) for row in rows)])
         for i, column in enumerate(columns)
     ]
+
+
+def _whole(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _widths(columns: Sequence[Column], rows: Cells) -> list[int]:
+    """Each column as wide as its widest cell, or less where the table would be too wide."""
+    widths = _widest(columns, rows)
     room = screen_width()
-    while room and sum(widths) + len(GAP) * (len(widths) - 1) > room:
+    while room and _whole(widths) > room:
         folding = [i for i, c in enumerate(columns) if c.folds and widths[i] > NARROWEST]
         if not folding:
             break

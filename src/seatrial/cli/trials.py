@@ -23,6 +23,7 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
 
     The state is running, paused, cancelled, ended or abandoned; interrupted: nobody is running it
     any more, and `seatrial resume` would continue it. Rehearsals are marked rehearsed.
+    Where the terminal is too narrow for it all, columns are left out before tags are folded.
     """
     from seatrial.cli.asking import nothing, opened
     from seatrial.store import queries
@@ -56,15 +57,15 @@ def _table(found: list[TrialRow]) -> str:
 
     columns = [
         Column("trial", folds=True),
-        Column("machine", folds=True),
+        Column("machine", folds=True, spare=6),
         Column("state"),
-        Column("started"),
-        Column("elapsed", right=True),
-        Column("runs", right=True),
+        Column("started", spare=1),
+        Column("elapsed", right=True, spare=3),
+        Column("runs", right=True, spare=2),
         Column("pass", right=True),
         Column("fail", right=True),
-        Column("going", right=True),
-        Column("wait", right=True),
+        Column("going", right=True, spare=4),
+        Column("wait", right=True, spare=5),
         Column("note"),
     ]
     rows = [

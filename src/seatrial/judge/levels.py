@@ -67,6 +67,45 @@ def _add(found: list[Level], start: int, end: int, value: float) -> None:
         found.append(Level(start, end, value))
 
 
+class Dip(NamedTuple):
+    """Levels below a bound, one after another: the start of the first, and their length, in ns."""
+
+    start: int
+    length: int
+
+
+def dips(found: Iterable[Level], bound: float) -> list[Dip]:
+    """The dips below a bound. What is not in the levels (a pause) does not end one."""
+    each: list[Dip] = []
+    going = False
+    for level in found:
+        length = level.end - level.start
+        if level.value >= bound:
+            going = False
+        elif going:
+            each[-1] = Dip(each[-1].start, each[-1].length + length)
+        else:
+            each.append(Dip(level.start, length))
+            going = True
+    return each
+
+
+def kept_level(found: Sequence[Level], short: int) -> tuple[float, int]:
+    """The largest of the levels below which no dip is as long as ``short`` (ns), and the start of
+    the first such dip below the next larger one (of the levels, if there is none larger)."""
+    values = sorted({level.value for level in found})
+
+    def lasting(number: int) -> list[Dip]:
+        return [dip for dip in dips(found, values[number]) if dip.length >= short]
+
+    low, high = 0, len(values) - 1  # nothing is below the least; the higher, the longer the dips
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (low, middle - 1) if lasting(middle) else (middle, high)
+    longer = lasting(low + 1) if low + 1 < len(values) else []
+    return values[low], longer[0].start if longer else found[0].start
+
+
 def in_flight(accounts: Accounts, now: int, tests: Iterable[str] | None = None) -> list[Level]:
     """How many runs held nodes at a time, in the trial's time and outside planned outages of all
     nodes; of these tests, or of all."""

@@ -9,16 +9,20 @@ import time
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.conduct.policy import Entry
 from seatrial.journal.events import Event
 from seatrial.judge.accounts import NEVER, Accounts, Run
 from seatrial.judge.criteria import Result, State, View, judged, overall
-from seatrial.judge.sub_phases import TURNS, SubPhase, sub_phases
+from seatrial.judge.holds import Hold, Holds
+from seatrial.judge.sub_phases import INTERRUPTED, TURNS, SubPhase, sub_phases
 from seatrial.judge.tallies import verdicts
 from seatrial.judge.timeline import Bin
+from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
 from seatrial.plan.phases import fold, names_of
+from seatrial.plan.policy import width_of_machine, widths_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS
@@ -57,7 +61,8 @@ class Status(Struct, frozen=True, kw_only=True):
     for a duration that is not limited; ``utilisation`` is None before node-hours were available;
     ``over_time`` has its course; ``sub_phases`` are the stretches between its pauses and
     interruptions; ``excluded`` gives nodes and why. ``criteria`` are the results of
-    each criterion, the one on all that it is about first."""
+    each criterion, the one on all that it is about first. ``held_back_by`` is what keeps launches
+    back now: gauges, blackouts, excluded nodes, stopped tests."""
 
     tag: str
     plan: str
@@ -79,23 +84,35 @@ class Status(Struct, frozen=True, kw_only=True):
     alerts: list[OpenAlert]
     excluded: list[tuple[str, str]]
     criteria: list[list[Result]]
+    held_back_by: list[Hold] = []
 
 
 def status(
-    record: Record, cases: Sequence[Case], events: Iterable[Event], now: int | None = None
+    record: Record,
+    cases: Sequence[Case],
+    events: Iterable[Event],
+    now: int | None = None,
+    driven: bool = True,
 ) -> Status:
     """Where a trial stands by its journal. ``now`` is the present for one that is running, else the
-    time of its last event."""
+    time of its last event. One that is not ``driven`` was interrupted if its journal does not say
+    that it stopped."""
     accounts = accounts_of(record, cases)
+    holds = Holds(record.policy)
     turns: list[Event] = []
     for event in events:
         accounts.apply(event)
+        holds.apply(event)
         if event.event in TURNS:
             turns.append(event)
     running = accounts.state == "running" and not record.rehearsed
     if now is None:
         now = time.time_ns() if running else accounts.last
-    return status_of(record, accounts, turns, max(now, accounts.last, 0), references_of(record))
+    now = max(now, accounts.last, 0)
+    found = status_of(record, accounts, turns, now, references_of(record))
+    held = holds.held(now) if accounts.state == "running" and driven else []
+    state = found.state if driven or accounts.state != "running" else INTERRUPTED
+    return replace(found, state=state, held_back_by=[*held, *_kept_back(found)])
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> Accounts:
@@ -132,28 +149,40 @@ def status_of(
         utilisation=total.share("accepted") if total.available else None,
         over_time=[_point(one) for one in view.timeline.bins(BINS) if one.use.available],
         sub_phases=sub_phases(turns, accounts.runs, now),
-        parts=_parts(accounts),
+        parts=_parts(accounts, record.machine),
         alerts=_open_alerts(accounts, now),
         excluded=_excluded(accounts),
         criteria=results,
     )
 
 
+def _kept_back(found: Status) -> list[Hold]:
+    """Excluded nodes and stopped tests."""
+    nodes = [
+        Hold(kind="excluded", what=nodes, text=f"{nodes}: {why}") for nodes, why in found.excluded
+    ]
+    tests = [
+        Hold(kind="stopped", what=part.test, text=f"{part.test}: {part.stopped}")
+        for part in found.parts
+        if part.stopped
+    ]
+    return [*nodes, *tests]
+
+
 def _point(one: Bin) -> tuple[float, float]:
     return one.end, one.use.share("accepted")
 
 
-def _parts(accounts: Accounts) -> list[Part]:
+def _parts(accounts: Accounts, machine: Machine) -> list[Part]:
     policy = accounts.policy
     tallied = verdicts(accounts)
     in_flight: dict[str, list[Run]] = {test: [] for test in tallied}
     for run in accounts.runs:
         if run.submitted != NEVER and run.ended == NEVER and not run.over:
             in_flight[accounts.test_of(run)].append(run)
-    largest: dict[str, int] = {}
+    widths, whole = widths_of(accounts.cases, machine), width_of_machine(machine)
     entries: dict[str, Entry] = {}
     for number, case in enumerate(accounts.cases):
-        largest[case.test] = max(case.nodes, largest.get(case.test, 0))
         if number < len(policy.entry_of):
             entries[case.test] = policy.entries[policy.entry_of[number]]
     return [
@@ -161,7 +190,7 @@ def _parts(accounts: Accounts) -> list[Part]:
             test=test,
             in_flight=len(in_flight[test]),
             running=sum(run.started != NEVER or run.began != NEVER for run in in_flight[test]),
-            expected=_expected(accounts, entries.get(test), largest[test]),
+            expected=_expected(accounts, entries.get(test), widths[test], whole),
             accepted=found["pass"],
             verdicts=dict(found),
             stopped=accounts.stopped.get(test, ""),
@@ -170,14 +199,14 @@ def _parts(accounts: Accounts) -> list[Part]:
     ]
 
 
-def _expected(accounts: Accounts, entry: Entry | None, size: int) -> int:
+def _expected(accounts: Accounts, entry: Entry | None, width: int, whole: int) -> int:
     """How many runs of a test a sustained trial keeps in flight: its copies, or as many as its
-    share of the nodes holds, one at least."""
+    share of the machine holds, one at least."""
     if accounts.policy.kind != "sustained" or entry is None:
         return 0
     if entry.copies or not entry.weight:
         return entry.copies
-    return max(1, int(entry.weight * accounts.nodes / max(size, 1) + 1e-9))
+    return max(1, int(entry.weight * whole / max(width, 1) + 1e-9))
 
 
 def _open_alerts(accounts: Accounts, now: int) -> list[OpenAlert]:

@@ -24,6 +24,8 @@ from seatrial.plan.policy import (
     largest_of,
     relative_weight,
     safe_load_of,
+    width_of_machine,
+    widths_of,
 )
 from seatrial.suite.check import RUN_FILES, collide
 from seatrial.suite.expand import Expansion
@@ -36,14 +38,16 @@ _TOO_LARGE = re.compile(r"needs \d+ nodes; there are")
 
 class Running(NamedTuple):
     """A component in a phase: its tests that have cases, how each takes part, the nodes of the
-    largest case of each, and the machine, with the number of its nodes."""
+    largest case of each, and the machine; what the widest case of each takes, and of how much:
+    of its nodes, or of the cores of a host without a scheduler."""
 
     component: Component
     machine: Machine
     tests: dict[str, Test]
     parts: dict[str, Part]
     largest: dict[str, int]
-    nodes: int
+    widths: dict[str, int]
+    whole: int
     where: str
     at: Spot
 
@@ -77,7 +81,8 @@ def check_mix(
         {name: tests[name] for name in largest if name in tests},
         {name: part_of(component, name) or Part() for name in largest},
         largest,
-        len(names_of(machine)),
+        widths_of(expansion.cases, machine),
+        width_of_machine(machine),
         f" in phase {phase}" if phase else "",
         at,
     )
@@ -168,18 +173,18 @@ def _walltimes(running: Running, expansion: Expansion) -> None:
 
 
 def _copies(running: Running) -> None:
-    held = {name: part.copies * running.largest[name] for name, part in running.parts.items()}
+    held = {name: part.copies * running.widths[name] for name, part in running.parts.items()}
+    unit = "nodes" if running.whole == len(names_of(running.machine)) else "cores"
+    there = f"there are {running.whole}{running.where}"
     too_many = False
-    for name, nodes in held.items():
-        if nodes > running.nodes:
+    for name, width in held.items():
+        if width > running.whole:
             too_many = True
-            text = f"{running.parts[name].copies} of {name} take {nodes} nodes"
-            text += f"; there are {running.nodes}{running.where}"
+            text = f"{running.parts[name].copies} of {name} take {width} {unit}; {there}"
             running.spot(name).fault(text, "copies")
     total = sum(held.values())
-    if total > running.nodes and not too_many:
-        text = f"all copies together take {total} nodes; there are {running.nodes}{running.where}"
-        running.at.fault(text, "tests")
+    if total > running.whole and not too_many:
+        running.at.fault(f"all copies together take {total} {unit}; {there}", "tests")
 
 
 def _shares(running: Running) -> None:
@@ -191,7 +196,7 @@ def _shares(running: Running) -> None:
         running.at.fault(f"the shares add up to {100 * total:.4g} %: {listed}", "tests")
         return
     claimed = sum(
-        claim_of(part, running.largest[name], running.nodes) for name, part in running.parts.items()
+        claim_of(part, running.widths[name], running.whole) for name, part in running.parts.items()
     )
     for name, part in running.parts.items():
         if relative_weight(part) and claimed > 1 - ROUNDING:

@@ -22,7 +22,8 @@ from seatrial.suite.model import Case, Test
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
 # What follows a failure where the plan does not say. A sustained component starts further runs of a
-# test in any case, so that it makes no run good by itself.
+# test in any case, so that it makes no run good by itself: all it can do is to keep the next run of
+# the case off the nodes that may be to blame.
 ANSWERS: dict[str, Answer] = {
     "node failure": "elsewhere",
     "hung": "elsewhere",
@@ -33,6 +34,7 @@ ANSWERS: dict[str, Answer] = {
     "failed": "never",
     "out of memory": "never",
 }
+USUALLY: dict[str, Answer] = {"node failure": "elsewhere", "hung": "elsewhere"}
 
 
 def policy_of(
@@ -47,7 +49,7 @@ def policy_of(
     positions = {name: i for i, name in enumerate(names)}
     parts = {name: part_of(component, name) or Part() for name in names}
     nodes = len(names_of(machine))
-    weights = weights_of(component, parts, largest_of(cases), nodes)
+    weights = weights_of(component, parts, widths_of(cases, machine), width_of_machine(machine))
     entries = [
         _entry(component, name, parts[name], weights[name], tests[name].folder) for name in names
     ]
@@ -82,26 +84,49 @@ def largest_of(cases: Iterable[Case]) -> dict[str, int]:
     return largest
 
 
+def width_of_machine(machine: Machine) -> int:
+    """What runs share: the nodes, or the cores of a host without a scheduler."""
+    return machine.nodes[0].cores if _shared(machine) else len(names_of(machine))
+
+
+def widths_of(cases: Iterable[Case], machine: Machine) -> dict[str, int]:
+    """What the widest case of each test takes of that."""
+    widths: dict[str, int] = {}
+    for case in cases:
+        width = case.nodes
+        if _shared(machine):
+            cores, whole = case.tasks_per_node * case.threads, machine.nodes[0].cores
+            width = whole if case.exclusive else min(cores, whole)
+        widths[case.test] = max(width, widths.get(case.test, 0))
+    return widths
+
+
+def _shared(machine: Machine) -> bool:
+    """Whether runs share a node, as on a host without a scheduler."""
+    return machine.scheduler == "local" and len(names_of(machine)) == 1
+
+
 # ---- the mix ------------------------------------------------------------------------------
 
 
 def weights_of(
-    component: Component, parts: Mapping[str, Part], largest: Mapping[str, int], nodes: int
+    component: Component, parts: Mapping[str, Part], widths: Mapping[str, int], whole: int
 ) -> dict[str, float]:
     """Each test's part of the node-hours, as a share of the machine. A share is itself, copies are
-    the nodes that they hold, weights split what these leave; what only fills in has none."""
+    what they hold of the ``whole`` (nodes, or a shared node's cores), weights split what these
+    leave; what only fills in has none."""
     if component.kind != "sustained":
         return dict.fromkeys(parts, 0.0)
-    claims = {name: claim_of(part, largest.get(name, 1), nodes) for name, part in parts.items()}
+    claims = {name: claim_of(part, widths.get(name, 1), whole) for name, part in parts.items()}
     relative = {name: relative_weight(part) for name, part in parts.items()}
     total = sum(relative.values()) or 1.0
     left = max(0.0, 1 - sum(claims.values()))
     return {name: claims[name] + left * relative[name] / total for name in parts}
 
 
-def claim_of(part: Part, nodes_of_run: int, nodes: int) -> float:
+def claim_of(part: Part, width: int, whole: int) -> float:
     """The share of the machine that a part has before weights split the rest."""
-    return share_of(part.share) or part.copies * nodes_of_run / max(nodes, 1)
+    return share_of(part.share) or part.copies * width / max(whole, 1)
 
 
 def relative_weight(part: Part) -> float:
@@ -141,7 +166,7 @@ def _most(part: Part) -> int:
 
 def answers_of(component: Component, retry: Retry) -> dict[str, Answer]:
     """The answer to each cause of failure: the plan's, over the usual ones."""
-    answers: dict[str, Answer] = {} if component.kind == "sustained" else dict(ANSWERS)
+    answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
     for cause, answer in retry.answers.items():
         answers[cause] = answer
     return answers

@@ -15,8 +15,9 @@ from seatrial.units import count, show_number
 
 
 class Worst(NamedTuple):
-    """The highest load of a target of a file system, with the seed that gave it; ``above`` is the
-    largest share of the time that a target was above what is safe, ``beyond`` how many were."""
+    """The highest load of a target of a file system, with the seed that gave it. With that seed
+    ``above`` is the largest share of the time that a target was above what is safe, and ``beyond``
+    how many were."""
 
     load: TargetLoad
     seed: int
@@ -35,8 +36,9 @@ def worst_loads(trials: Iterable[Rehearsed]) -> list[Worst]:
 
 def _worst(loads: list[tuple[TargetLoad, int]]) -> Worst:
     highest, seed = max(loads, key=lambda each: each[0].highest)
-    above = max(load.above for load, _ in loads)
-    beyond = len({load.target for load, _ in loads if load.above})
+    same = [load for load, other in loads if other == seed]
+    above = max(load.above for load in same)
+    beyond = len({load.target for load in same if load.above})
     return Worst(highest, seed, above, beyond)
 
 

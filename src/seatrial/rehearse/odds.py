@@ -6,6 +6,7 @@ for odds in odds_of(rehearsed_by_seed): print(odds.label, odds.met, odds.of)
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -15,27 +16,33 @@ from seatrial.rehearse.summary import Rehearsed, Verdict
 Z = 1.96  # of a normal distribution, 95 % of which lie within
 
 
-class Miss(NamedTuple):
-    """Seeds that missed a criterion for one cause: how many, the first, and its reason."""
+class Cause(NamedTuple):
+    """Seeds in which a criterion was not met, or undecided, for one cause: how many, the first, and
+    its reason."""
 
+    state: State
     seeds: int
     first: int
     why: str
 
 
 class Odds(NamedTuple):
-    """What became of a criterion in all seeds. ``low`` and ``high`` bound the probability that it
-    is met with 95 % confidence; ``least`` and ``most`` are of its values."""
+    """What became of a criterion in all seeds: in how many it was ``met``, ``not_met``,
+    ``undecided`` or ``waived``. ``low`` and ``high`` bound the probability that it is met with 95 %
+    confidence; ``least`` and ``most`` are of its values."""
 
     trial: str
     label: str
     met: int
+    not_met: int
+    undecided: int
+    waived: int
     of: int
     low: float
     high: float
     least: Result
     most: Result
-    misses: list[Miss]
+    causes: list[Cause]
 
 
 def odds_of(rehearsals: Sequence[Sequence[Rehearsed]]) -> list[Odds]:
@@ -48,8 +55,8 @@ def odds_of(rehearsals: Sequence[Sequence[Rehearsed]]) -> list[Odds]:
 
 
 def _odds(trials: Sequence[Rehearsed], verdicts: Sequence[Verdict]) -> Odds:
-    met = sum(_is(verdict.result, "met", "waived") for verdict in verdicts)
-    low, high = wilson(met, len(verdicts))
+    states = Counter(verdict.result.state for verdict in verdicts)
+    low, high = wilson(states["met"], len(verdicts) - states["waived"])
     results = sorted(
         (verdict.result for verdict in verdicts), key=lambda result: result.value or 0.0
     )
@@ -57,31 +64,30 @@ def _odds(trials: Sequence[Rehearsed], verdicts: Sequence[Verdict]) -> Odds:
     return Odds(
         trial=trials[0].name,
         label=verdicts[0].label,
-        met=met,
+        met=states["met"],
+        not_met=states["not met"],
+        undecided=states["undecided"],
+        waived=states["waived"],
         of=len(verdicts),
         low=low,
         high=high,
         least=results[0],
         most=results[-1],
-        misses=_misses(zip(seeds, verdicts, strict=True)),
+        causes=_causes(zip(seeds, verdicts, strict=True)),
     )
 
 
-def _misses(verdicts: Iterable[tuple[int, Verdict]]) -> list[Miss]:
-    """The misses by cause, the most frequent first."""
-    found: dict[str, Miss] = {}
+def _causes(verdicts: Iterable[tuple[int, Verdict]]) -> list[Cause]:
+    """Why it was not met, and why undecided; the most frequent first."""
+    found: dict[tuple[State, str], Cause] = {}
     for seed, verdict in verdicts:
         result = verdict.result
-        if _is(result, "met", "waived"):
+        if result.state not in ("not met", "undecided"):
             continue
-        cause = str(result.numbers.get("cause") or result.numbers.get("worst") or result.state)
-        known = found.get(cause, Miss(0, seed, result.why))
-        found[cause] = known._replace(seeds=known.seeds + 1)
-    return sorted(found.values(), key=lambda miss: (-miss.seeds, miss.first))
-
-
-def _is(result: Result, *states: State) -> bool:
-    return result.state in states
+        cause = str(result.numbers.get("cause") or result.numbers.get("worst") or "")
+        known = found.get((result.state, cause), Cause(result.state, 0, seed, result.why))
+        found[result.state, cause] = known._replace(seeds=known.seeds + 1)
+    return sorted(found.values(), key=lambda each: (each.state, -each.seeds, each.first))
 
 
 def wilson(met: int, of: int) -> tuple[float, float]:

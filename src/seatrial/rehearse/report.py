@@ -142,4 +142,4 @@ def _trial(trial: Rehearsed) -> dict[str, Any]:
 
 
 def _odds(odds: Odds) -> dict[str, Any]:
-    return {**odds._asdict(), "misses": [miss._asdict() for miss in odds.misses]}
+    return {**odds._asdict(), "causes": [cause._asdict() for cause in odds.causes]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from statistics import fmean
 from typing import NamedTuple
 
@@ -12,7 +11,6 @@ from seatrial.judge.accounts import Accounts, Run
 from seatrial.judge.criteria import Result, View, judged
 from seatrial.judge.tallies import Waits, waits
 from seatrial.judge.timeline import Bin, Use
-from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent
 from seatrial.trial.rehearsal import Ending
 from seatrial.verify.references import References
@@ -22,16 +20,16 @@ BINS = 60  # spans that utilisation is given in
 
 class Tally(NamedTuple):
     """The runs of a test: how many were accepted, how many ended otherwise (whether or not they
-    were run again), the node-hours of those accepted, times in seconds."""
+    were run again), the node-hours of those accepted, times in seconds: None of no run."""
 
     test: str
     nodes: int
     accepted: int
     others: int
     node_hours: float
-    elapsed: float
-    wait: float
-    long_wait: float
+    elapsed: float | None
+    wait: float | None
+    long_wait: float | None
 
 
 class Verdict(NamedTuple):
@@ -104,18 +102,14 @@ def summarise(
         use=view.timeline.total,
         bins=view.timeline.bins(BINS),
         tests=[_of_test(part, name, runs, waited.get(name)) for name, runs in by_test.items()],
-        criteria=list(_criteria(part.component, view)),
+        criteria=[
+            Verdict(first.label, first, subjects)
+            for first, *subjects in judged(part.component, view)
+        ],
         alerts=dict(sorted(Counter(alert.kind for alert in accounts.alerts).items())),
         loads=[load for load in ending.loads if load.highest],
         remarks=ending.remarks,
     )
-
-
-def _criteria(component: Component, view: View) -> Iterator[Verdict]:
-    for criterion, results in zip(component.criteria, judged(component, view), strict=True):
-        about = ", ".join(filter(None, (criterion.metric, *criterion.tests)))
-        name = criterion.criterion.replace("_", " ")
-        yield Verdict(f"{name} of {about}" if about else name, results[0], results[1:])
 
 
 def _of_test(part: PreparedComponent, name: str, runs: list[Run], waited: Waits | None) -> Tally:
@@ -127,7 +121,7 @@ def _of_test(part: PreparedComponent, name: str, runs: list[Run], waited: Waits 
         accepted=len(passed),
         others=len(runs) - len(passed),
         node_hours=spent / 3600,
-        elapsed=fmean(run.elapsed or 0.0 for run in passed) if passed else 0.0,
-        wait=waited.median if waited else 0.0,
-        long_wait=waited.high if waited else 0.0,
+        elapsed=fmean(run.elapsed or 0.0 for run in passed) if passed else None,
+        wait=waited.median if waited else None,
+        long_wait=waited.high if waited else None,
     )

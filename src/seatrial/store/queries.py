@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -225,7 +226,19 @@ def case_of(store: Store, run: RunRow) -> CaseRow:
 
 def trials(store: Store) -> list[TrialRow]:
     """All trials, newest first."""
-    return _trials(store, "", ())
+    return sorted(_trials(store, "", ()), key=_made, reverse=True)
+
+
+def _made(row: TrialRow) -> tuple[int, int]:
+    """When a trial was made. A rehearsed one is at virtual times, which may be yet to come: its
+    record was written when it was made, or, if that is a copy, later."""
+    if not row.rehearsed:
+        return row.created, row.row
+    try:
+        written = Path(row.path, "trial.json").stat().st_mtime_ns
+    except OSError:
+        written = row.created
+    return min(row.created, written), row.row
 
 
 def trial(store: Store, wanted: str) -> TrialRow:

@@ -14,18 +14,20 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from seatrial.judge.criteria import answers, nodes, paired, speed
-from seatrial.judge.criteria.result import Result, State, show_value
+from seatrial.judge.criteria.result import STATES, Result, State, label, show_value
 from seatrial.judge.criteria.view import View
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 
 __all__ = [
     "CRITERIA",
+    "STATES",
     "Result",
     "State",
     "View",
     "first_reason",
     "judge",
     "judged",
+    "label",
     "overall",
     "show_value",
 ]

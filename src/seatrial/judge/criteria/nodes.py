@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from seatrial.journal import codes
 from seatrial.judge.criteria.result import Bounds, Result, bounds_of, decided
 from seatrial.judge.criteria.view import View
-from seatrial.judge.levels import Level, in_flight
+from seatrial.judge.levels import Level, dips, in_flight, kept_level
 from seatrial.judge.losses import losses, sentence
 from seatrial.judge.outages import outages_of
 from seatrial.judge.timeline import USES, available_in_all
@@ -18,6 +18,7 @@ from seatrial.plan.model import Criterion
 from seatrial.units import SECOND_NS, count, show_seconds
 
 HOUR_NS = 3600 * SECOND_NS
+SHORT = 60.0  # seconds for which fewer runs may be in flight: one ends, the next one starts
 LATE_NS = 600 * SECOND_NS  # until when a scheduler tells that the node of a failed run is down
 
 
@@ -162,12 +163,12 @@ def _unseen_failures(view: View, seen: Sequence[int]) -> int:
 
 
 def jobs_in_flight(view: View, criterion: Criterion) -> list[Result]:
-    """The least number of runs that held nodes at a time, from when the bound was first reached to
-    the end of the trial's time (without a duration: to the last start).
+    """The largest number of runs that always held nodes, but for dips shorter than a minute (or 1 %
+    of the duration), from when the bound was first reached to the end of the trial's time (without
+    a duration: to the last start).
 
     What only waits in the queue is not in flight here: it fills no machine. Planned outages of all
-    nodes are no part of it, nor are dips that last no time. For an upper bound alone it is the
-    largest number.
+    nodes are no part of it. For an upper bound alone it is the largest number at any time.
     """
     bounds = bounds_of(criterion)
     accounts = view.accounts
@@ -185,19 +186,32 @@ def jobs_in_flight(view: View, criterion: Criterion) -> list[Result]:
         why = "no run has started" if largest is None else f"never more than {largest:.0f} ran"
         return [_flights(view, criterion, bounds, largest or 0.0, n, why, (0.0, None), {})]
     held = found[first:]
-    lowest = min(level.value for level in held)
-    below = [level for level in held if level.value < bounds.least]
-    share = _length(below) / _length(held)
-    numbers = {"share of time below": share, "longest below": _longest(below) / SECOND_NS}
-    numbers["reached after"] = accounts.clock(held[0].start)
-    why = f"never fewer than {lowest:.0f} ran"
+    short = shortest_dip(accounts.duration)
+    kept, since = kept_level(held, round(short * SECOND_NS))
+    below = dips(held, bounds.least)
+    time = sum(dip.length for dip in below)
+    share = time / sum(level.end - level.start for level in held)
+    numbers = {
+        "share of time below": share,
+        "longest below": max((dip.length for dip in below), default=0) / SECOND_NS,
+        "shortest counted": short,
+        "reached after": accounts.clock(held[0].start),
+    }
+    why = f"never fewer than {kept:.0f} ran"
     if below:
-        hour = accounts.clock(min(below, key=lambda level: level.value).start) / 3600
+        why += f" for {show_seconds(short)} or longer"
+    if kept < bounds.least:
         why = (
-            f"only {lowest:.0f} ran at hour {hour:.4g}; {bounds.words} was missed for"
-            f" {show_seconds(_length(below) / SECOND_NS)}, {100 * share:.3g} % of the time"
+            f"only {kept:.0f} ran {show_seconds(accounts.clock(since))} after the start;"
+            f" {bounds.words} was missed for {show_seconds(time / SECOND_NS)},"
+            f" {100 * share:.3g} % of the time"
         )
-    return [_flights(view, criterion, bounds, lowest, n, why, (0.0, lowest), numbers)]
+    return [_flights(view, criterion, bounds, kept, n, why, (0.0, kept), numbers)]
+
+
+def shortest_dip(duration: float) -> float:
+    """From how long on (s) a dip counts: a minute, or 1 % of a trial's duration if that is less."""
+    return min(SHORT, duration / 100) if duration else SHORT
 
 
 def _flights(
@@ -228,17 +242,3 @@ def _to_last_start(view: View, criterion: Criterion, found: list[Level]) -> list
     last = max(starts, default=0)
     cut = [level._replace(end=min(level.end, last)) for level in found if level.start < last]
     return cut or found[:1]
-
-
-def _length(found: Sequence[Level]) -> int:
-    return sum(level.end - level.start for level in found)
-
-
-def _longest(found: Sequence[Level]) -> int:
-    """The longest time without a break."""
-    longest = since = end = 0
-    for level in found:
-        since = since if level.start == end else level.start
-        end = level.end
-        longest = max(longest, end - since)
-    return longest

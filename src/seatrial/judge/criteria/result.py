@@ -1,10 +1,10 @@
-"""What a criterion comes to: met, not met, not yet decidable, with the numbers behind it."""
+"""What a criterion comes to: met, not met, undecided or waived, with the numbers behind it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from seatrial.plan.model import Criterion, CriterionName
 from seatrial.units import share_of, show_number, show_seconds
 
 State = Literal["met", "not met", "undecided", "waived"]
+STATES: Final[tuple[State, ...]] = get_args(State)  # the words that people read, too
 Numbers = Mapping[str, float | int | str]
 Reach = tuple[float | None, float | None]
 
@@ -22,11 +23,13 @@ class Result(Struct, frozen=True, kw_only=True):
     """A criterion on one subject: a test, a case, or "" for all that it is about.
 
     ``value`` is a share, seconds, a number or, for ``slowdown``, per cent (positive is better);
-    None where there is none. ``bound`` is what it must keep, in words; ``n`` the number of runs
-    (or of what ``numbers`` say) behind it; ``why`` the reason, in a sentence.
+    None where there is none. ``label`` names the criterion with what it is about; ``bound`` is what
+    it must keep, in words; ``n`` the number of runs (or of what ``numbers`` say) behind it; ``why``
+    the reason, in a sentence.
     """
 
     criterion: CriterionName
+    label: str
     subject: str
     state: State
     value: float | None
@@ -34,6 +37,13 @@ class Result(Struct, frozen=True, kw_only=True):
     n: int
     numbers: dict[str, float | int | str]
     why: str
+
+
+def label(criterion: Criterion) -> str:
+    """A criterion's name with what it is about: ``accepted runs of cm4``."""
+    about = ", ".join(filter(None, (criterion.metric, *criterion.tests)))
+    name = criterion.criterion.replace("_", " ")
+    return f"{name} of {about}" if about else name
 
 
 # ---- bounds -------------------------------------------------------------------------------
@@ -79,15 +89,25 @@ def bounds_of(criterion: Criterion, reference: float | None = None) -> Bounds:
     name = criterion.criterion
     least = _side(name, criterion.at_least, reference)
     most = _side(name, criterion.at_most, reference)
-    if name == "slowdown":  # at_most is the largest loss, at_least the least gain: both are lower
-        losses = [-most] if most is not None else []
-        least, most = max([*losses, *([least] if least is not None else [])], default=None), None
+    if name == "slowdown":
+        return _of_slowdown(least, most)
     words = [
         f"{word} {show_value(name, value)}"
         for word, value in (("at least", least), ("at most", most))
         if value is not None
     ]
     return Bounds(least, most, " and ".join(words))
+
+
+def _of_slowdown(gain: float | None, loss: float | None) -> Bounds:
+    """``at_least`` is the least gain, ``at_most`` the largest loss: both are lower bounds of the
+    value, and the words are those of the plan."""
+    least = [gain] if gain is not None else []
+    words = [f"at least {show_value('slowdown', gain)}"] if gain is not None else []
+    if loss is not None:
+        least.append(-loss)
+        words.append(f"at most {loss + 0.0:.3g} % loss")
+    return Bounds(max(least, default=None), None, " and ".join(words))
 
 
 def _side(
@@ -152,6 +172,7 @@ def decided(
         why = goes_on
     return Result(
         criterion=criterion.criterion,
+        label=label(criterion),
         subject=subject,
         state=state,
         value=value,
@@ -186,6 +207,7 @@ def undecided(criterion: Criterion, why: str, bound: str = "", subject: str = ""
     """A result where there is nothing to go by."""
     return Result(
         criterion=criterion.criterion,
+        label=label(criterion),
         subject=subject,
         state="undecided",
         value=None,

@@ -12,6 +12,7 @@ from seatrial.judge.criteria.result import (
     Result,
     bounds_of,
     decided,
+    label,
     undecided,
     with_worst,
 )
@@ -190,6 +191,7 @@ def _against_reference(
     met = f"median {_shown(value, figures)} of {count(len(figures), 'run')}"
     return Result(
         criterion=criterion.criterion,
+        label=label(criterion),
         subject=group.name,
         state="undecided" if not view.over else "met" if finding is None else "not met",
         value=value,
