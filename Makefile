@@ -7,7 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 TOOLCHAIN ?= default
 REPEAT ?= 3
-PYTEST_ARGS ?=
+# Two at a time, as most tests wait for something; a file's tests stay together.
+PYTEST_ARGS ?= -n 2 --dist loadfile
 
 .PHONY: trial test bench lint types format setup setup-dev lock clean help
 
