@@ -1,8 +1,8 @@
 """A rehearsal beside what really happened: the same small plan on the emulated Slurm, and rehearsed
 with the elapsed times that were measured there.
 
-Of four such trials on two shared cores, beside the mean of five seeds, utilisation was within 0.045,
-accepted runs in all within 12 %, those of a test within 4.8 runs; the bounds leave as much again.
+Of four such trials on two shared cores, beside the mean of five seeds, utilisation was within
+0.045, accepted runs in all within 12 %, those of a test within 4.8; the bounds leave as much again.
 What remains: Slurm looks once a second and takes a limit of seconds for a minute, so that it fills
 gaps less well, and half a minute holds a handful of large runs.
 """
