@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Kind = Literal["once", "isolated_then_full", "sustained"]
 Weight = Literal["heavy", "normal", "light"]
@@ -155,3 +156,10 @@ class Policy(Struct, frozen=True, kw_only=True):
     outages: list[Window] = []
     exclusion: Exclusion = Exclusion()
     watch: Watch = Watch()
+
+
+def whole(policy: Policy, cases: int) -> Policy:
+    """The policy with an entry for every case."""
+    if policy.entries:
+        return policy
+    return replace(policy, entries=[Entry(name="")], entry_of=[0] * cases)

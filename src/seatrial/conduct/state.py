@@ -5,7 +5,6 @@ What may start is kept by ``admission``, what is wanted by a demand (``once``, `
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 
@@ -19,7 +18,8 @@ from seatrial.conduct.flights import Counts, Flight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
-from seatrial.conduct.policy import Entry, Limits, Policy
+from seatrial.conduct.policy import Limits, Policy, whole
+from seatrial.conduct.run_ids import run_id_of
 from seatrial.conduct.watch import Due, Watchdogs, due_of
 from seatrial.conduct.waves import Waves
 from seatrial.journal.codes import CANCELLED, HUNG, PASS, Name, code_of
@@ -39,7 +39,7 @@ class State:
         self.tag = tag
         self.cases = cases
         self.limits = limits
-        self.policy = _whole(policy or Policy(), len(cases))
+        self.policy = whole(policy or Policy(), len(cases))
         self.index = {case.id: number for number, case in enumerate(cases)}
         self.changed = True
         self._shapes = list(self._each_shape())
@@ -355,10 +355,7 @@ class State:
     def run_id(self, number: int, ahead: int = 0) -> str:
         """The id of a case's next run (or the one ``ahead`` of it): 12 letters and digits, unique
         among all trials as their tags are."""
-        attempt = self._attempts[number] + ahead
-        text = f"{self.tag}\n{self.cases[number].id}\n{attempt}"
-        digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-        return "".join([_PAIRS[digest >> shift & 1023] for shift in range(54, 0, -10)])
+        return run_id_of(self.tag, self.cases[number].id, self._attempts[number] + ahead)
 
     def shape(self, number: int) -> Shape:
         """What a run of a case is to the machine."""
@@ -378,19 +375,6 @@ class State:
     def _counted(self, entry: int, time: int) -> None:
         self.watchdogs.seen(time)
         self.watchdogs.count(entry, self.counts.in_flight[entry], time)
-
-
-_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
-_PAIRS = [first + second for first in _BASE32 for second in _BASE32]
-
-
-def _whole(policy: Policy, cases: int) -> Policy:
-    """The policy with an entry for every case."""
-    if policy.entries:
-        return policy
-    from msgspec.structs import replace
-
-    return replace(policy, entries=[Entry(name="")], entry_of=[0] * cases)
 
 
 _HANDLERS: dict[str, Callable[[State, Event], None]] = {

@@ -1,0 +1,15 @@
+"""The ids of runs: known before a run is made, so that its intent can be told and looked up."""
+
+from __future__ import annotations
+
+import hashlib
+
+_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS = [first + second for first in _BASE32 for second in _BASE32]
+
+
+def run_id_of(tag: str, case_id: str, attempt: int) -> str:
+    """12 letters and digits: the hash of what makes the run."""
+    text = f"{tag}\n{case_id}\n{attempt}"
+    digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return "".join([_PAIRS[digest >> shift & 1023] for shift in range(54, 0, -10)])
