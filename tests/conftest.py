@@ -18,6 +18,9 @@ import pytest
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
+# Tables are as wide as a pipe lets them be; pytest-xdist tells its workers a terminal's width.
+os.environ.pop("COLUMNS", None)
+
 _NOT_RUN: dict[str, list[str]] = {}  # why -> tests
 
 

@@ -243,6 +243,12 @@ def let_back_in(scene: Scene) -> None:
 
 
 def start_node(scene: Scene) -> None:
+    """The node comes back, but not before seatrial has called it down."""
+
+    def called_down() -> bool:
+        return any(NODE in unfold(event.nodes) for event in scene.events(Name.NODE_DOWN))
+
+    until(called_down, f"{NODE} to be called down")
     scene.back = time.time_ns()
     scene.cluster.start_node(NODE)
 
