@@ -37,6 +37,27 @@ def span_of(text: str | int | float) -> float:
     return 0.0 if text == 0 and not isinstance(text, bool) else seconds(text)
 
 
+def moment_of(text: str, now: float | None = None) -> int:
+    """The time in ns since the epoch of a date, a time, or a while ago: ``2026-11-20``,
+    ``2026-11-20T14:03``, ``2h``; ``now`` in seconds. Raises ValueError with a remedy."""
+    import time
+    from datetime import datetime
+
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp() * SECOND_NS)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        ago = seconds(text)
+    except ValueError:
+        today = datetime.now()
+        raise ValueError(
+            f"{text!r} is no time; write a while such as 2h or 3d, or a date such as "
+            f"{today:%Y-%m-%d} or {today:%Y-%m-%dT%H:%M}"
+        ) from None
+    return int(((time.time() if now is None else now) - ago) * SECOND_NS)
+
+
 def _seconds_of_text(text: str) -> float:
     short = text[:_LONGEST_TEXT]
     if clock := _CLOCK.fullmatch(short):

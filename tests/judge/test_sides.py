@@ -7,9 +7,10 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.journal import codes
-from seatrial.judge.sides import Side, gather, moment_of, parse_side
+from seatrial.judge.sides import Side, gather, parse_side
 from seatrial.store.ingest import synced
 from seatrial.store.schema import Store
+from seatrial.units import moment_of
 
 from ..store.trials import NOON, a_case
 from .figures import TRIAD, Measuring, bound

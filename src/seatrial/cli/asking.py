@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.units import SECOND_NS, seconds, show_number
+from seatrial.units import SECOND_NS, moment_of, show_number
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
@@ -30,17 +29,9 @@ def opened(folders: Folders) -> Store:
 def moment(text: str, option: str = "--since") -> int:
     """The time, in ns, of a date, a time, or a while ago: 2026-11-20, 2026-11-20T14:03, 2h."""
     try:
-        return int(datetime.fromisoformat(text.strip()).timestamp()) * SECOND_NS
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return time.time_ns() - int(seconds(text) * SECOND_NS)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is no time; write a while such as 2h or 3d, or a date such as "
-            f"{datetime.now():%Y-%m-%d} or {datetime.now():%Y-%m-%dT%H:%M}",
-            param_hint=option,
-        ) from None
+        return moment_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
 
 
 def share(text: str, option: str) -> float:

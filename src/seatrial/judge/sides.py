@@ -11,9 +11,7 @@ answer where one is named, or with the condition `rehearsed=yes`, which leaves o
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -25,7 +23,7 @@ from seatrial.store.by_case import CaseRuns, Kind, by_case
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.suite.model import show
-from seatrial.units import SECOND_NS, seconds
+from seatrial.units import moment_of
 
 # What a condition may ask for, besides parameters, and what it means.
 KEYS: dict[str, str] = {
@@ -129,22 +127,6 @@ def _conditions(text: str, rest: str) -> dict[str, str]:
         found[name] = piece[2].strip().strip('"')
         at = piece.end()
     return found
-
-
-def moment_of(text: str, now: float | None = None) -> int:
-    """The time in ns of a date, a time, or a while ago. Raises ValueError."""
-    try:
-        return int(datetime.fromisoformat(text.strip()).timestamp() * SECOND_NS)
-    except (ValueError, OverflowError):
-        pass
-    try:
-        ago = seconds(text)
-    except ValueError:
-        raise ValueError(
-            f"{text!r} is no time; write a while such as 2h or 3d, or a date such as 2026-11-20 "
-            "or 2026-11-20T14:03"
-        ) from None
-    return int(((time.time() if now is None else now) - ago) * SECOND_NS)
 
 
 # ---- gathering ----------------------------------------------------------------------------
