@@ -1,6 +1,6 @@
 # Seatrial: `make trial` runs the shipped probes on this machine, `make test` runs every test.
 # Each sets up all that it needs below .venv; nothing else is touched, but that `make test`, as root,
-# installs Debian's Slurm, HPCC and LAMMPS where they are missing.
+# installs from Debian what the tests run for real: Slurm, HPCC and LAMMPS, PostgreSQL, InfluxDB, Chromium.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,12 +9,13 @@ TOOLCHAIN ?= default
 REPEAT ?= 3
 # Two at a time, as most tests wait for something; a file's tests stay together.
 PYTEST_ARGS ?= -n 2 --dist loadfile
+REAL_PARTS := slurm recipes postgresql influxdb chromium openssh
 
 .PHONY: trial test bench lint types format setup setup-dev lock clean help
 
 help:
 	@echo "make trial   run the shipped probes on this machine (under 4 minutes)"
-	@echo "make test    run every test, on a real Slurm too"
+	@echo "make test    run every test, on a real Slurm, PostgreSQL, InfluxDB and Chromium"
 	@echo "make bench   measure the claims of docs/performance.md"
 	@echo "make lint    ruff, and mypy in strict mode"
 	@echo "make clean   remove the environment"
@@ -23,12 +24,13 @@ trial: setup
 	$(BIN)/seatrial run suites/probes --toolchain $(TOOLCHAIN) --repeat $(REPEAT)
 
 test: setup-dev
-	@sh tests/install-packages.sh slurm || echo "Slurm could not be installed: see which tests did not run"
-	@sh tests/install-packages.sh recipes || echo "HPCC or LAMMPS could not be installed: see which tests did not run"
+	@for what in $(REAL_PARTS); do \
+	  sh tests/install-packages.sh $$what || echo "$$what could not be installed: see which tests did not run"; \
+	done
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 bench: setup-dev
-	@sh tests/install-packages.sh slurm
+	@for what in $(REAL_PARTS); do sh tests/install-packages.sh $$what; done
 	$(BIN)/python -m bench
 
 lint: setup-dev

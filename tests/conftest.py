@@ -10,16 +10,22 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster, available
 
 # Tables are as wide as a pipe lets them be; pytest-xdist tells its workers a terminal's width.
 os.environ.pop("COLUMNS", None)
+
+# An example may take long on a busy machine. Under CI=true the examples are always the same.
+settings.register_profile("unhurried", settings(), deadline=None)
+settings.load_profile("unhurried")
 
 _NOT_RUN: dict[str, list[str]] = {}  # why -> tests
 
@@ -35,6 +41,7 @@ def missing(item: pytest.Item) -> str:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    time.tzset()  # a test before this one may have been in another zone
     why = missing(item)
     if not why:
         return

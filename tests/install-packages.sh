@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs for the tests what Debian packages: a real Slurm (no service is started), and the
-# applications of suites/recipes.
+# Installs for the tests what Debian packages: a real Slurm, the applications of suites/recipes,
+# PostgreSQL, InfluxDB and a browser. No service is started.
 #
-#   sh tests/install-packages.sh            both
-#   sh tests/install-packages.sh slurm      or `recipes`
+#   sh tests/install-packages.sh                all
+#   sh tests/install-packages.sh slurm          or `recipes`, `postgresql`, `influxdb`, `chromium`
 #
 # Exits 0 at once when everything is there, 3 when something is missing and we are not root.
 set -eu
@@ -32,12 +32,31 @@ missing_slurm() {
     command -v mariadbd >/dev/null || printf ' mariadb-server'
 }
 
-wanted=${*:-slurm recipes}
+missing_postgresql() {
+    # Debian keeps the server's programs out of PATH, below a folder of its version.
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || printf ' postgresql'
+}
+
+missing_influxdb() {
+    command -v influxd >/dev/null || printf ' influxdb'
+}
+
+missing_chromium() {
+    command -v chromium >/dev/null || printf ' chromium'
+}
+
+missing_openssh() {
+    command -v ssh-keygen >/dev/null && command -v ssh-agent >/dev/null || printf ' openssh-client'
+    command -v openssl >/dev/null || printf ' openssl'
+}
+
+groups="slurm recipes postgresql influxdb chromium openssh"
+wanted=${*:-$groups}
 for what in $wanted; do
-    case $what in
-    slurm | recipes) ;;
+    case " $groups " in
+    *" $what "*) ;;
     *)
-        echo "install-packages: $what is neither slurm nor recipes" >&2
+        echo "install-packages: $what is none of: $groups" >&2
         exit 2
         ;;
     esac

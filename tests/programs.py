@@ -37,11 +37,11 @@ from seatrial.trial.folder import TrialFolder, tags
 from tests.slurm.cluster import SlurmCluster
 
 COMMAND = Path(sys.executable).with_name("seatrial")
-LONG_S = 60.0  # no test waits so long where all is well
+LONG_S = 240.0  # no test waits so long where all is well, however slow and busy the machine is
 LOOK_S = 0.01
 
 # Runs the command with some module's constants replaced: time limits that a test cannot wait for.
-_CHANGED = """
+CHANGED = """
 import importlib, json, sys
 for name, value in json.loads(sys.argv.pop(1)).items():
     module, _, constant = name.rpartition(".")
@@ -186,7 +186,7 @@ class Workplace:
         """Start `seatrial` with these words."""
         line = [str(COMMAND), *words]
         if self.constants:
-            line = [sys.executable, "-c", _CHANGED, json.dumps(self.constants), *words]
+            line = [sys.executable, "-c", CHANGED, json.dumps(self.constants), *words]
         self._count += 1
         out, err = (self.folder / f"{name}.{self._count}" for name in ("out", "err"))
         with out.open("wb") as stdout, err.open("wb") as stderr:

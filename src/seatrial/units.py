@@ -138,3 +138,8 @@ def show_number(value: float) -> str:
             return f"{value:.0f}"
         return f"{value:.4g}"
     return f"{value:.3e}"
+
+
+def show_figure(value: float, unit: str) -> str:
+    """A figure with its unit; a bare number has none."""
+    return show_number(value) + (f" {unit}" if unit not in ("", "1") else "")

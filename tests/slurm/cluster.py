@@ -320,7 +320,7 @@ class SlurmCluster:
         _await("all nodes idle", self._all_idle)
 
     def _write_conf(self) -> None:
-        ports = _free_ports(1 + self.options.nodes)
+        ports = free_ports(1 + self.options.nodes)
         lines = [
             *self._controller_lines(ports[0]),
             *self._scheduling_lines(),
@@ -565,7 +565,7 @@ class Services:
         _await("mariadbd", lambda: _listens(daemon, self._mysql))
 
     def _start_slurmdbd(self) -> None:
-        (self._port,) = _free_ports(1)
+        (self._port,) = free_ports(1)
         conf = self.folder / "slurmdbd.conf"
         conf.touch(mode=0o600)
         conf.write_text("\n".join(self._slurmdbd_lines()) + "\n")
@@ -675,7 +675,7 @@ def _await(what: str, condition: Callable[[], bool], timeout: float = START_DEAD
         time.sleep(POLL_S)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports next to each other on which nothing listens."""
     for _ in range(200):
         first = random.randrange(_PORTS.start, _PORTS.stop - count)
