@@ -14,6 +14,7 @@ from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.slurm_batch import arrange, cluster_option, sbatch_line, write
 from seatrial.backends.slurm_text import PREFIX
 from seatrial.machine.model import Machine, Nodes, Slurm
+from tests.programs import LONG_S
 
 
 def a_job(name: str = "r1", path: Path = Path("/t/r1"), **keys: object) -> Job:
@@ -171,7 +172,7 @@ def run_task(made: Path, index: int) -> int:
     line = ["bash", str(made / "job.sh")]
     environment = {"PATH": os.environ["PATH"], "SLURM_ARRAY_TASK_ID": str(index)}
     return subprocess.run(
-        line, cwd=made, env=environment, timeout=20, capture_output=True, check=False
+        line, cwd=made, env=environment, timeout=LONG_S, capture_output=True, check=False
     ).returncode
 
 

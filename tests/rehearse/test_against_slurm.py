@@ -67,6 +67,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 def test_utilisation(pair: Pair) -> None:
     foretold = fmean(one.utilisation for one in pair.rehearsed)
+    print(foretold, pair.utilisation)
     assert abs(foretold - pair.utilisation) <= 0.1
 
 

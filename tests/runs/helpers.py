@@ -70,7 +70,7 @@ class RunFolder:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=errors,
-                timeout=30,
+                timeout=240,
                 check=False,
             ).returncode
 

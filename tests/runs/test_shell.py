@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs.shell import GRACE_SECONDS, MOST_OUTPUT, Said, Shell
+from seatrial.runs.shell import MOST_OUTPUT, Said, Shell
+from tests.programs import LONG_S
 
 
-def said(command: str, timeout: float = 5.0, **variables: str) -> Said:
+def said(command: str, timeout: float = LONG_S, **variables: str) -> Said:
     return asyncio.run(Shell(command, timeout).run(variables))
 
 
@@ -50,46 +51,57 @@ def test_output_is_bounded_and_need_be_no_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["sleep 981 & sleep 981", "trap '' TERM INT; sleep 981", "yes 981 & wait"]
+    "command",
+    ["sleep 981.25 & sleep 981.25", "trap '' TERM INT; sleep 981.25", "yes 981.25 & wait"],
 )
-def test_one_that_hangs_is_killed_with_all_that_it_started(command: str) -> None:
+def test_one_that_hangs_is_killed_with_all_that_it_started(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.runs.shell.GRACE_SECONDS", LONG_S)
     began = time.monotonic()
     assert said(command, 0.2).why == "it did not end in 200 ms"
-    assert time.monotonic() - began < 0.2 + GRACE_SECONDS
-    assert not alive("981")
+    assert time.monotonic() - began < LONG_S, "nothing is left to be waited for"
+    assert not alive("981.25")
 
 
 def test_what_it_leaves_in_the_background_is_ended_too() -> None:
-    assert said("sleep 982 & echo done") == Said("done\n", "")
-    assert not alive("982")
+    assert said("sleep 982.25 & echo done") == Said("done\n", "")
+    assert not alive("982.25")
 
 
 def test_one_that_cannot_be_killed_is_not_started_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As one that hangs in a file system: the signal does nothing, for now."""
-    shell = Shell(f"echo $$ >> {tmp_path}/pids; sleep 0.6", 0.1)
+    pids, gate = tmp_path / "pids", tmp_path / "gate"
+    shell = Shell(f"echo $$ >> {pids}; until [ -e {gate} ]; do sleep 0.01; done", 0.1)
+
+    async def come_out() -> None:
+        gate.touch()
+        assert shell._stuck is not None
+        await asyncio.wait_for(shell._stuck.wait(), LONG_S)
 
     async def use() -> list[str]:
         monkeypatch.setattr("seatrial.runs.shell._kill", lambda group: None)
         monkeypatch.setattr("seatrial.runs.shell.GRACE_SECONDS", 0.1)
         first = (await shell.run()).why
         second = (await shell.run()).why
-        await asyncio.sleep(0.5)  # it came out of it by itself
+        await come_out()
+        gate.unlink()
         third = (await shell.run()).why
-        await asyncio.sleep(0.5)
+        await come_out()
         return [first, second, third]
 
     first, second, third = asyncio.run(use())
     assert first == third == "it did not end in 100 ms"
     assert second == "it still hangs since it was last run, and cannot be killed"
-    assert len((tmp_path / "pids").read_text().split()) == 2
+    assert len(pids.read_text().split()) == 2
 
 
 def test_a_cancelled_wait_kills_the_command() -> None:
     async def use() -> None:
-        task = asyncio.create_task(Shell("sleep 980", 60).run())
-        while not alive("sleep\x00980"):
+        task = asyncio.create_task(Shell("sleep 980.25", LONG_S).run())
+        while not alive("sleep\x00980.25"):
             await asyncio.sleep(0.01)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -97,5 +109,20 @@ def test_a_cancelled_wait_kills_the_command() -> None:
 
     before = len(list(Path("/proc/self/fd").iterdir()))
     asyncio.run(use())
-    assert not alive("sleep\x00980")
+    assert not alive("sleep\x00980.25")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_cancelled_at_any_step_it_leaves_no_file_open(steps: int) -> None:
+    async def use() -> None:
+        task = asyncio.create_task(Shell("sleep 979.25", LONG_S).run())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    asyncio.run(use())
     assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -215,6 +215,25 @@ def test_keywords(place: Place, keyword: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("keyword", "names"),
+    [
+        ("pi", ["pi@gcc-openmpi"]),
+        ("openmpi", ["pi@gcc-openmpi", "stream@gcc-openmpi"]),
+        ("@gcc-open", ["pi@gcc-openmpi", "stream@gcc-openmpi"]),
+        ("pi@gcc-openmpi", ["pi@gcc-openmpi"]),
+        ("cc", []),
+    ],
+)
+def test_a_word_is_not_looked_for_inside_of_the_words_of_a_toolchain(
+    place: Place, keyword: str, names: list[str]
+) -> None:
+    place.machine(toolchains={"gcc-openmpi": {}})
+    for name in ("pi", "stream"):
+        place.test(name)
+    assert [case.name for case in place.cases(keyword=keyword)] == names
+
+
+@pytest.mark.parametrize(
     ("keyword", "why"),
     [
         ("and", "a word is missing"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ def write_plan(place: Workplace, duration: str = "1s", **keys: Any) -> Path:
     return path
 
 
-def short(place: Workplace, name: str, script: str = "sleep 0.1", **keys: Any) -> Path:
-    """A test whose runs take a moment, and may take 1 s."""
-    return place.test(name, f"{script}\necho ok", run={"walltime": "1s"}, **keys)
+def short(
+    place: Workplace, name: str, script: str = "sleep 0.1", walltime: str = "1s", **keys: Any
+) -> Path:
+    """A test whose runs take a moment, and may take 1 s, which a plan's duration must hold."""
+    return place.test(name, f"{script}\necho ok", run={"walltime": walltime}, **keys)
 
 
 def accept(place: Workplace, *words: str) -> Done:
@@ -38,6 +41,15 @@ def accept(place: Workplace, *words: str) -> Done:
 
 def start(place: Workplace, *words: str) -> Driving:
     return place.start("accept", "plan.yaml", *words)
+
+
+def run_until(place: Workplace, enough: Callable[[], bool], what: str) -> None:
+    """Drive a trial that has time for much more, and pause it when enough was seen."""
+    with start(place) as driving:
+        driving.until(enough, what)
+        assert accept(place, "--pause").code == 0
+        done = driving.end()
+    assert done.code == 3, done.said
 
 
 def ends(place: Workplace, test: str = "") -> list[Event]:

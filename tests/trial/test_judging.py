@@ -11,11 +11,11 @@ import pytest
 from seatrial.backends.protocol import Ended
 from seatrial.journal.codes import Name
 from seatrial.trial.driver import Driver
-from tests.programs import Driving, Workplace, until
+from tests.programs import LONG_S, Driving, Workplace, until
 
 
 def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
-    place.constants = {"verify.search.SEARCH_SECONDS": 3}
+    place.constants = {"verify.search.SEARCH_SECONDS": 6}
     print_xs = "head -c 20000 /dev/zero | tr '\\0' x"
     place.test("endless", print_xs, verify=[{"matches": "(x+x+)+y"}])
     place.test("long", "sleep 1000", run={"walltime": "1s"})
@@ -65,7 +65,7 @@ def test_a_script_that_never_ran_does_not_pass(place: Workplace) -> None:
 
 
 def _judged_long(place: Workplace) -> Driving:
-    """A trial that judges for a minute, the first time."""
+    """A trial that judges for long, the first time."""
     begun = place.folder / "begun"
     code = f"""
 import time, pathlib
@@ -73,7 +73,7 @@ def read(folder):
     begun = pathlib.Path({str(begun)!r})
     if not begun.exists():
         begun.touch()
-        time.sleep(40)
+        time.sleep(600)
     return {{"rate": 1.0}}
 """
     folder = place.test("a", metrics={"python": "figures.py:read"})
@@ -89,8 +89,9 @@ def test_a_signal_to_end_does_not_wait_for_a_judgement(
 ) -> None:
     with _judged_long(place) as driving:
         driving.send(number)
-        done = driving.end(20)
+        done = driving.end()
     assert done.code == 3, done.said
+    assert not place.count(Name.CHECK_END)
     assert "seatrial resume t" in done.err
     assert place.resume().code == 0
     place.audit()
@@ -103,8 +104,9 @@ def test_ctrl_c_three_times_leaves_at_once(place: Workplace) -> None:
             until(lambda name=name: place.count(name) == 1, name)  # type: ignore[misc]
         assert "again to leave at once" in place.events("t", Name.TRIAL_CANCEL)[0].text
         driving.send(signal.SIGINT)
-        done = driving.end(20)
+        done = driving.end()
     assert done.code == 3, done.said
+    assert not place.count(Name.CHECK_END)
     assert "three times; jobs that run go on" in done.err
     assert place.resume().code == 0
     place.audit()
@@ -126,7 +128,7 @@ def test_a_driver_that_waits_for_a_frozen_scheduler_can_be_stopped(
 
     async def drive() -> None:
         asyncio.get_running_loop().call_later(0.1, driver.stop)
-        await asyncio.wait_for(driver.drive(), 20)
+        await asyncio.wait_for(driver.drive(), LONG_S)
 
     with pytest.raises(Stop):
         asyncio.run(drive())

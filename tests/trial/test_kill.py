@@ -109,8 +109,9 @@ def test_a_machine_that_dies_with_its_jobs_loses_runs_by_name_and_runs_them_agai
     place: Workplace, chance: random.Random
 ) -> None:
     cases = 40
-    place.test("short", "sleep 0.1; echo ok", parameters={"n": f"range(0, {cases})"},
-               verify=[{"contains": "ok"}])  # fmt: skip
+    quick = place.folder / "quick"  # until it is there, so many runs are not over too soon
+    place.test("short", f"[ -e {quick} ] || sleep 0.4; echo ok",
+               parameters={"n": f"range(0, {cases})"}, verify=[{"contains": "ok"}])  # fmt: skip
     died = 0
     for _ in range(4):
         with begin(place, "t") as driving, contextlib.suppress(subprocess.TimeoutExpired):
@@ -121,6 +122,7 @@ def test_a_machine_that_dies_with_its_jobs_loses_runs_by_name_and_runs_them_agai
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
                 died += 1
+    quick.touch()
     done = place.resume()
     assert done.code == 0, done.said
     assert f"{cases} passed" in done.out
@@ -143,8 +145,12 @@ def test_a_cluster_that_dies_with_its_jobs(place: Workplace, chance: random.Rand
             "backends.slurm.SHORTEST_POLL": 0.2,
             "trial.settle.PATIENCE_SECONDS": 1.0,
         }
-        place.test("short", "sleep 0.5; echo ok", parameters={"n": f"range(0, {cases})"},
-                   verify=[{"contains": "ok"}])  # fmt: skip
+        # Runs after the first few stay, so that some die whatever the moment.
+        power = place.folder / "power"
+        nth = f"$(grep -n $SEATRIAL_RUN {place.log} | cut -d: -f1)"
+        stays = f"[ {nth} -le 8 ] || until [ -e {power} ]; do sleep 0.1; done"
+        place.test("short", f"sleep 0.2; {stays}; echo ok",
+                   parameters={"n": f"range(0, {cases})"}, verify=[{"contains": "ok"}])  # fmt: skip
         with begin(place, "t") as driving:
             driving.until(lambda: len(place.ran()) >= 12, "runs")
             time.sleep(chance.uniform(0.0, 0.5))
@@ -152,6 +158,7 @@ def test_a_cluster_that_dies_with_its_jobs(place: Workplace, chance: random.Rand
         cluster.kill_controller(abruptly=True)
         for node in cluster.node_names:
             cluster.kill_node(node)
+        power.touch()
         cluster.start_controller()
         for node in cluster.node_names:
             cluster.start_node(node)

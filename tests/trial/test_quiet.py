@@ -18,7 +18,7 @@ from seatrial.trial import quiet, settle
 from seatrial.trial.driver import Driver
 from seatrial.trial.quiet import Output, QuietWatch
 from seatrial.trial.tasks import Note, Tasks
-from tests.programs import Workplace
+from tests.programs import LONG_S, Workplace
 
 
 def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
@@ -30,7 +30,7 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
     def look(paths: dict[str, Path]) -> dict[str, Output]:
         looks.extend(paths)
         if "b" in paths:
-            freed.wait(10)
+            freed.wait(LONG_S)
         return {run_id: Output((1,), 0.0) for run_id in paths}
 
     monkeypatch.setattr(quiet, "_look", look)
@@ -42,13 +42,13 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
     async def work() -> tuple[str, str]:
         tasks = Tasks()
         QuietWatch(conductor, Path, str, tasks).start(lambda: 10**9)
-        first = await asyncio.wait_for(tasks.inbox.get(), 5)
-        async with asyncio.timeout(5):
+        first = await asyncio.wait_for(tasks.inbox.get(), LONG_S)
+        async with asyncio.timeout(LONG_S):
             while looks.count("a") < 4:
                 await asyncio.sleep(0.01)
         assert looks.count("b") == 1, "it is not looked at twice at a time"
         freed.set()
-        second = await asyncio.wait_for(tasks.inbox.get(), 5)
+        second = await asyncio.wait_for(tasks.inbox.get(), LONG_S)
         await tasks.end()
         assert isinstance(first, Note)
         assert isinstance(second, Note)
@@ -69,7 +69,7 @@ def test_a_placed_run_is_settled_beside_the_loop(
     freed = threading.Event()
 
     def hangs(path: Path) -> JobEvents:
-        assert freed.wait(10)
+        assert freed.wait(LONG_S)
         return job_events(path)
 
     monkeypatch.setattr(settle, "job_events", hangs)

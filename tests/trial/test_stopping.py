@@ -37,7 +37,9 @@ class Jobs:
         if self.cluster is None:
             return len(job_shells(self.place.trial()))
         states = "PENDING,RUNNING,COMPLETING"
-        return self.cluster.run("squeue", "-h", "--array", "-t", states).count("\n")
+        names = {event.alias for event in self.place.events("t", Name.SUBMIT_START)}
+        asked = ("squeue", "-h", "--array", "-t", states, "-n", ",".join(names))
+        return self.cluster.run(*asked).count("\n")
 
     def open(self) -> None:
         self.gate.touch()
@@ -89,7 +91,7 @@ def test_ctrl_c_twice_cancels_what_runs(jobs: Jobs) -> None:
         done = driving.end()
     assert done.code == 3, done.said
     assert jobs.place.count(Name.TRIAL_CANCEL) == 1
-    until(lambda: jobs.alive() == 0, "the jobs to be gone", 20)
+    until(lambda: jobs.alive() == 0, "the jobs to be gone")
     assert jobs.tally() == {"cancelled": AT_ONCE}
     jobs.complete()
     assert jobs.tally() == {"cancelled": AT_ONCE, "pass": CASES}
@@ -99,7 +101,7 @@ def test_ctrl_c_twice_cancels_what_runs(jobs: Jobs) -> None:
 def test_a_signal_to_end_leaves_the_jobs_at_work(jobs: Jobs, number: signal.Signals) -> None:
     with jobs.start() as driving:
         driving.send(number)
-        done = driving.end(20)
+        done = driving.end()
     assert done.code == 3, done.said
     assert "seatrial resume t" in done.err
     assert jobs.alive() == AT_ONCE
@@ -114,7 +116,7 @@ def test_cancel_of_a_trial_that_is_driven(jobs: Jobs) -> None:
         done = driving.end()
     assert done.code == 3, done.said
     assert "seatrial cancel" in done.said
-    until(lambda: jobs.alive() == 0, "the jobs to be gone", 20)
+    until(lambda: jobs.alive() == 0, "the jobs to be gone")
     assert jobs.tally() == {"cancelled": AT_ONCE}
     jobs.complete()
 
@@ -126,7 +128,7 @@ def test_cancel_of_a_trial_that_nobody_drives(jobs: Jobs) -> None:
     asked = jobs.place.seatrial("cancel", "t")
     assert asked.code == 0, asked.said
     assert "seatrial resume t" in asked.out
-    until(lambda: jobs.alive() == 0, "the jobs to be gone", 20)
+    until(lambda: jobs.alive() == 0, "the jobs to be gone")
     assert jobs.tally() == {"cancelled": AT_ONCE}
     jobs.complete()
 
@@ -149,7 +151,7 @@ def test_builds_are_ended_by_a_cancellation_and_made_again(place: Workplace) -> 
         driving.send(signal.SIGINT)
         driving.until(lambda: place.count(Name.TRIAL_PAUSE) == 1, "the pause")
         driving.send(signal.SIGINT)
-        assert driving.end(30).code == 3
+        assert driving.end().code == 3
     gate.touch()
     assert place.resume().code == 0
     assert place.verdicts() == {"slow": "pass"}
@@ -166,7 +168,7 @@ def test_a_build_outlives_its_driver_and_is_not_made_twice(
     with place.start_run("--name", "t") as driving:
         driving.until(begun.exists, "the build")
         driving.send(number)
-        driving.end(30)
+        driving.end()
     with place.start("resume", "t") as driving:
         driving.until(lambda: place.count(Name.BUILD_START) == 2, "the build to be looked at")
         gate.touch()

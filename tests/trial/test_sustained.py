@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal.codes import Name
-from tests.programs import Workplace
+from tests.programs import Workplace, until
 from tests.trial.plans import (
     TAG,
     accept,
@@ -19,6 +19,7 @@ from tests.trial.plans import (
     passed,
     paths,
     processes,
+    run_until,
     short,
     start,
     write_plan,
@@ -29,6 +30,10 @@ from tests.trial.plans import (
 def place(place: Workplace) -> Workplace:
     place.constants = {"trial.requests.LOOK_SECONDS": 0.05}
     return place
+
+
+def gone(mark: str) -> None:
+    until(lambda: not processes(mark), f"{mark} to be gone")
 
 
 # ---- file systems ------------------------------------------------------------------------------
@@ -47,11 +52,15 @@ def test_runs_are_placed_on_targets_with_their_decks(place: Workplace) -> None:
     root = on_targets(place, f'mkdir "$DIRECTORY"; echo "$DIRECTORY $TARGET_INDEX" >> {calls}')
     tests = {}
     for how in ("shared", "per_target", "per_run"):
-        folder = short(place, how, "cat deck.in; readlink -f deck.in")
+        folder = short(place, how, "cat deck.in; readlink -f deck.in", "30s")
         (folder / "deck.in").write_text(f"the deck of {how}\n")
         tests[how] = {"deck": {"source": "deck.in", "how": how}}
-    write_plan(place, file_system="scratch", tests=tests)
-    assert accept(place).code == 0
+    write_plan(place, "10m", file_system="scratch", tests=tests)
+
+    def everywhere() -> bool:
+        return len({path.parent for path in paths(place)}) == len(tests) * 2
+
+    run_until(place, everywhere, "a run of each test on each target")
     audit(place)
     made = [line.rpartition(" ")[::2] for line in calls.read_text().splitlines()]
     assert {place: int(index) for place, index in made} == {
@@ -78,9 +87,7 @@ def test_runs_are_placed_on_targets_with_their_decks(place: Workplace) -> None:
     left = [path / "deck.in" for path in paths(place) if path.parent.name == "per_run"]
     for path in left:  # as a driver leaves them that is killed
         path.write_text("a copy")
-    assert accept(place, "--extend", "100ms").code == 0
-    assert accept(place).code == 0
-    assert not [path for path in left if path.exists()]
+    run_until(place, lambda: not any(map(Path.exists, left)), "what was left to be removed")
     targets = {event.target for event in place.events(TAG, Name.SUBMIT_START)}
     assert targets == {"scratch/mdt0", "scratch/mdt1"}
 
@@ -88,25 +95,28 @@ def test_runs_are_placed_on_targets_with_their_decks(place: Workplace) -> None:
 def test_a_placement_command_that_fails_stalls_nothing(place: Workplace) -> None:
     """On each target it fails in a way of its own; on the last one it works."""
     says = {
-        "hangs": "did not end in 500 ms",
+        "hangs": "did not end in 2 s",
         "fails": "no such target",
-        "floods": "did not end in 500 ms",
+        "floods": "did not end in 2 s",
         "lies": "made no",
     }
     command = """
 case $TARGET in
-  hangs) sleep 987 & sleep 987;;
+  hangs) sleep 987.25 & sleep 987.25;;
   fails) echo no such target >&2; exit 3;;
   floods) yes;;
   works) mkdir "$DIRECTORY";;
 esac"""
-    root = on_targets(place, command, timeout="500ms", targets=[*says, "works"])
-    short(place, "a")
-    write_plan(place, "2s", file_system="scratch")
-    assert accept(place).code == 0
+    root = on_targets(place, command, timeout="2s", targets=[*says, "works"])
+    short(place, "a", walltime="30s")
+    write_plan(place, "10m", file_system="scratch")
+
+    def seen() -> bool:
+        used = {path.parent.parent.name for path in paths(place)}
+        return used == {*says, "works"} and passed(place) >= 10
+
+    run_until(place, seen, "runs on each target")
     audit(place)
-    assert passed(place) >= 10
-    assert {path.parent.parent.name for path in paths(place)} == {*says, "works"}
     assert all(path.is_relative_to(root) for path in paths(place))
     told = {event.test: event.text for event in alerts(place, "placement")}
     assert told.keys() == {f"scratch/{name}" for name in says}
@@ -114,7 +124,7 @@ esac"""
     for name, words in says.items():
         assert words in told[f"scratch/{name}"]
         assert "plain directory" in told[f"scratch/{name}"]
-    assert not processes("987")
+    gone("987.25")
 
 
 # ---- gauges ------------------------------------------------------------------------------------
@@ -125,17 +135,24 @@ def test_a_gauge_holds_back_and_a_broken_one_is_told(place: Workplace) -> None:
     gauge = place.folder / "gauge"
     (place.folder / "gauge.sh").write_text(f". {gauge}")
     gauge.write_text("echo 99")
-    about = {"command": f"bash {place.folder}/gauge.sh", "every": "100ms", "timeout": "300ms"}
+    about = {"command": f"bash {place.folder}/gauge.sh", "every": "100ms", "timeout": "1s"}
     place.local(gauges={"load": about})
-    short(place, "heavy")
-    short(place, "light")
-    throttle = {"gauge": "load", "high": 10, "low": 5, "stale_after": "500ms"}
-    write_plan(place, "60s", tests={"heavy": {}, "light": {"io": "light"}}, throttles=[throttle])
+    short(place, "heavy", walltime="30s")
+    short(place, "light", walltime="30s")
+    throttle = {"gauge": "load", "high": 10, "low": 5, "stale_after": "1200ms"}
+    write_plan(place, "10m", tests={"heavy": {}, "light": {"io": "light"}}, throttles=[throttle])
 
-    def reading(text: str) -> None:
+    def reading(text: str, says: str = "") -> None:
+        """Until it says so, without a value; a command that was late may be in between."""
         gauge.write_text(text)
         seen = place.count(Name.GAUGE, tag=TAG)
-        driving.until(place.more(seen + 1, Name.GAUGE, tag=TAG), "the gauge to be read")
+
+        def read() -> bool:
+            last = place.events(TAG, Name.GAUGE)[seen + 1 :]
+            assert all(len(event.text) < 300 for event in last)
+            return any(says in e.text and (e.value is None or not says) for e in last)
+
+        driving.until(read, f"the gauge to be read: {text}")
 
     with start(place) as driving:
         driving.until(lambda: passed(place, "light") > 3, "light runs")
@@ -147,14 +164,10 @@ def test_a_gauge_holds_back_and_a_broken_one_is_told(place: Workplace) -> None:
             ("echo nan", "'nan'"),
             ("true", "printed nothing"),
             ("echo 7; exit 2", "exit code 2"),
-            ("sleep 986 & sleep 986", "did not end in 300 ms"),
-            ("while :; do echo x; done", "did not end in 300 ms"),
+            ("sleep 986.25 & sleep 986.25", "did not end in 1 s"),
+            ("while :; do echo x; done", "did not end in 1 s"),
         ):
-            reading(rubbish)
-            latest = place.events(TAG, Name.GAUGE)[-1]
-            assert latest.value is None
-            assert says in latest.text
-            assert len(latest.text) < 300
+            reading(rubbish, says)
         driving.until(lambda: bool(alerts(place, "gauge")), "the alert")
         light, heavy = passed(place, "light"), len(ends(place, "heavy"))
         driving.until(lambda: passed(place, "light") > light + 3, "light runs")
@@ -163,8 +176,8 @@ def test_a_gauge_holds_back_and_a_broken_one_is_told(place: Workplace) -> None:
         driving.until(lambda: passed(place, "heavy") > heavy + 2, "heavy runs again")
         assert accept(place, "--pause").code == 0
         assert driving.end().code == 3
-    assert not processes("986")
-    assert not processes("gauge.sh")
+    gone("986.25")
+    gone("gauge.sh")
 
 
 # ---- watching ----------------------------------------------------------------------------------
@@ -172,14 +185,14 @@ def test_a_gauge_holds_back_and_a_broken_one_is_told(place: Workplace) -> None:
 
 def test_a_hung_run_is_ended_and_others_are_not(place: Workplace) -> None:
     """The slow one writes to a file of its own, more often than it has to."""
-    place.test("hangs", "sleep 985", run={"walltime": "20s"})
-    place.test("slow", "for i in 1 2 3 4 5 6 7 8; do echo $i >> own; sleep 0.2; done",
-               run={"walltime": "3s"})  # fmt: skip
-    place.test("told", "sleep 1.5", run={"walltime": "3s"})
-    tests = {name: {"quiet_for": "800ms"} for name in ("hangs", "slow", "told")}
+    place.test("hangs", "sleep 985.25", run={"walltime": "10m"})
+    place.test("slow", "for i in {1..30}; do echo $i >> own; sleep 0.1; done",
+               run={"walltime": "60s"})  # fmt: skip
+    place.test("told", "sleep 4", run={"walltime": "60s"})
+    tests = {name: {"quiet_for": "2s"} for name in ("hangs", "slow", "told")}
     tests["told"]["quiet_answer"] = "tell"
     place.local(cores=3)
-    write_plan(place, "20s", tests=tests, exclude={"after": 0})
+    write_plan(place, "10m", tests=tests, exclude={"after": 0})
     with start(place) as driving:
         driving.until(
             lambda: (
@@ -190,14 +203,14 @@ def test_a_hung_run_is_ended_and_others_are_not(place: Workplace) -> None:
         assert accept(place, "--abandon", "seen enough").code == 0
         driving.end()
     assert [event.alias for event in ends(place, "hangs")][:2] == ["hung", "hung"]
-    assert "no output for 800 ms" in ends(place, "hangs")[0].text
+    assert "no output for 2 s" in ends(place, "hangs")[0].text
     quiet = place.events(TAG, Name.OUTPUT_QUIET)
     assert {event.test for event in quiet} == {"hangs", "told"}
     assert len({event.run_id for event in quiet}) == len(quiet), "a spell is told once"
     for name in ("slow", "told"):
         assert {event.alias for event in ends(place, name)} <= {"pass", "cancelled"}
     assert alerts(place, "hung")
-    assert not processes("985")
+    gone("985.25")
     audit(place)
 
 
@@ -209,10 +222,9 @@ def test_alerts_run_the_sites_command_at_a_bounded_rate(place: Workplace) -> Non
     for name in ("a", "b", "c"):
         short(place, name, "", verify=[{"contains": "never"}])
     short(place, "good")
-    write_plan(place, "2s", alerts={"command": command, "at_most": 1, "per": "1200ms"},
+    write_plan(place, "10m", alerts={"command": command, "at_most": 1, "per": "4s"},
                retry={"stop_after": 2})  # fmt: skip
-    done = accept(place)
-    assert done.code == 0, done.said
+    run_until(place, lambda: told.exists() and told.read_text().count("\n") > 1, "two alerts")
     assert {event.test for event in place.events(TAG, Name.TEST_STOP)} == {"a", "b", "c"}
     stopped = [event.test for event in alerts(place, "stopped")]
     assert sorted(stopped) == ["a", "b", "c"]
@@ -229,13 +241,17 @@ def test_an_alert_command_that_hangs_is_told_once_and_stalls_nothing(place: Work
     short(place, "a", "", verify=[{"contains": "never"}])
     short(place, "b", "", verify=[{"contains": "never"}])
     short(place, "good")
-    command = {"command": "sleep 984 & sleep 984", "timeout": "200ms"}
-    write_plan(place, alerts=command, retry={"stop_after": 1})
-    assert accept(place).code == 0
-    assert passed(place, "good") > 5
+    command = {"command": "sleep 984.25 & sleep 984.25", "timeout": "200ms"}
+    write_plan(place, "10m", alerts=command, retry={"stop_after": 1})
+
+    def seen() -> bool:
+        stopped = {event.test for event in place.events(TAG, Name.TEST_STOP)}
+        return stopped == {"a", "b"} and bool(alerts(place, "alerts")) and passed(place, "good") > 5
+
+    run_until(place, seen, "the alert that its command hangs, and good runs")
     (failing,) = alerts(place, "alerts")
     assert "did not end in 200 ms" in failing.text
-    assert not processes("984")
+    gone("984.25")
 
 
 # ---- killed ------------------------------------------------------------------------------------
@@ -247,7 +263,8 @@ def test_killed_at_random_no_run_is_lost_or_doubled(place: Workplace) -> None:
     chance = random.Random(seed)
     on_targets(place, 'mkdir "$DIRECTORY"')
     for name in ("a", "b"):
-        folder = short(place, name, "cat deck.in; sleep 0.2", verify=[{"contains": "deck"}])
+        check = [{"contains": "deck"}]
+        folder = short(place, name, "cat deck.in; sleep 0.2", "4s", verify=check)
         (folder / "deck.in").write_text("deck")
     decks = {"a": "per_run", "b": "per_target"}
     tests = {name: {"deck": {"source": "deck.in", "how": how}} for name, how in decks.items()}

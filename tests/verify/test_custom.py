@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from seatrial.verify import custom
 from seatrial.verify.custom import CustomFailed, call
 from seatrial.verify.figures import Figure
 from seatrial.verify.metrics import measure
+from tests.programs import until
 
 from .helpers import a_test
 
@@ -95,34 +95,28 @@ def test_what_it_prints_and_leaves_behind_does_no_harm(places: tuple[Path, Path]
     folder, run = places
     body = (
         "print('[]'); os.system('echo []'); os.write(1, b'x' * 1000000); "
-        "threading.Thread(target=time.sleep, args=(60,)).start(); return {'a': float('nan')}"
+        "threading.Thread(target=time.sleep, args=(600,)).start(); return {'a': float('nan')}"
     )
     named = write(folder, body, "import os, threading, time")
-    start = time.monotonic()
     figures, (finding,) = measure(a_test(folder, metrics={"python": named}), run)
     assert (figures, finding.code) == ([], NO_FIGURE)
     assert finding.text == "metric a: nan is not a finite number"
-    assert time.monotonic() - start < 30
 
 
 def test_a_function_that_hangs_is_ended_with_its_children(
     places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, run = places
-    monkeypatch.setattr(custom, "FUNCTION_SECONDS", 2.0)
+    monkeypatch.setattr(custom, "FUNCTION_SECONDS", 4.0)
     body = (
         "child = os.fork(); child and (run / 'pid').write_text(str(child)); "
         "signal.signal(signal.SIGALRM, signal.SIG_IGN); time.sleep(600)"
     )
     named = write(folder, body, "import os, signal, time")
-    with pytest.raises(CustomFailed, match="took longer than 2 s"):
+    with pytest.raises(CustomFailed, match="took longer than 4 s"):
         call(named, folder, run)
     child = int((run / "pid").read_text())
-    for _ in range(100):
-        if not _runs(child):
-            break
-        time.sleep(0.05)
-    assert not _runs(child)
+    until(lambda: not _runs(child), "its child to be gone")
 
 
 def _runs(pid: int) -> bool:

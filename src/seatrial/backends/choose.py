@@ -8,6 +8,15 @@ from seatrial.backends.protocol import Backend
 from seatrial.machine.model import Machine
 
 
+def require_scheduler(machine: Machine) -> None:
+    """Raises BackendError where this host cannot hand anything to the machine's scheduler: before a
+    trial is made. One that does not answer is told by the trial, and waited for."""
+    if machine.scheduler == "slurm":
+        from seatrial.backends.slurm import require_commands
+
+        require_commands()
+
+
 def choose_backend(machine: Machine, submissions: Path) -> Backend:
     """Local or Slurm; ``submissions`` is where a scheduler's own files go."""
     if machine.scheduler == "slurm":

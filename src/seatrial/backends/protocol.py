@@ -12,6 +12,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 
 class Job(NamedTuple):
     """A run as a backend sees it. ``walltime`` in seconds; ``node`` pins it to that node;
@@ -37,28 +39,28 @@ class Submission(NamedTuple):
     jobs: tuple[Job, ...]
 
 
-class Queued(NamedTuple):
+class Queued(Struct, frozen=True):
     """The scheduler has the run, as ``job_id``."""
 
     run_id: str
     job_id: str
 
 
-class Started(NamedTuple):
+class Started(Struct, frozen=True):
     """The run's job runs, on these nodes if the scheduler names them."""
 
     run_id: str
     nodes: str = ""
 
 
-class Refused(NamedTuple):
+class Refused(Struct, frozen=True):
     """The scheduler will not take the run."""
 
     run_id: str
     why: str
 
 
-class Ended(NamedTuple):
+class Ended(Struct, frozen=True):
     """The run's job is over. ``code`` is a verdict code from the scheduler's state, or None where
     it ended by itself; ``exit_code`` its exit code as the scheduler knows it."""
 
@@ -69,26 +71,26 @@ class Ended(NamedTuple):
     nodes: str = ""
 
 
-class NeverStarted(NamedTuple):
+class NeverStarted(Struct, frozen=True):
     """After a restart: the run was announced, but the scheduler never got it."""
 
     run_id: str
 
 
-class NodesDown(NamedTuple):
+class NodesDown(Struct, frozen=True):
     """These nodes cannot run jobs, and why, as far as the scheduler says."""
 
     nodes: str
     why: str
 
 
-class NodesUp(NamedTuple):
+class NodesUp(Struct, frozen=True):
     """These nodes can run jobs again."""
 
     nodes: str
 
 
-class Trouble(NamedTuple):
+class Trouble(Struct, frozen=True):
     """The scheduler does not answer, or answers again; nothing is concluded from it."""
 
     text: str

@@ -71,6 +71,13 @@ def _key(state: TaskState) -> tuple[str, int, int]:
     return (state.name, state.array, state.task)
 
 
+def require_commands() -> None:
+    """Raises BackendError where this host has not Slurm's commands."""
+    for program in ("sbatch", "squeue", "scancel", "scontrol"):
+        if shutil.which(program) is None:
+            raise BackendError(f"{program} is not on PATH; run this on a Slurm login node")
+
+
 class SlurmBackend:
     """``submissions`` is the folder for batch scripts, one folder each."""
 
@@ -97,9 +104,7 @@ class SlurmBackend:
         self._submitting = asyncio.Lock()
 
     async def open(self) -> None:
-        for program in ("sbatch", "squeue", "scancel", "scontrol"):
-            if shutil.which(program) is None:
-                raise BackendError(f"{program} is not on PATH; run this on a Slurm login node")
+        require_commands()
         await self._learn_config()
         self._spawn(self._poll_for_ever())
 

@@ -32,17 +32,12 @@ class TrialClock:
 
     def elapsed(self, now: int) -> float:
         """Seconds that the trial has run."""
-        return self._elapsed(now) / SECOND_NS
+        since = now if self._since is None else min(self._since, now)
+        return (self._before + now - since) / SECOND_NS
 
-    def reached(self, now: int, seconds: float) -> bool:
-        """Whether it has run so long: true from ``at(seconds)`` on, to the nanosecond."""
-        return self._elapsed(now) >= round(seconds * SECOND_NS)
-
-    def at(self, elapsed: float) -> int | None:
-        """When it will have run so many seconds; None while it stands."""
+    def over_at(self, seconds: float) -> int | None:
+        """From when on it has run so long; None where it stands before that."""
+        span = round(seconds * SECOND_NS)
         if self._since is None:
-            return None
-        return self._since + round(elapsed * SECOND_NS) - self._before
-
-    def _elapsed(self, now: int) -> int:
-        return self._before + (0 if self._since is None else max(0, now - self._since))
+            return 0 if self._before >= span else None
+        return self._since + span - self._before

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 # How the end of a run is called (``job_end``, alias) that was taken back: its case is still wanted.
 RECALLED = "taken back before it started"
 
 
-class StartBuild(NamedTuple):
+class StartBuild(Struct, frozen=True):
     """Start the build of that key."""
 
     key: str
 
 
-class Launch(NamedTuple):
+class Launch(Struct, frozen=True):
     """Give a new run of a case to the backend. ``case`` is its position in the trial; ``target``
     the metadata target that it is placed on; ``avoid`` are nodes that it must not get; ``stage``
     is ``alone`` or ``full`` where that matters."""
@@ -26,7 +26,7 @@ class Launch(NamedTuple):
     stage: str = ""
 
 
-class Reject(NamedTuple):
+class Reject(Struct, frozen=True):
     """Record a run that cannot start, with its verdict code and why."""
 
     case: int
@@ -35,33 +35,33 @@ class Reject(NamedTuple):
     why: str
 
 
-class Cancel(NamedTuple):
+class Cancel(Struct, frozen=True):
     """End a run that is in flight."""
 
     run_id: str
 
 
-class Recall(NamedTuple):
+class Recall(Struct, frozen=True):
     """Take back a run that waits at the scheduler; one that has started is left alone."""
 
     run_id: str
 
 
-class StopTest(NamedTuple):
+class StopTest(Struct, frozen=True):
     """Record that a test is launched no more (``test_stop``)."""
 
     test: str
     why: str
 
 
-class ExcludeNodes(NamedTuple):
+class ExcludeNodes(Struct, frozen=True):
     """Record that nodes get no more runs of this trial (``node_exclude``)."""
 
     nodes: str
     why: str
 
 
-class Alert(NamedTuple):
+class Alert(Struct, frozen=True):
     """Tell people. ``kind`` and ``subject`` say what it is about: the same is not told again for a
     while, which the alert's event (``alias`` kind, ``test`` subject) makes known."""
 
@@ -70,13 +70,13 @@ class Alert(NamedTuple):
     text: str
 
 
-class Wake(NamedTuple):
+class Wake(Struct, frozen=True):
     """Nothing may happen, yet at ``time`` (ns) there will be something to decide."""
 
     time: int
 
 
-class Finish(NamedTuple):
+class Finish(Struct, frozen=True):
     """Nothing is left to do; ``complete`` is False where cases remain that were not started."""
 
     complete: bool

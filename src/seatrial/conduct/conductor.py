@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
+from seatrial.conduct.admission import Gates
 from seatrial.conduct.commands import (
     Alert,
     Cancel,
@@ -31,7 +32,7 @@ from seatrial.conduct.commands import (
     StopTest,
     Wake,
 )
-from seatrial.conduct.demand import Offer
+from seatrial.conduct.demand import Offer, Supply
 from seatrial.conduct.policy import Limits
 from seatrial.conduct.state import State
 from seatrial.conduct.watch import Finding
@@ -52,9 +53,10 @@ class Conductor(State):
         them and acts; asked again before that, the answer is the same."""
         commands: list[Command] = []
         launches: list[Launch] = []
-        over = self._time_is_up(now)
+        gates = self.admission.gates(now)
+        over = self.over_at is not None and now >= self.over_at
         if self.queued and not self.cancelling:
-            commands += self._recalls(now)
+            commands += self._recalls(now, gates)
         if self.cancelling or self.hung:
             commands += self._cancels()
         if not self.held:
@@ -68,13 +70,13 @@ class Conductor(State):
                 if self.builds.to_start and not over:
                     commands += map(StartBuild, self.builds.next(self.limits.builds))
                 if not over and not stops:  # else asked again when they hold
-                    launches = self._launches(now)
+                    launches = self._launches(now, gates)
                     commands += launches
         waits = (self.queued or launches) and not self.cancelling
-        wake = hold = self.admission.next_hold(now) if waits else None
+        wake = hold = gates.next_hold if waits else None
         if self.clock.running and not self.held:
-            wake = min((time for time in (hold, self._wake(now, launches)) if time), default=None)
-            for finding in self._findings(now, over):
+            wake = self._wake(now, launches, gates, hold)
+            for finding in self._findings(now, over, gates):
                 if finding.time <= now:
                     commands.append(Alert(finding.kind, finding.subject, finding.text()))
                 elif wake is None or finding.time < wake:
@@ -91,11 +93,11 @@ class Conductor(State):
             if flight.holds_room:
                 yield Cancel(run_id)
 
-    def _recalls(self, now: int) -> Iterator[Recall]:
+    def _recalls(self, now: int, gates: Gates) -> Iterator[Recall]:
         """What waits at the scheduler and is not to start now, or not on nodes that it may get:
         those that it must avoid are fixed when it is launched."""
         admission, nodes = self.admission, self.nodes
-        held = admission.held_back(now)
+        held = gates.held
         exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
         if not held and not exclusions and not admission.shut:
             return
@@ -121,7 +123,7 @@ class Conductor(State):
         for node, why in self.nodes.to_exclude(now):
             yield ExcludeNodes(node, why)
 
-    def _launches(self, now: int) -> list[Launch]:
+    def _launches(self, now: int, gates: Gates) -> list[Launch]:
         places = self._free_places()
         admission, room = self.admission, self._free_room()
         nodes = self.nodes.usable_beside(admission.shut_nodes(now, -1) if admission.shut else NONE)
@@ -133,36 +135,44 @@ class Conductor(State):
             entries = range(len(self.policy.entries))
             shut = {n: each for n in entries if (each := admission.shut_nodes(now, n))}
         fewer = {n: len(each - self.nodes.excluded.keys()) for n, each in shut.items()}
-        desk = admission.desk(now, self.counts, self.nodes.allowed, fewer)
-        offer = Offer(desk, room, places, nodes, self.shape)
+        supply = Supply(room, places, nodes, self.nodes.allowed, fewer)
+        offer = Offer(admission, gates, self.counts, now, self.shapes, supply)
         ahead: dict[int, int] = {}
-        for case, target, stage in self.demand.choose(offer):
+        for choice in self.demand.choose(offer):
+            case = choice.case
             nth = ahead.get(case, 0)
             ahead[case] = nth + 1
-            away = shut.get(self.shape(case).entry, NONE) if shut else NONE
+            away = shut.get(self.shapes[case].entry, NONE) if shut else NONE
             avoid = self.nodes.avoid(case, self.cases[case].nodes, not nth, away)
-            launches.append(Launch(case, self.run_id(case, nth), target, avoid, stage))
+            run_id = self.run_id(case, nth)
+            launches.append(Launch(case, run_id, choice.target, avoid, choice.stage))
         return launches
 
     # ---- when to ask again, and what people are told ----------------------------------------
 
-    def _wake(self, now: int, launches: list[Launch]) -> int | None:
-        """When something else may start, or end, though nothing happens after these launches."""
-        times: list[int] = []
-        if not self.admission.lets_all:
-            starts = [self.shape(each.case).entry for each in launches]
-            times = [time for time in self.admission.next_times(now, starts) if time > now]
-        if self.duration and (end := self.clock.at(self.duration)) is not None and end > now:
-            times.append(end)
+    def _wake(self, now: int, launches: list[Launch], gates: Gates, hold: int | None) -> int | None:
+        """When something else may start, or end, or be held back, though nothing happens after
+        these launches."""
+        admission = self.admission
+        times = [] if hold is None else [hold]
+        if not admission.lets_all:
+            launched = [self.shapes[each.case].entry for each in launches]
+            starts = gates.next_start, admission.next_token(now, launched)
+            times += [time for time in starts if time is not None and time > now]
+        if self.over_at is not None and self.over_at > now:
+            times.append(self.over_at)
         if launches and (silent_for := self.watchdogs.silent_for):
             times.append(now + silent_for)
         return min(times) if times else None
 
-    def _findings(self, now: int, over: bool) -> list[Finding]:
+    def _findings(self, now: int, over: bool, gates: Gates) -> list[Finding]:
         dogs, counts, admission = self.watchdogs, self.counts, self.admission
-        found = dogs.once()
+        found = dogs.once() if dogs.untold else []
         runs, builds = counts.total, len(self.builds.running)
-        idle = not over and not runs and not builds and len(self.demand) > 0
+        stuck = None if over else self._why_idle()
+        if stuck is not None:
+            found.append(Finding(dogs.later("idle", ""), "idle", "", str, (stuck,)))
+        idle = not (over or stuck or runs or builds) and len(self.demand) > 0
         why = partial(admission.why_held, now) if idle else None
         silent = dogs.silent(runs, builds, admission.outages, why)
         if silent is not None:
@@ -170,26 +180,57 @@ class Conductor(State):
         if not over:
             if (waiting := dogs.waiting(admission.outages)) is not None:
                 found.append(waiting)
-            found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
+            if dogs.any_short:
+                found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
         if self.nodes.any_suspect and (text := self.nodes.beyond_cap(now)):
-            found.append(dogs.repeatedly("nodes", "", partial(str, text)))
-        for throttle in admission.throttles:
-            if trouble := throttle.trouble(now, admission.since):
-                found.append(dogs.repeatedly("gauge", throttle.about.gauge, partial(str, trouble)))
+            found.append(Finding(dogs.later("nodes", ""), "nodes", "", str, (text,)))
+        for throttle in gates.failing:
+            gauge, trouble = throttle.about.gauge, throttle.trouble(now, admission.since)
+            found.append(Finding(dogs.later("gauge", gauge), "gauge", gauge, str, (trouble,)))
         return found
 
     # ---- the end --------------------------------------------------------------------------
 
-    def _time_is_up(self, now: int) -> bool:
-        return bool(self.duration) and self.clock.reached(now, self.duration)
-
     def _complete(self, over: bool) -> bool:
         if self.abandoned:
             return False
-        return over if self.policy.kind == "sustained" else self.finished >= self.wanted
+        if self.policy.kind == "sustained":
+            return over or self.unbuildable
+        return self.finished >= self.wanted
+
+    @property
+    def unbuildable(self) -> bool:
+        """Whether no run of a sustained trial can ever start: the build of each test failed."""
+        builds = self.builds
+        if self.policy.kind != "sustained" or not builds.why_failed:
+            return False
+        return not (len(self.demand) or builds.to_start or builds.running or self.rejects)
+
+    def _why_idle(self) -> str | None:
+        """Why a sustained trial launches nothing more unless a person acts, and how; None where
+        it does, or may yet."""
+        builds, stopped = self.builds, self.admission.stopped
+        if self.policy.kind != "sustained" or builds.to_start or builds.running:
+            return None
+        if len(self.demand) and not stopped and not self.nodes.excluded:
+            return None
+        why = self._why_stuck()
+        if why is None:
+            return None
+        unbuilt = self.builds.failures(self.cases)
+        if not len(self.demand):
+            remedy = "the trial ends; mend the builds, and begin the plan anew under another --name"
+            return f"nothing can be launched: {unbuilt}; {remedy}"
+        causes = "; ".join(filter(None, (why, unbuilt)))
+        remedy = "let back in what is mended: `seatrial accept PLAN --admit TEST` (or NODES)"
+        if unbuilt:
+            remedy += "; to have the others built, begin the plan anew under another --name"
+        return f"nothing more can be launched: {causes}; {remedy}"
 
     def _why_over(self, over: bool) -> str | None:
         """Why nothing is left to do; None where there is something to wait for."""
+        if self.unbuildable and not (over or self.held):
+            return self.builds.failures(self.cases)
         if self.held or self._complete(over):
             return self.held
         if self.policy.kind == "sustained":
@@ -199,7 +240,7 @@ class Conductor(State):
     def _why_stuck(self) -> str | None:
         """Why nothing that is left can ever start by itself; None if something can."""
         why: dict[str, None] = {}
-        for shape in map(self.shape, self.demand.left()):
+        for shape in map(self.shapes.__getitem__, self.demand.left()):
             name, stopped = self.policy.entries[shape.entry].name, self.admission.stopped
             if shape.entry in stopped:
                 why[f"{name} is stopped: {stopped[shape.entry]}"] = None

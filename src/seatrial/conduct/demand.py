@@ -6,14 +6,16 @@ an offer, which goes on from what it gave already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from seatrial.conduct.admission import Desk, Shape
+from msgspec import Struct
+
+from seatrial.conduct.admission import Admission, Gates, Shape
 from seatrial.conduct.flights import Counts, Flight
 
 
-class Choice(NamedTuple):
+class Choice(Struct, frozen=True):
     """A case to launch, with its target and stage."""
 
     case: int
@@ -21,34 +23,100 @@ class Choice(NamedTuple):
     stage: str = ""
 
 
+class Supply(NamedTuple):
+    """What there is to give away: ``room`` on a shared node, ``places`` at the backend. ``nodes``
+    are those that can be used now (0 where their number is unknown), ``allowed`` the most that a
+    run may ask for (None: not known), one of some entries so many ``fewer``."""
+
+    room: int
+    places: int
+    nodes: int
+    allowed: int | None
+    fewer: Mapping[int, int]
+
+
 class Offer:
-    """What there is for a demand to take: room on a shared node, places at the backend, and what
-    the desk admits. ``nodes`` are those that can be used now, 0 where their number is unknown."""
+    """What there is for a demand to take, in one decision: the supply, as far as caps, gates and
+    targets admit.
+
+    It goes on from what was taken already, so that a whole decision keeps every cap. What is true
+    of the trial itself is not touched, but copied when the first run is taken."""
 
     def __init__(
-        self, desk: Desk, room: int, places: int, nodes: int, shape: Callable[[int], Shape]
+        self,
+        admission: Admission,
+        gates: Gates,
+        counts: Counts,
+        now: int,
+        shapes: Sequence[Shape],
+        supply: Supply,
     ) -> None:
-        self.desk = desk
-        self.room = room
-        self.places = places
-        self.nodes = nodes
-        self.shape = shape
+        self.counts = counts
+        self.room, self.places, self.nodes, self._allowed, self._fewer = supply
+        self.lets_all = self._allowed is None and admission.lets_all  # it refuses nothing
+        self.shut = gates.held  # entries of which surely no run may start
+        self._admission = admission
+        self._shapes = shapes
+        self._entries = admission.policy.entries
+        self._caps = caps = admission.policy.caps
+        self._capped = bool(caps.file_systems or caps.bytes)
+        self._targets = admission.targets
+        self._copied = False
+        self._bucket = admission.bucket
+        if self._bucket is not None:
+            self._tokens = self._bucket.whole(now)
+            if self._tokens < 1:
+                self.shut |= admission.heavy
 
-    @property
-    def counts(self) -> Counts:
-        return self.desk.counts
+    def may(self, case: int) -> bool:
+        """Whether a run may start now, room and targets aside."""
+        entry, nodes, _, _ = self._shapes[case]
+        if entry in self.shut:
+            return False
+        if self._allowed is not None and nodes > self._allowed - self._fewer.get(entry, 0):
+            return False
+        about, most = self._entries[entry], self._caps.machine
+        if about.most and self.counts.in_flight[entry] >= about.most:
+            return False
+        if most and self.counts.total >= most:
+            return False
+        return not (self._capped and self._full(about.file_system, about.bytes))
 
     def take(self, case: int, stage: str = "") -> Choice | None:
-        """The case to launch, or None where it may not start now."""
-        shape = self.shape(case)
-        if self.places < 1 or shape.size > self.room:
+        """The case to launch, or None where it may not start now. What is taken counts from here
+        on."""
+        entry, _, size, width = self._shapes[case]
+        if self.places < 1 or size > self.room or not self.may(case):
             return None
-        target = self.desk.admit(shape)
-        if target is None:
-            return None
-        self.room -= shape.size
+        about = self._entries[entry]
+        target = ""
+        if about.file_system and self._targets.has(about.file_system):
+            chosen = self._targets.choose(about, self.counts)
+            if chosen is None:
+                return None
+            target = chosen
+        if not self._copied:
+            self._copied = True
+            self.counts, self._targets = self.counts.copy(), self._targets.copy()
+        if target:
+            self._targets.place(target)
+        if self._bucket is not None and about.io != "light":
+            self._tokens -= 1
+            if self._tokens < 1:
+                self.shut |= self._admission.heavy
+        self.counts.launch(entry, width, target)
+        self.room -= size
         self.places -= 1
         return Choice(case, target, stage)
+
+    def _full(self, file_system: str, more: int) -> bool:
+        if not file_system:
+            return False
+        caps, counts = self._caps, self.counts
+        runs, space = caps.file_systems.get(file_system, 0), caps.bytes.get(file_system, 0)
+        if runs and counts.on_file_system.get(file_system, 0) >= runs:
+            return True
+        return bool(space and more and counts.bytes.get(file_system, 0) + more > space)
 
 
 class Demand(Protocol):

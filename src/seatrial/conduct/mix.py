@@ -21,7 +21,7 @@ a run, or ``PATIENCE`` runs without a claim passed it, nothing else starts befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
@@ -38,7 +38,7 @@ class Mix:
     wanted = 0
 
     def __init__(
-        self, cases: Sequence[Case], policy: Policy, shape: Callable[[int], Shape], shared: bool
+        self, cases: Sequence[Case], policy: Policy, shapes: Sequence[Shape], shared: bool
     ) -> None:
         entries = policy.entries
         self._entry_of = policy.entry_of
@@ -46,7 +46,7 @@ class Mix:
         self._with_copies = [n for n, copies in enumerate(self._copies) if copies]
         self._reserve = policy.reserve
         self._shared = shared
-        self._shapes = [shape(number) for number in range(len(cases))]
+        self._shapes = shapes
         self._cases: list[list[int]] = [[] for _ in entries]  # those that can start
         self._closed = set(range(len(entries)))  # entries of which none can
         self._least = 0  # the width of the narrowest of them
@@ -125,9 +125,12 @@ class Mix:
             while (first := self._must_be_next(offer, taking)) is not None:
                 if not taking.take(first):
                     return taking.choices
-        self._to_copies(offer, taking)
-        self._to_claims(offer, taking)
-        self._to_fill(offer, taking)
+        if self._with_copies:
+            self._to_copies(offer, taking)
+        if self._claimed:
+            self._to_claims(offer, taking)
+        if self._unclaimed:
+            self._to_fill(offer, taking)
         return taking.choices
 
     def _to_copies(self, offer: Offer, taking: _Taking) -> None:
@@ -154,7 +157,7 @@ class Mix:
                     return
             entry = self._fairest(open_ones, counts, (self._turns + taking.turns) % 2 == 1)
             if not waits and taking.width(entry) > idle and taking.gives(entry):
-                fitting = [(taking.width(n), -n) for n in open_ones if taking.width(n) <= idle]
+                fitting = [each for n in open_ones if (each := (taking.width(n), -n))[0] <= idle]
                 if not fitting:
                     return
                 entry = -max(fitting)[1]
@@ -168,13 +171,14 @@ class Mix:
         if by_nodes:
             order = [(width[n] / claim[n], -widest[n], n) for n in entries]
         else:
-            order = [(self._had(n, counts), -widest[n], n) for n in entries]
+            had = self._had(entries, counts)
+            order = [(part, -widest[n], n) for part, n in zip(had, entries, strict=True)]
         return min(order)[2]
 
-    def _had(self, entry: int, counts: Counts) -> float:
-        """What an entry has had and has under way, over its claim."""
-        under_way = counts.width[entry] * self._usual[entry]
-        return (self._delivered[entry] + under_way) / self._claim[entry]
+    def _had(self, entries: Sequence[int], counts: Counts) -> list[float]:
+        """What each of these has had and has under way, over its claim."""
+        had, under_way, usual, claim = self._delivered, counts.width, self._usual, self._claim
+        return [(had[n] + under_way[n] * usual[n]) / claim[n] for n in entries]
 
     def _to_fill(self, offer: Offer, taking: _Taking) -> None:
         open_ones = [n for n in self._unclaimed if n not in taking.shut]
@@ -182,8 +186,8 @@ class Mix:
             idle = offer.room if self._shared else _idle(offer.counts, offer.nodes)
             if idle < self._least:
                 return
-            fitting = [(taking.width(n), -taking.turn(n), -n) for n in open_ones]
-            fitting = [each for each in fitting if each[0] <= idle]
+            widths = [(taking.width(n), n) for n in open_ones]
+            fitting = [(width, -taking.turn(n), -n) for width, n in widths if width <= idle]
             if not fitting:
                 return
             entry = -max(fitting)[2]
@@ -192,7 +196,8 @@ class Mix:
 
     def _must_be_next(self, offer: Offer, taking: _Taking) -> int | None:
         """The entry that all others wait for on a shared node, if there is one."""
-        had = {n: self._had(n, offer.counts) for n in self._claimed if self._cases[n]}
+        ready = [n for n in self._claimed if self._cases[n]]
+        had = dict(zip(ready, self._had(ready, offer.counts), strict=True))
         most = max(had.values(), default=0.0)
         for entry in sorted(had, key=lambda n: (had[n], n)):
             shape = self._shapes[taking.next(entry)]
@@ -213,7 +218,7 @@ class _Taking:
         self._ahead: dict[int, int] = {}
         self.choices: list[Choice] = []
         self.turns = 0
-        self.shut = mix._closed | offer.desk.shut()
+        self.shut = mix._closed | offer.shut
 
     def has(self, entry: int) -> bool:
         return entry in self._ahead
@@ -234,7 +239,7 @@ class _Taking:
         """Whether an entry may start a run now, targets aside."""
         if entry in self.shut:
             return False
-        if self._offer.desk.may(self._mix._shapes[self.next(entry)]):
+        if self._offer.may(self.next(entry)):
             return True
         self.shut.add(entry)
         return False

@@ -202,4 +202,13 @@ def fold(names: Collection[str]) -> str:
         return next(iter(names))
     from ClusterShell.NodeSet import NodeSet
 
-    return str(NodeSet.fromlist(sorted(names), resolver=None))
+    sets: list[str] = []  # the library reads n[1,2,3] in an eighth of its time for n1,n2,n3
+    numbers: dict[str, list[str]] = {}
+    for name in sorted(names):
+        stem = name.rstrip("0123456789")
+        if stem == name:
+            sets.append(name)
+        else:
+            numbers.setdefault(stem, []).append(name[len(stem) :])
+    sets += [f"{stem}[{','.join(each)}]" for stem, each in numbers.items()]
+    return str(NodeSet(",".join(sets), resolver=None))

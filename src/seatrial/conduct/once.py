@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
@@ -15,10 +15,10 @@ class Once:
     """Cases wait until there is room. ``grouped`` where more than room can hold them back: then
     those stand in line together that the same things hold back."""
 
-    def __init__(self, cases: Sequence[Case], shape: Callable[[int], Shape], grouped: bool) -> None:
+    def __init__(self, cases: Sequence[Case], shapes: Sequence[Shape], grouped: bool) -> None:
         self._cases = cases
         self.wanted = sum(case.repeat for case in cases)
-        self._shape = shape
+        self._shapes = shapes
         self._grouped = grouped
         self._waiting = Waiting()
 
@@ -38,7 +38,7 @@ class Once:
         return self._waiting.heads()
 
     def launched(self, case: int, stage: str) -> None:
-        shape = self._shape(case)
+        shape = self._shapes[case]
         self._waiting.remove(case, shape.size, self._group(shape))
 
     def ended(self, flight: Flight, seconds: float) -> None:
@@ -49,7 +49,7 @@ class Once:
 
     def choose(self, offer: Offer) -> Iterator[Choice]:
         room, places = offer.room, offer.places
-        if offer.desk.lets_all:
+        if offer.lets_all:
             return (Choice(case) for case in self._waiting.choose(room, places))
         taken: list[Choice] = []
 
@@ -63,7 +63,7 @@ class Once:
         return iter(taken)
 
     def _wait(self, case: int, runs: int) -> None:
-        shape = self._shape(case)
+        shape = self._shapes[case]
         self._waiting.add(case, shape.size, runs, self._group(shape))
 
     def _group(self, shape: Shape) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from seatrial.conduct.admission import Admission, Shape
+from seatrial.conduct.admission import Admission, shapes_of
 from seatrial.conduct.answers import Answers
 from seatrial.conduct.builds import Builds
 from seatrial.conduct.clock import TrialClock
@@ -20,7 +20,7 @@ from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
 from seatrial.conduct.policy import Limits, Policy, whole
 from seatrial.conduct.run_ids import run_id_of
-from seatrial.conduct.watch import Due, Watchdogs, due_of
+from seatrial.conduct.watch import Watchdogs, dues_of
 from seatrial.conduct.waves import Waves
 from seatrial.journal.codes import CANCELLED, HUNG, PASS, Name, code_of
 from seatrial.journal.events import Event
@@ -42,7 +42,7 @@ class State:
         self.policy = whole(policy or Policy(), len(cases))
         self.index = {case.id: number for number, case in enumerate(cases)}
         self.changed = True
-        self._shapes = list(self._each_shape())
+        self.shapes = shapes_of(cases, self.policy, limits.room)
         self.in_flight: dict[str, Flight] = {}
         self.queued: dict[str, Flight] = {}  # those of them that have not started
         self.hung: dict[str, Flight] = {}  # those in flight that we end for that
@@ -53,11 +53,14 @@ class State:
         self.abandoned = False
         self.clock = TrialClock()
         self.duration = self.policy.duration
+        self.over_at: int | None = None  # from when on its time is up
         self.counts = Counts(self.policy.entries)
         self.admission = Admission(self.policy)
         self.answers = Answers(self.policy.entries)
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
-        self.watchdogs = Watchdogs(self.policy, self._due())
+        self.watchdogs = Watchdogs(
+            self.policy, dues_of(cases, self.shapes, self.policy, limits.room)
+        )
         self.builds = Builds()
         self.demand: Demand = self._demand()
         self.wanted = self.demand.wanted
@@ -71,28 +74,12 @@ class State:
                 self.demand.ready(number)
 
     def _demand(self) -> Demand:
-        cases, policy, shape = self.cases, self.policy, self.shape
+        cases, policy, shapes = self.cases, self.policy, self.shapes
         if policy.kind == "sustained":
-            return Mix(cases, policy, shape, bool(self.limits.room))
+            return Mix(cases, policy, shapes, bool(self.limits.room))
         if policy.kind == "isolated_then_full":
-            return Waves(cases, policy, self.limits.room, self.limits.jobs, shape)
-        return Once(cases, shape, grouped=len(policy.entries) > 1 or policy.nodes > 0)
-
-    def _due(self) -> list[Due]:
-        """What each entry of a sustained trial is expected to have in flight."""
-        entries = self.policy.entries
-        if self.policy.kind != "sustained":
-            return [Due(0)] * len(entries)
-        widest, walltime = [1] * len(entries), [0.0] * len(entries)
-        for case, shape in zip(self.cases, self._shapes, strict=True):
-            widest[shape.entry] = max(widest[shape.entry], shape.width)
-            walltime[shape.entry] = max(walltime[shape.entry], case.walltime)
-        total = max(1.0, sum(entry.weight for entry in entries))
-        machine = self.limits.room or self.policy.nodes
-        return [
-            due_of(entry, entry.weight / total * machine / widest[n], walltime[n])
-            for n, entry in enumerate(entries)
-        ]
+            return Waves(cases, policy, self.limits.room, self.limits.jobs, shapes)
+        return Once(cases, shapes, grouped=len(policy.entries) > 1 or policy.nodes > 0)
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -123,8 +110,7 @@ class State:
         number = self.index.get(event.case)
         if number is None or event.run_id in self.in_flight:
             return
-        shape = self.shape(number)
-        entry, nodes, size, width = shape
+        entry, nodes, size, width = self.shapes[number]
         self._attempts[number] += 1
         self.demand.launched(number, event.stage)
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight = Flight(
@@ -232,6 +218,7 @@ class State:
 
     def _on_start(self, event: Event) -> None:
         self.clock.go(event.time)
+        self._time_out()
         self.admission.go(self.clock.start, event.time)
         self.watchdogs.start(event.time, self.counts.in_flight)
         self.changed = True
@@ -239,6 +226,7 @@ class State:
     def _on_pause(self, event: Event) -> None:
         self.held = event.text or "paused"
         self.clock.stop(event.time)
+        self._time_out()
         self.changed = True
 
     def _on_cancel(self, event: Event) -> None:
@@ -256,6 +244,7 @@ class State:
 
     def _on_end(self, event: Event) -> None:
         self.clock.stop(event.time)
+        self._time_out()
         self.changed = True
 
     def _on_resume(self, event: Event) -> None:
@@ -271,6 +260,7 @@ class State:
         value = event.value
         if isinstance(value, int | float) and self.duration and 0 < value < math.inf:
             self.duration += value
+            self._time_out()
             self.changed = True
 
     def _on_nodes(self, event: Event) -> None:
@@ -288,14 +278,14 @@ class State:
 
     def _on_test_stop(self, event: Event) -> None:
         for number in self._entries(event.test):
-            self.admission.stopped[number] = event.text
+            self.admission.stop(number, event.text)
             text = f"{event.test} is launched no more: {event.text or 'no reason was given'}"
             self.watchdogs.tell_once("stopped", event.test, text)
         self.changed = True
 
     def _on_test_admit(self, event: Event) -> None:
         for number in self._entries(event.test):
-            self.admission.stopped.pop(number, None)
+            self.admission.admit(number)
             self.answers.forgive(number)
             self.watchdogs.restart(number, self.counts.in_flight[number], event.time)
         self.changed = True
@@ -344,30 +334,13 @@ class State:
     def too_many(self, failures: int) -> bool:
         return 0 < self.limits.max_failures <= failures
 
-    def size(self, number: int) -> int:
-        """The room that a case takes: its cores on a shared node, at most the whole of it."""
-        if not self.limits.room:
-            return 0
-        case = self.cases[number]
-        cores = case.tasks_per_node * case.threads
-        return self.limits.room if case.exclusive else min(cores, self.limits.room)
-
     def run_id(self, number: int, ahead: int = 0) -> str:
         """The id of a case's next run (or the one ``ahead`` of it): 12 letters and digits, unique
         among all trials as their tags are."""
         return run_id_of(self.tag, self.cases[number].id, self._attempts[number] + ahead)
 
-    def shape(self, number: int) -> Shape:
-        """What a run of a case is to the machine."""
-        return self._shapes[number]
-
-    def _each_shape(self) -> Iterator[Shape]:
-        """The shape of each case; those that are alike are one object."""
-        alike: dict[Shape, Shape] = {}
-        for number, case in enumerate(self.cases):
-            size = self.size(number)
-            shape = Shape(self.policy.entry_of[number], case.nodes, size, size or case.nodes)
-            yield alike.setdefault(shape, shape)
+    def _time_out(self) -> None:
+        self.over_at = self.clock.over_at(self.duration) if self.duration else None
 
     def _entries(self, test: str) -> Iterator[int]:
         return (n for n, entry in enumerate(self.policy.entries) if test and entry.name == test)

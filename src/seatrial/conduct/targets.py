@@ -34,7 +34,8 @@ class Targets:
         """A run was placed there."""
         target = self._targets.get(name)
         if target is not None:
-            turn = self._time[target.file_system] = self._next_turn(target)
+            latest = self._time.get(target.file_system, 0.0)
+            turn = self._time[target.file_system] = max(self._turn[name], latest)
             weight = target.weight if self._placement == "weighted" else 1.0
             self._turn[name] = turn + 1 / weight
 
@@ -51,20 +52,20 @@ class Targets:
     def choose(self, entry: Entry, counts: Counts) -> str | None:
         """The target for a run, or None where none can take it now."""
         least_loaded, most = self._placement == "least_loaded", self._per_target
+        opens, on_target = counts.opens, counts.on_target
+        latest = self._time.get(entry.file_system, 0.0)
         chosen, first = None, _LAST
         for target in self._by_file_system[entry.file_system]:
             name = target.name
-            load, runs = counts.opens.get(name, 0.0), counts.on_target.get(name, 0)
+            load, runs = opens.get(name, 0.0), on_target.get(name, 0)
             if most and runs >= most:
                 continue
             if target.safe and load + entry.opens > target.safe * _ROUNDING:
                 continue
-            order = (0.0, 0.0, self._next_turn(target))
+            turn = max(self._turn[name], latest)
+            order = (0.0, 0.0, turn)
             if least_loaded:
-                order = (load / target.weight, runs / target.weight, order[2])
+                order = (load / target.weight, runs / target.weight, turn)
             if order < first:
                 chosen, first = name, order
         return chosen
-
-    def _next_turn(self, target: Target) -> float:
-        return max(self._turn[target.name], self._time.get(target.file_system, 0.0))

@@ -7,22 +7,28 @@ they hold. The same is not told again for a while; that it was told is an event,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from seatrial.conduct.admission import Shape
 from seatrial.conduct.policy import Entry, Policy
+from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS, count, show_seconds
 
 
 class Finding(Struct, frozen=True):
-    """Something to tell from ``time`` on, if nothing changes; ``text`` is made when it is told."""
+    """Something to tell from ``time`` on, if nothing changes. Its text is made when it is told: by
+    ``say``, of what it is ``about``."""
 
     time: int
     kind: str
     subject: str
-    text: Callable[[], str]
+    say: Callable[..., str]
+    about: tuple[object, ...]
+
+    def text(self) -> str:
+        return self.say(*self.about)
 
 
 class Due(NamedTuple):
@@ -40,6 +46,24 @@ def due_of(entry: Entry, fair: float, walltime: float) -> Due:
     if not entry.weight or entry.weight < 0:
         return Due(0)
     return Due(1, round(2 * walltime / fair * SECOND_NS) if 0 < fair < 2 else 0)
+
+
+def dues_of(cases: Sequence[Case], shapes: Sequence[Shape], policy: Policy, room: int) -> list[Due]:
+    """What each entry of a sustained trial is expected to have in flight; ``room`` is the cores of
+    a shared node, 0 where there is none."""
+    entries = policy.entries
+    if policy.kind != "sustained":
+        return [Due(0)] * len(entries)
+    widest, walltime = [1] * len(entries), [0.0] * len(entries)
+    for case, shape in zip(cases, shapes, strict=True):
+        widest[shape.entry] = max(widest[shape.entry], shape.width)
+        walltime[shape.entry] = max(walltime[shape.entry], case.walltime)
+    total = max(1.0, sum(entry.weight for entry in entries))
+    machine = room or policy.nodes
+    return [
+        due_of(entry, entry.weight / total * machine / widest[n], walltime[n])
+        for n, entry in enumerate(entries)
+    ]
 
 
 class Watchdogs:
@@ -112,7 +136,12 @@ class Watchdogs:
     def once(self) -> list[Finding]:
         """What is told one time only, and was not yet."""
         told = self.untold.items()
-        return [Finding(0, kind, subject, partial(str, text)) for (kind, subject), text in told]
+        return [Finding(0, kind, subject, str, (text,)) for (kind, subject), text in told]
+
+    @property
+    def any_short(self) -> bool:
+        """Whether a test has too few in flight."""
+        return bool(self._short_since) and self._short_for > 0
 
     def short(
         self,
@@ -123,15 +152,13 @@ class Watchdogs:
         """Tests that have too few in flight. ``quiet`` gives the times in which an entry may not
         run: it is short from their end."""
         found: list[Finding] = []
-        if not self._short_for or not self._short_since:
-            return found
         for number, since in sorted(self._short_since.items()):
             if number not in stopped:
                 span = self._short_for + self._due[number].gap
                 name = self._policy.entries[number].name
-                text = partial(self._short_text, number, in_flight[number], span)
-                time = _after(since, span, quiet(number))
-                found.append(self.repeatedly("short", name, text, time))
+                time = self.later("short", name, _after(since, span, quiet(number)))
+                about = number, in_flight[number], span
+                found.append(Finding(time, "short", name, self._short_text, about))
         return found
 
     def _short_text(self, number: int, in_flight: int, span: int) -> str:
@@ -150,10 +177,10 @@ class Watchdogs:
         runs are wanted, which that holds back."""
         if not self.silent_for or not (runs or builds or why):
             return None
-        text = partial(self._silent_text, runs, builds)
+        time = self.later("silent", "", _after(self._latest, self.silent_for, quiet))
         if why is not None:
-            text = partial(self._idle_text, why)
-        return self.repeatedly("silent", "", text, _after(self._latest, self.silent_for, quiet))
+            return Finding(time, "silent", "", self._idle_text, (why,))
+        return Finding(time, "silent", "", self._silent_text, (runs, builds))
 
     def _idle_text(self, why: Callable[[], str]) -> str:
         span = show_seconds(self._watch.silent_for)
@@ -173,9 +200,9 @@ class Watchdogs:
         run_id, (since, entry) = next(iter(self._queue.items()))
         usual = self._waits / self._started
         longest = max(round(usual * self._watch.wait_factor), self._wait_least)
-        text = partial(self._wait_text, entry, run_id, longest, usual)
         name = self._policy.entries[entry].name
-        return self.repeatedly("wait", name, text, _after(since, longest, quiet))
+        time = self.later("wait", name, _after(since, longest, quiet))
+        return Finding(time, "wait", name, self._wait_text, (entry, run_id, longest, usual))
 
     def _wait_text(self, entry: int, run_id: str, longest: int, usual: float) -> str:
         return (
@@ -183,13 +210,12 @@ class Watchdogs:
             f"than {show_seconds(longest / SECOND_NS)}; usual is {show_seconds(usual / SECOND_NS)}"
         )
 
-    def repeatedly(
-        self, kind: str, subject: str, text: Callable[[], str], time: int = 0
-    ) -> Finding:
-        """Told from ``time`` on, and again after a while as long as it holds."""
-        told = self._told.get((kind, subject))
-        later = time if told is None else max(time, told + self._again)
-        return Finding(later, kind, subject, text)
+    def later(self, kind: str, subject: str, time: int = 0) -> int:
+        """When something is told that holds from ``time`` on: that was told before, after a while
+        again."""
+        if not self._told or (told := self._told.get((kind, subject))) is None:
+            return time
+        return max(time, told + self._again)
 
 
 def _after(since: int, span: int, quiet: Collection[tuple[int, int]]) -> int:

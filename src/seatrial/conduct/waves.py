@@ -7,7 +7,7 @@ often as its part says, then waves of as many copies as fit on the machine or as
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from seatrial.conduct.admission import Shape
@@ -37,7 +37,7 @@ class Waves:
         policy: Policy,
         room: int,
         jobs: int,
-        shape: Callable[[int], Shape],
+        shapes: Sequence[Shape],
     ) -> None:
         self._left: dict[int, list[Wave]] = {}  # the latest one first
         self._open: list[int] = []  # cases that can start, with waves left, in order
@@ -45,7 +45,7 @@ class Waves:
         self._flying: dict[int, int] = {}  # case -> its runs in flight
         for number in range(len(cases)):
             entry = policy.entries[policy.entry_of[number]]
-            copies = copies_at_full(policy, shape(number), room, jobs)
+            copies = copies_at_full(policy, shapes[number], room, jobs)
             full = [Wave(FULL, copies) for _ in range(entry.full)]
             alone = [Wave(ALONE, 1) for _ in range(entry.alone)]
             self._left[number] = full + alone

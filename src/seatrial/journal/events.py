@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
+
+from seatrial.decoding import DAMAGED
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,9 +44,21 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(Event).decode
+_decoder = msgspec.json.Decoder(Event)
+decode, _decode_all = _decoder.decode, _decoder.decode_lines
 
 _LATEST = 1 << 62  # what a database can hold, and twice as late as any clock
+
+
+def finite(value: int | float | str | None) -> float | None:
+    """An event's value as a number; None where it is none, or not finite."""
+    if value is None or isinstance(value, str):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
@@ -53,7 +68,7 @@ def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
     for line in lines:
         try:
             event = decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DAMAGED:
             damaged += bool(line.strip())
             continue
         if 0 <= event.time < _LATEST:
@@ -61,3 +76,19 @@ def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
         else:
             damaged += 1
     return events, damaged
+
+
+def decode_block(data: bytes) -> tuple[list[Event], int]:
+    """As ``decode_lines``, of whole lines with their ends: all at once where each line is one
+    event, which takes half as long."""
+    count = data.count(b"\n")
+    # Within an object no "{" follows a "}", so each line is whole; then there are as many as lines.
+    if data[:1] == b"{" and data[-2:] == b"}\n" and data.count(b"}\n{") == count - 1:
+        try:
+            events = _decode_all(data)
+        except DAMAGED:
+            return decode_lines(data.split(b"\n"))
+        times = [event.time for event in events]
+        if len(events) == count and min(times) >= 0 and max(times) < _LATEST:
+            return events, 0
+    return decode_lines(data.split(b"\n"))

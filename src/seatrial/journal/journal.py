@@ -17,17 +17,20 @@ import fcntl
 import os
 import socket
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
+from seatrial.files import open_regular
 from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, decode_lines, encode
+from seatrial.journal.events import Event, decode_block, decode_lines, encode
 
 READ_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20
+SAMPLE = 4096
 
 _OF_JOBS = {Name.BINARY_EXECUTE_START, Name.BINARY_EXECUTE_END}
 
@@ -133,19 +136,31 @@ class Block(NamedTuple):
     damaged: int
 
 
-def read_blocks(file: BinaryIO, offset: int = 0) -> Iterator[Block]:
-    """What an open journal holds from ``offset`` to its last whole line, a bounded block at a
-    time, so that a journal of any size can be read."""
+def read_blocks(
+    file: BinaryIO, offset: int = 0, at_once: int = 0, until: int | None = None
+) -> Iterator[Block]:
+    """What an open journal holds from ``offset`` to its last whole line (below ``until``), a
+    bounded block at a time (``at_once`` bytes), so that a journal of any size can be read."""
+    at_once = at_once or READ_AT_ONCE
     position = file.seek(offset)
     rest = b""
-    while data := file.read(READ_AT_ONCE):
+    while data := file.read(at_once if until is None else min(at_once, until - position)):
         position += len(data)
-        *lines, rest = (rest + data).split(b"\n")
-        if lines:
-            events, damaged = decode_lines(lines)
+        rest += data
+        if whole := rest.rfind(b"\n") + 1:
+            events, damaged = decode_block(rest[:whole])
+            rest = rest[whole:]
             yield Block(events, position - len(rest), damaged)
         if len(rest) > LONGEST_LINE:
             rest = b"\0"  # no event is that long; its end is still to be found
+
+
+def fingerprint(journal: BinaryIO, end: int) -> int:
+    """A hash of the first and the last bytes of an open journal below ``end``: who goes on from
+    there knows by it that the journal is still the one that was read."""
+    sample = min(SAMPLE, end)
+    first = os.pread(journal.fileno(), sample, 0)
+    return zlib.crc32(os.pread(journal.fileno(), sample, end - sample), zlib.crc32(first))
 
 
 class Reading:
@@ -159,7 +174,7 @@ class Reading:
 
     def __iter__(self) -> Iterator[Event]:
         try:
-            with self._path.open("rb") as file:
+            with open_regular(self._path) as file:
                 for block in read_blocks(file, self.end):
                     self.end = block.end
                     self.damaged += block.damaged

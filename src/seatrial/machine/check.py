@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.documents import Faults, Node, Spot
+from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.facts import unfold
 from seatrial.machine.model import FileSystem, Gauge, Machine
 from seatrial.machine.rehearsed import Background, MachineModel
@@ -41,6 +42,7 @@ def check(machine: Machine, node: Node, faults: Faults) -> None:
         _file_system(name, system, spot.inside("file_systems", name))
     for name, gauge in machine.gauges.items():
         _gauge(name, gauge, machine, spot.inside("gauges", name))
+    check_sinks(machine.sinks, spot.inside("sinks"))
     _rehearsal(machine.rehearsal, names, spot.inside("rehearsal"))
 
 

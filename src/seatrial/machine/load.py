@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, decode, read
+from seatrial.documents import Faults, Spot, decode_partly, read
 from seatrial.errors import UsageError
 from seatrial.machine.check import check, workload_of
+from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.model import Machine
 
 FOLDER = Path("machines")
@@ -86,9 +87,13 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
         raise UsageError(f"{path}: no such file; name a machine's description")
     own = Faults()
     node = read(path, own)
-    machine = decode(node, Machine, own) if node is not None else None
+    machine = decode_partly(node, Machine, own) if node is not None else None
     if machine is not None and node is not None:
-        check(machine, node, own)
+        if own.found:  # what follows from them elsewhere is not told; each sink is for itself
+            faulty = [key for _, key in own.found.values()]
+            check_sinks(machine.sinks, Spot(node, own, faulty).inside("sinks"))
+        else:
+            check(machine, node, own)
     faults.add_all(own)
     if machine is None or own.found:
         return None

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from seatrial.machine.rehearsed import FileSystemModel, MachineModel
+from seatrial.machine.sinks import Sink
 from seatrial.written import Duration, Scalar, Size, Written
 
 LauncherKind = Literal["srun", "mpirun", "mpiexec", "none"]
@@ -141,6 +142,7 @@ class Machine(Written, frozen=True):
     ] = {}
     file_systems: Annotated[dict[str, FileSystem], Meta(description="by name")] = {}
     gauges: Annotated[dict[str, Gauge], Meta(description="by name")] = {}
+    sinks: Annotated[list[Sink], Meta(description="where the events of its trials are sent")] = []
     rehearsal: Annotated[
         MachineModel, Meta(description="how it behaves when a plan is rehearsed on it")
     ] = MachineModel()

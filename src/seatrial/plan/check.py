@@ -135,10 +135,18 @@ def _quantities(component: Component, at: Spot) -> None:
     _watch(component.watch, at.inside("watch"))
     if isinstance(component.tests, dict):
         for name, part in component.tests.items():
-            _part(part, at.inside("tests", name))
+            _part(part, component.kind == "sustained", at.inside("tests", name))
+    for key, cap in (
+        ("machine", component.caps.machine),
+        ("per_target", component.caps.per_target),
+    ):
+        if cap == 0 and at.given("caps", key):
+            at.fault(
+                f"0 lets no run start; give 1 or more, or remove {key} for no cap", "caps", key
+            )
 
 
-def _part(part: Part, at: Spot) -> None:
+def _part(part: Part, sustained: bool, at: Spot) -> None:
     at.parsed(span_of, part.quiet_for, "quiet_for")
     share = at.parsed(share_of, part.share, "share")
     if share is not None and share > 1:
@@ -147,9 +155,14 @@ def _part(part: Part, at: Spot) -> None:
         at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
     elif part.most is not None and part.copies > part.most:
         at.fault(f"{part.copies} are kept in flight, but most is {part.most}", "copies")
+    # Of a test of which nothing else is said a 0 would be weight 1, and who wrote it meant none.
+    nothing = sustained and share == 0 and not (part.copies or part.weight)
     for key in ("copies", "weight", "share"):
         if part.fill and at.given(key):
             at.fault("is a claim, and fill is for tests without one; remove one of them", key)
+        elif nothing and at.given(key):
+            text = "0 does not switch a test off; leave the test out of tests, or out by select"
+            at.fault(text, key)
     if part.weight and share:
         at.fault("give a weight or a share, not both", "weight")
 

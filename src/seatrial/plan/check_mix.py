@@ -29,6 +29,7 @@ from seatrial.plan.policy import (
 )
 from seatrial.suite.check import RUN_FILES, collide
 from seatrial.suite.expand import Expansion
+from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Input, Test
 from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_seconds
 
@@ -296,6 +297,6 @@ def fault_of_name(deck: Deck, test: Test) -> str:
     if name in (".", "..") or name.startswith(("/", "../")):
         return f"{name!r} must be a name inside the run directory; give name"
     inputs = [each for each in test.inputs if isinstance(each, Input)]
-    taken = [*RUN_FILES, *(os.path.normpath(i.name or Path(i.source).name) for i in inputs)]
+    taken = [*RUN_FILES, *(os.path.normpath(name_of(each)) for each in inputs)]
     other = next((each for each in taken if collide(each, name)), "")
     return f"{name!r} is not free: {other!r} is there already" if other else ""

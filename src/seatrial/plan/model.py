@@ -151,8 +151,10 @@ class Part(Written, frozen=True):
 class Cap(Written, frozen=True):
     """Most runs in flight, as far as the parts do not say less."""
 
-    machine: Annotated[int, Meta(description="of the component; 0: no cap", ge=0)] = 0
-    per_target: Annotated[int, Meta(description="on each metadata target; 0: no cap", ge=0)] = 0
+    machine: Annotated[int, Meta(description="of the component; default: no cap", ge=0)] = 0
+    per_target: Annotated[
+        int, Meta(description="on each metadata target; default: no cap", ge=0)
+    ] = 0
     safe_load: Annotated[
         bool, Meta(description="no target gets more load than the machine's file calls safe")
     ] = True

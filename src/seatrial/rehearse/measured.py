@@ -9,7 +9,7 @@ from seatrial.errors import UsageError
 from seatrial.rehearse.manners import Measured
 
 
-def measured_in(store_path: Path, trials: Path) -> Measured:
+def measured_in(store_path: Path | str, trials: Path) -> Measured:
     """Looks for elapsed times in a store, which is brought up to date when it is asked. Runs count
     whose answer was right. Raises UsageError where a trial has none of a test."""
 

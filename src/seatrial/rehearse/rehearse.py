@@ -6,15 +6,14 @@ many = over_seeds(plan, manners, seeds=range(2, 101), start=...)      # in memor
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.garbage import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
 from seatrial.judge.accounts import Accounts
@@ -58,7 +57,7 @@ def rehearse(
     done = []
     for part in plan.parts:
         tag = tag_of(plan, part, trials, name) if trials is not None else part.tag
-        with _no_collection():
+        with uncollected():
             one = _rehearse_part(plan, part, manners, seed, start, trials, tag)
         done.append(one)
         start = one.end
@@ -113,18 +112,6 @@ def _both(journal: Journal, accounts: Accounts) -> Tell:
         accounts.fold(events)
 
     return tell
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the search for cycles of garbage: there are none, and millions of runs to look at."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 # ---- many seeds ---------------------------------------------------------------------------

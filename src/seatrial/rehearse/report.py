@@ -56,7 +56,7 @@ def rehearse_plan(
     path: Path,
     *,
     trials: Path,
-    store: Path,
+    store: Path | str,
     seed: int = 1,
     seeds: int = 1,
     days: float | None = None,

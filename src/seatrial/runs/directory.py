@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
+from seatrial.decoding import DAMAGED
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event, decode
 from seatrial.runs.captured import ENVIRONMENT
 from seatrial.runs.environment import write_script
+from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Input, Test
 
 EVENTS_LIMIT = 1 << 20
@@ -28,7 +28,7 @@ def prepare(path: Path, job_script: str, test: Test, more: Sequence[Input] = ())
     os.close(os.open(f"{path}/{ENVIRONMENT}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     for item in (*test.inputs, *more):
         assert isinstance(item, Input)  # the loader has replaced plain names
-        put(Path(item.source), path / (item.name or Path(item.source).name), item.how)
+        put(Path(item.source), path / name_of(item), item.how)
 
 
 def _make(path: Path) -> None:
@@ -103,7 +103,7 @@ def _decode(line: bytes) -> Event | None:
     taken, and no more of them than is reasonable."""
     try:
         event = decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except DAMAGED:
         return None
     if not 0 < event.time < 2**63:
         return None

@@ -117,7 +117,8 @@ class _Pipe(asyncio.Protocol):
     """What is written into ``writing``: its beginning is kept, all of it is read."""
 
     def __init__(self) -> None:
-        self._reading, self.writing = os.pipe()
+        reading, self.writing = os.pipe()
+        self._file = os.fdopen(reading, "rb", buffering=0)
         self._transport: asyncio.BaseTransport | None = None
         self._kept = bytearray()
         self._over = asyncio.Event()
@@ -128,8 +129,7 @@ class _Pipe(asyncio.Protocol):
 
     async def listen(self) -> None:
         loop = asyncio.get_running_loop()
-        file = os.fdopen(self._reading, "rb", buffering=0)
-        self._transport, _ = await loop.connect_read_pipe(lambda: self, file)
+        self._transport, _ = await loop.connect_read_pipe(lambda: self, self._file)
 
     def data_received(self, data: bytes) -> None:
         self._kept += data[: MOST_OUTPUT - len(self._kept)]
@@ -146,5 +146,5 @@ class _Pipe(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-        else:
-            os.close(self._reading)
+        else:  # a cancelled listen() may have closed it: the file knows
+            self._file.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from seatrial.machine.check import faults_of_variables
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
+from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Build, Input, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.variables import is_reserved
@@ -233,7 +234,7 @@ class _Checker:
                 continue
             if not os.path.exists(item.source):  # noqa: PTH110
                 self.fault(f"{item.source} does not exist", "inputs", i)
-            name = os.path.normpath(item.name or Path(item.source).name)
+            name = os.path.normpath(name_of(item))
             if name == "." or Path(name).is_absolute() or name.startswith(".."):
                 self.fault(f"{name!r} must be a name inside the run directory", "inputs", i)
             elif other := next((one for one in taken if collide(one, name)), ""):

@@ -1,15 +1,18 @@
 """Selecting cases: ``-k "stream and not touch=one"``, as in pytest.
 
-A word selects a case when it is part of the display name (which holds the parameters and the
-toolchain) in any case of letters, or is one of the test's tags. ``name=value`` selects by the exact
-value of a parameter. Words are joined by ``and``, ``or``, ``not`` and parentheses; quotes keep
-spaces and parentheses in a word: ``flags="-O3 -g"``.
+A word selects a case when, in any case of letters, it is part of the display name (which holds the
+parameters), or words of the toolchain's name begin with it: ``openmpi`` and ``gcc`` are in
+``@gcc-openmpi``, ``pi`` is not. Or it is one of the test's tags. ``name=value`` selects by the
+exact value of a parameter. Words are joined by ``and``, ``or``, ``not`` and parentheses; quotes
+keep spaces and parentheses in a word: ``flags="-O3 -g"``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.suite.model import Case, show
@@ -87,4 +90,10 @@ def _word(token: str) -> Predicate:
     if equals:
         return lambda case, tags: name in case.parameters and show(case.parameters[name]) == value
     lower = word.lower()
-    return lambda case, tags: word in tags or lower in case.name.lower()
+    toolchain = re.compile(rf"(?<![^\W_]){re.escape(lower)}")
+    return lambda case, tags: (
+        word in tags
+        or lower in replace(case, toolchain="").name.lower()
+        or ("@" in lower and lower in case.name.lower())
+        or toolchain.search(case.toolchain.lower()) is not None
+    )

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from seatrial.decoding import decoder
 from seatrial.errors import TrialError
 from seatrial.journal.codes import Name
 from seatrial.journal.journal import read
@@ -85,6 +86,24 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
     return sorted(found.values(), key=lambda trial: trial.record.created)
 
 
+def rehearsal_of(trials: Path, plan: str, part: PreparedComponent) -> str:
+    """The tag of the latest rehearsal of a component in a phase; "" where there is none. One that
+    was given a name of its own is not looked for."""
+    found: tuple[int, str] = (0, "")
+    for tag in tags(trials):
+        if not tag.startswith(f"{part.tag}-rehearsed"):
+            continue
+        try:
+            record = TrialFolder(trials / tag).record()
+        except TrialError:
+            continue
+        component = record.component.component if record.component else ""
+        about = (record.plan, component, record.phase, record.rehearsed)
+        if about == (plan, part.component.component, part.phase, True):
+            found = max(found, (record.created, tag))
+    return found[1]
+
+
 def plan_name(path: Path) -> str:
     """The name that a plan's file gives itself; "" where it cannot be read, or has none."""
     import yaml
@@ -127,20 +146,20 @@ def changes(
     trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent, builds: bool = True
 ) -> list[str]:
     """What of the plan, its machine and its tests is not as it was when the trial was made, as far
-    as the trial goes by it: it keeps what it was made with. Without ``builds`` the plan was
-    prepared without them."""
+    as the trial goes by it: it keeps what it was made with. Without ``builds`` these
+    are left out: the plan may have been prepared without them."""
     record = trial.record
     pairs: list[tuple[str, Any, Any]] = [
         ("the policy", record.policy, part.policy),
-        ("the machine", record.machine, part.machine),
+        ("the machine", replace(record.machine, sinks=[]), replace(part.machine, sinks=[])),
         ("the tests", record.tests, part.tests),
         ("alerts", record.alerts, prepared.plan.alerts),
     ]
     found = [what for what, before, now in pairs if before != _as_kept(before, now)]
-    cases = trial.folder.cases()
+    cases, present = trial.folder.cases(), part.cases
     if not builds:
-        cases = [replace(case, build="") for case in cases]
-    if cases != part.cases:
+        cases, present = ([replace(case, build="") for case in each] for each in (cases, present))
+    if cases != present:
         found.append("the cases")
     return found
 
@@ -167,7 +186,7 @@ def _as_kept(before: Any, now: Any) -> Any:
     """A value as it comes back from ``trial.json``."""
     if isinstance(now, dict):
         return {key: _as_kept(before, value) for key, value in now.items()}
-    return now if now is None else msgspec.json.decode(msgspec.json.encode(now), type=type(now))
+    return now if now is None else decoder(type(now)).decode(msgspec.json.encode(now))
 
 
 def _is_of(record: Record, plan: str, part: PreparedComponent) -> bool:

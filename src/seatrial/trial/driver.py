@@ -203,7 +203,8 @@ class Driver:
         left = max(0, self.conductor.wanted - self.conductor.finished)
         outcome = Outcome(self.ledger.verdicts, finish.complete, finish.why, left)
         if finish.complete:
-            self.ledger.note(Name.TRIAL_END, value=1 if outcome.failed else 0)
+            why = finish.why if self.conductor.unbuildable else ""
+            self.ledger.note(Name.TRIAL_END, value=1 if outcome.failed else 0, text=why)
         elif self.conductor.clock.running and not self._interrupts:
             self.ledger.note(Name.TRIAL_PAUSE, text=finish.why)
         return outcome

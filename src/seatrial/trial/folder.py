@@ -20,7 +20,9 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.conduct.policy import Policy
+from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
+from seatrial.files import read_regular
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
@@ -28,7 +30,9 @@ from seatrial.suite.model import Case, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import References, loads
 
-_DAMAGED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+LARGEST_RECORD = 64 << 20
+LARGEST_CASES = 1 << 30
+
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
@@ -49,9 +53,11 @@ class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Record(Struct, frozen=True, kw_only=True):
     """``trial.json``: written once, when the trial is made. ``created`` in ns since the epoch;
     ``references`` is the machine's file, ``expected`` what it held then: one trial judges by one
-    set of references, however long it takes. A trial of a plan names it, its file, the component
-    and the phase, and holds the policy by which it is conducted. One that was ``rehearsed`` ran in
-    virtual time on a simulated machine, by the chance of its ``seed``."""
+    set of references, however long it takes. ``inputs`` are the hashes of the tests' input files
+    by their paths, "" of those too large to be read. A trial of a plan names it, its file, the
+    component and the phase, and holds the policy by which it is conducted. One that was
+    ``rehearsed`` ran in virtual time on a simulated machine, by the chance of its ``seed``;
+    ``assumed`` is what its plan said of that in words."""
 
     tag: str
     created: int
@@ -63,6 +69,7 @@ class Record(Struct, frozen=True, kw_only=True):
     references: str
     tests: dict[str, Test]
     expected: str = ""
+    inputs: dict[str, str] = {}
     policy: Policy = Policy()
     plan: str = ""
     plan_file: str = ""
@@ -71,6 +78,7 @@ class Record(Struct, frozen=True, kw_only=True):
     alerts: Tell | None = None
     rehearsed: bool = False
     seed: int = 0
+    assumed: list[str] = []
 
 
 def references_of(record: Record) -> References:
@@ -121,19 +129,19 @@ class TrialFolder:
     def record(self) -> Record:
         path = self.path / "trial.json"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Record)
+            return decoder(Record).decode(read_regular(path, LARGEST_RECORD))
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise TrialError(f"{path}: is not a trial's record: {error}") from error
 
     def cases(self) -> list[Case]:
         path = self.path / "cases.jsonl"
         try:
-            return msgspec.json.Decoder(Case).decode_lines(path.read_bytes())
+            return decoder(Case).decode_lines(read_regular(path, LARGEST_CASES))
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise TrialError(f"{path}: is damaged: {error}") from error
 
 
@@ -195,9 +203,26 @@ def find(trials: Path, tag: str) -> TrialFolder:
     if len(found) == 1:
         return TrialFolder(trials / found[0])
     if not found:
-        latest = f"; the latest is {known[-1]}" if known else ""
+        latest = f"; the latest is {_latest(trials, known)}" if known else ""
         raise UsageError(f"{trials}: no trial {tag!r} here{latest}; see `seatrial trials`")
     raise UsageError(f"{trials}: {tag!r} is the beginning of {', '.join(found[:5])}; say which")
+
+
+class _Created(Struct):
+    created: int = 0
+
+
+def _latest(trials: Path, known: Iterable[str]) -> str:
+    """Which of some trials was made last; one whose record cannot be read counts as the first."""
+
+    def created(tag: str) -> int:
+        try:
+            text = (trials / tag / "trial.json").read_bytes()
+            return decoder(_Created).decode(text).created
+        except (OSError, *DAMAGED):
+            return 0
+
+    return max(known, key=created)
 
 
 def tags(trials: Path) -> list[str]:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.backends.protocol import (
     Backend,
     Ended,
@@ -232,7 +234,7 @@ class Jobs:
 
     def _on_ended(self, fact: Ended) -> None:
         if self._was_taken_back(fact):
-            fact = fact._replace(state=RECALLED)
+            fact = replace(fact, state=RECALLED)
         code = 0 if fact.code is None else fact.code
         text = "" if fact.exit_code is None else f"{_EXIT}{fact.exit_code}"
         about: dict[str, Any] = {
@@ -296,9 +298,9 @@ class Jobs:
         if code is not None:
             entry = self._conductor.policy.entry_of[self._ledger.runs[ended.run_id]]
             quiet = show_seconds(self._conductor.policy.entries[entry].quiet_after)
-            return ended._replace(code=code, state=f"no output for {quiet}")
+            return replace(ended, code=code, state=f"no output for {quiet}")
         if ended.run_id in self._cancelled and ended.state != RECALLED:
-            return ended._replace(state=self._conductor.held)
+            return replace(ended, state=self._conductor.held)
         return ended
 
     def _note_outcome(self, run_id: str, settled: Settled) -> None:

@@ -10,16 +10,16 @@ that are rehearsed with one seed meet the same good and bad luck, test by test.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from struct import Struct
+from struct import unpack
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.suite.model import Better
 from seatrial.verify.figures import Figure
 
-_FOUR = Struct("<4Q").unpack
-_TWO = Struct("<2Q").unpack
 _STEP = 2.0**-52
 
 
@@ -57,7 +57,7 @@ class Manner(NamedTuple):
     figures: tuple[Quantity, ...] = ()
 
 
-class Luck(NamedTuple):
+class Luck(Struct, frozen=True):
     """What one run would do if nothing came between. ``elapsed`` in seconds: to its end, or until
     it fails or hangs."""
 
@@ -71,7 +71,7 @@ def draw(seed: int, test: str, attempt: int, manner: Manner) -> Luck:
     """The luck of an attempt of a test. One that fails or hangs does so at any point of its time,
     each as likely as the others."""
     digest = blake2b(f"{seed}\n{test}\n{attempt}".encode(), digest_size=32).digest()
-    one, two, fate, point = (_unit(number) for number in _FOUR(digest))
+    one, two, fate, point = _units(unpack("<4Q", digest))
     if manner.values:
         elapsed = manner.values[int(one * len(manner.values))]
     elif manner.sd:
@@ -89,13 +89,13 @@ def figures(seed: int, test: str, attempt: int, manner: Manner) -> Iterator[Figu
     """The figures of merit of an attempt that came to its end."""
     for name, mean, sd, unit, better in manner.figures:
         digest = blake2b(f"{seed}\n{test}\n{attempt}\n{name}".encode(), digest_size=16).digest()
-        one, two = (_unit(number) for number in _TWO(digest))
+        one, two = _units(unpack("<2Q", digest))
         yield Figure(name, mean + sd * _normal(one, two), unit, better)
 
 
-def _unit(number: int) -> float:
-    """Evenly between 0 and 1, both excluded."""
-    return ((number >> 12) + 0.5) * _STEP
+def _units(numbers: Iterable[int]) -> list[float]:
+    """Evenly between 0 and 1, both excluded, from 64 random bits each."""
+    return [((number >> 12) + 0.5) * _STEP for number in numbers]
 
 
 def _normal(one: float, two: float) -> float:

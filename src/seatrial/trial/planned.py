@@ -11,6 +11,7 @@ from seatrial import __version__
 from seatrial.machine.model import Machine
 from seatrial.machine.rehearsed import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.suite.inputs import digests
 from seatrial.trial.folder import Asked, Record
 from seatrial.trial.prepare import user_name
 
@@ -30,6 +31,7 @@ def record_of(
         machine=part.machine if seed is None else without_scheduler(part.machine),
         references=str(plan.site.references.absolute()),
         expected=plan.expected,
+        inputs={} if seed is not None else digests(part.tests.values()),
         tests=part.tests,
         policy=part.policy,
         plan=plan.plan.plan,
@@ -39,6 +41,7 @@ def record_of(
         alerts=plan.plan.alerts,
         rehearsed=seed is not None,
         seed=seed or 0,
+        assumed=[] if seed is None else plan.plan.rehearsal.assumed,
     )
 
 

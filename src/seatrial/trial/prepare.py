@@ -21,6 +21,7 @@ from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import Selection, expand
+from seatrial.suite.inputs import digests
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Asked, Record
@@ -48,6 +49,7 @@ class Prepared(NamedTuple):
     def record(self, tag: str) -> Record:
         """What ``trial.json`` holds."""
         used = {case.test for case in self.cases}
+        tests = {name: test for name, test in self.tests.items() if name in used}
         return Record(
             tag=tag,
             created=time.time_ns(),
@@ -58,7 +60,8 @@ class Prepared(NamedTuple):
             machine=self.site.machine,
             references=str(self.site.references.absolute()),
             expected=self.expected,
-            tests={name: test for name, test in self.tests.items() if name in used},
+            inputs=digests(tests.values()),
+            tests=tests,
         )
 
 

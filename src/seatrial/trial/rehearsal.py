@@ -251,13 +251,10 @@ class Rehearsal:
         value = gauge.read(now, self.cluster.load)
         if value is None:
             return False
-        before = self._closed(now)
-        self._note(now, _GAUGE, alias=gauge.name, value=value)
-        return before != self._closed(now)
-
-    def _closed(self, now: int) -> list[bool]:
         admission = self.conductor.admission
-        return [throttle.closed(now, admission.start) for throttle in admission.throttles]
+        before = admission.gates(now).held
+        self._note(now, _GAUGE, alias=gauge.name, value=value)
+        return before != admission.gates(now).held
 
 
 def _true(_: int, __: object) -> bool:

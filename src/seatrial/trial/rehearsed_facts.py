@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from seatrial.backends.protocol import Ended, NodesDown, NodesUp, Queued, Refused, Started, Trouble
+from msgspec.structs import replace
+
+from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.cluster import Told
-from seatrial.backends.simulated.jobs import ScriptEnded, ScriptStarted
+from seatrial.backends.simulated.jobs import Hangs, Over
 from seatrial.conduct.commands import RECALLED
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, PASS, TIMEOUT, Code, Name
@@ -24,7 +26,6 @@ from seatrial.units import SECOND_NS
 from seatrial.verify.figures import Figure
 
 # Plain text: an event with a member of an enumeration takes three times as long to make.
-_ALERT = Name.ALERT.value
 _BINARY_EXECUTE_END = Name.BINARY_EXECUTE_END.value
 _BINARY_EXECUTE_START = Name.BINARY_EXECUTE_START.value
 _CHECK_END = Name.CHECK_END.value
@@ -71,8 +72,6 @@ class Facts:
             self._book.note(now, _NODE_DOWN, nodes=fact.nodes, text=fact.why)
         elif isinstance(fact, NodesUp):
             self._book.note(now, _NODE_UP, nodes=fact.nodes)
-        elif isinstance(fact, Trouble):
-            self._book.note(now, _ALERT, alias="scheduler", text=fact.text)
         return True
 
     def _on_queued(self, now: int, run: RehearsedRun, fact: Queued) -> bool:
@@ -93,31 +92,26 @@ class Facts:
         self._book.note_of(now, run, _JOB_START, nodes=fact.nodes)
         return True
 
-    def _on_script_started(self, now: int, run: RehearsedRun, fact: ScriptStarted) -> bool:
-        run.began, run.on = now, fact.nodes
-        quiet = run.entry.quiet_after
-        if run.luck.hangs and quiet:
+    def _on_hangs(self, now: int, run: RehearsedRun, fact: Hangs) -> bool:
+        if quiet := run.entry.quiet_after:
             self._at(now + ns(run.luck.elapsed + quiet), self._quiet, run)
         return False
 
-    def _on_script_ended(self, now: int, run: RehearsedRun, fact: ScriptEnded) -> bool:
-        run.left, run.exit_code = now, fact.exit_code
-        return False
-
-    def _on_ended(self, now: int, run: RehearsedRun, fact: Ended) -> bool:
+    def _on_over(self, now: int, run: RehearsedRun, fact: Over) -> bool:
         code = fact.code
         if run.recalled and code == CANCELLED.number and not fact.nodes:
-            fact = fact._replace(state=RECALLED)
-        if code == TIMEOUT.number and run.left and run.manner.keeps:
+            fact = replace(fact, state=RECALLED)
+        if code == TIMEOUT.number and fact.left and run.manner.keeps:
             code = None  # its test was over; it kept its nodes as long as it could
         text = "" if fact.exit_code is None else f"exit code {fact.exit_code}"
         self._book.note_of(
             now, run, _JOB_END, value=code or 0, alias=fact.state, text=text, nodes=fact.nodes
         )
-        if run.began:
-            self._book.note_of(run.began, run, _BINARY_EXECUTE_START, nodes=run.on)
-        if run.left:
-            self._book.note_of(run.left, run, _BINARY_EXECUTE_END, value=run.exit_code)
+        if fact.began:
+            self._book.note_of(fact.began, run, _BINARY_EXECUTE_START, nodes=fact.nodes)
+        if fact.left:
+            exit_code = run.luck.exit_code
+            self._book.note_of(fact.left, run, _BINARY_EXECUTE_END, value=exit_code)
         self._book.note_of(now, run, _CHECK_START)
         if code is None:
             self.verdict(now, run, *self._judged(now, run))
@@ -129,7 +123,7 @@ class Facts:
     def _judged(self, now: int, run: RehearsedRun) -> tuple[Code, str]:
         """The verdict of a run whose script came to its end, its figures noted."""
         found: list[Figure] = []
-        if not run.exit_code and run.manner.figures:
+        if not run.luck.exit_code and run.manner.figures:
             found += figures(self._seed, run.case.test, run.attempt, run.manner)
         for figure in found:
             self._book.note_figure(now, run, figure)
@@ -155,9 +149,8 @@ _HANDLERS: dict[type, Callable[[Facts, int, RehearsedRun, Any], bool]] = {
     Queued: Facts._on_queued,
     Refused: Facts._on_refused,
     Started: Facts._on_started,
-    ScriptStarted: Facts._on_script_started,
-    ScriptEnded: Facts._on_script_ended,
-    Ended: Facts._on_ended,
+    Hangs: Facts._on_hangs,
+    Over: Facts._on_over,
 }
 
 

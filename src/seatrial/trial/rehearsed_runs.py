@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seatrial.backends.protocol import Ended
-from seatrial.backends.simulated.jobs import SimulatedJob
+from seatrial.backends.simulated.jobs import Over, SimulatedJob
 from seatrial.conduct.commands import Launch
 from seatrial.conduct.policy import Entry
 from seatrial.journal.codes import CANCELLED, CHECK_ERROR, FAILED, PASS, WRONG_ANSWER, Code, code_of
@@ -22,8 +21,8 @@ UNDRAWN = Luck(0.0)
 
 @dataclass(slots=True)
 class RehearsedRun:
-    """A run without a verdict: what it is drawn to do, and what was told of its script (ns).
-    ``number`` is the position of its case, ``attempt`` counts those of its test."""
+    """A run without a verdict, and what it is drawn to do. ``number`` is the position of its case,
+    ``attempt`` counts those of its test."""
 
     id: str
     number: int
@@ -33,10 +32,6 @@ class RehearsedRun:
     manner: Manner
     attempt: int = 0
     luck: Luck = UNDRAWN
-    began: int = 0
-    left: int = 0
-    on: str = ""
-    exit_code: int = 0
     cancelled: bool = False
     recalled: bool = False
 
@@ -66,8 +61,8 @@ def job_of(run: RehearsedRun, launch: Launch, partition: str, lacking: str) -> S
 
 def judge(run: RehearsedRun, found: Sequence[Figure], references: References) -> tuple[Code, str]:
     """The verdict of a run whose script came to its end with these figures, and why."""
-    if run.exit_code:
-        return FAILED, f"exit code {run.exit_code}, not 0"
+    if run.luck.exit_code:
+        return FAILED, f"exit code {run.luck.exit_code}, not 0"
     if run.luck.wrong:
         return WRONG_ANSWER, "a check of its answer did not hold"
     case = run.case
@@ -83,7 +78,7 @@ def judge(run: RehearsedRun, found: Sequence[Figure], references: References) ->
     return PASS, ""
 
 
-def why_ended(run: RehearsedRun, fact: Ended, ended_for: int | None, held: str) -> tuple[Code, str]:
+def why_ended(run: RehearsedRun, fact: Over, ended_for: int | None, held: str) -> tuple[Code, str]:
     """The verdict of a run that was ended, and why. Where it was we who did: ``ended_for`` is the
     code that we ended it for, if it was for its own sake, ``held`` why all were."""
     code, state = code_of(fact.code or 0), fact.state

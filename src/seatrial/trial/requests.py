@@ -21,6 +21,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from seatrial.decoding import DAMAGED, decoder
 from seatrial.journal.codes import Name
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.tasks import Note, Tasks
@@ -82,8 +83,8 @@ def waiting(folder: TrialFolder) -> list[tuple[Path, Request]]:
     try:
         for path in sorted(_requests(folder).glob("[!.]*.json")):
             try:
-                found.append((path, msgspec.json.decode(path.read_bytes(), type=Request)))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                found.append((path, decoder(Request).decode(path.read_bytes())))
+            except DAMAGED:
                 path.unlink()
     except OSError:
         return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seatrial.backends.protocol import Ended, Started
+from seatrial.backends.protocol import Started
 from seatrial.backends.simulated.cluster import SimulatedCluster, Told
-from seatrial.backends.simulated.jobs import SimulatedJob
+from seatrial.backends.simulated.jobs import Over, SimulatedJob
 from seatrial.conduct.policy import Window
 from seatrial.machine.facts import unfold
 from seatrial.machine.model import FileSystem, Machine, Nodes
@@ -56,8 +56,8 @@ def starts(told: Iterable[tuple[float, Told]]) -> dict[str, float]:
     return {fact.run_id: time for time, fact in told if isinstance(fact, Started)}
 
 
-def ends(told: Iterable[tuple[float, Told]]) -> dict[str, tuple[float, Ended]]:
-    return {fact.run_id: (time, fact) for time, fact in told if isinstance(fact, Ended)}
+def ends(told: Iterable[tuple[float, Told]]) -> dict[str, tuple[float, Over]]:
+    return {fact.run_id: (time, fact) for time, fact in told if isinstance(fact, Over)}
 
 
 def placed(told: Iterable[tuple[float, Told]]) -> dict[str, set[str]]:

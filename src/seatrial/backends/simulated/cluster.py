@@ -18,10 +18,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from random import Random
 
-from seatrial.backends.protocol import Ended, Fact, NodesDown, NodesUp, Queued, Refused, Started
+from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.background import Arrival, background
 from seatrial.backends.simulated.failures import Failure, failures, slow_nodes
-from seatrial.backends.simulated.jobs import ScriptEnded, ScriptStarted, SimulatedJob
+from seatrial.backends.simulated.jobs import Hangs, Over, SimulatedJob
 from seatrial.backends.simulated.names import NodeNames
 from seatrial.backends.simulated.queue import Outage, Queue
 from seatrial.backends.simulated.record import JobRecord
@@ -31,7 +31,7 @@ from seatrial.journal import codes
 from seatrial.machine.model import Machine
 from seatrial.units import SECOND_NS, seconds, share_of, span_of
 
-Told = Fact | ScriptStarted | ScriptEnded
+Told = Queued | Refused | Started | Hangs | Over | NodesDown | NodesUp
 _LONGEST = 10 * 366 * 86400.0  # seconds
 _Event = tuple[int, int, Callable[..., None], object]
 
@@ -64,7 +64,6 @@ class SimulatedCluster:
         self._given = 0  # of jobs
         self._told: list[tuple[int, Told]] = []
         self._late: list[Told] = []
-        self._news = False  # among what was told
         self._changed = False  # since jobs were last looked at
         self._jobs: dict[str, JobRecord] = {}
         self._down = 0
@@ -116,16 +115,15 @@ class SimulatedCluster:
 
     def advance(self, until: int | None, to_news: bool = False) -> list[tuple[int, Told]]:
         """What happened up to and including that time, in order; ``to_news``: up to the first time
-        at which there are news, which is all but that a script starts or ends as it should."""
+        at which something is told."""
         events = self._events
-        self._news = False
         while events and (until is None or events[0][0] <= until):
             self._now, _, happen, what = heappop(events)
             happen(what)
             if not events or events[0][0] != self._now:
                 if self._changed:
                     self._schedule()
-                if to_news and self._news and not (events and events[0][0] == self._now):
+                if to_news and self._told and not (events and events[0][0] == self._now):
                     break
         else:
             self._now = max(self._now, until or 0)
@@ -185,42 +183,50 @@ class SimulatedCluster:
         if record.told:
             record.where = self._names.text(record.nodes)
             self._tell_at_poll(Started(record.job.run_id, record.where))
-        start = self._now + self._start_delay
-        if start < record.limit:
+        job, start = record.job, self._now + self._start_delay
+        if record.nodes & self._slow:
+            record.elapsed = round(record.elapsed * self._slow_by)
+        if start >= record.limit:
+            self._at(record.limit, self._timed_out, record)
+        elif job.hangs or job.file_system:
             self._at(start, self._script_started, record)
         else:
-            self._at(record.limit, self._timed_out, record)
+            self._runs(start, record)
 
     def _script_started(self, record: JobRecord) -> None:
         if record.over:
             return
-        if record.told:
-            self._told.append((self._now, ScriptStarted(record.job.run_id, record.where)))
-        job = record.job
-        self._news = self._news or job.hangs
-        if record.nodes & self._slow:
-            record.elapsed = round(record.elapsed * self._slow_by)
-        if job.file_system and self._files.enter(self._now, record):
-            self._at(record.limit, self._timed_out, record)
+        job, now = record.job, self._now
+        if job.hangs and record.told:
+            self._tell(Hangs(job.run_id))
+        entered = bool(job.file_system) and self._files.enter(now, record)
+        if not entered and not job.hangs:
+            self._runs(now, record)
             return
-        end = self._now + record.elapsed
-        if job.hangs or end > record.limit:
-            self._at(record.limit, self._timed_out, record)
+        record.began = now
+        self._at(record.limit, self._timed_out, record)
+
+    def _runs(self, start: int, record: JobRecord) -> None:
+        """A script that shares no file system: when it ends is known as it starts."""
+        record.began, end = start, start + record.elapsed
+        if end <= record.limit:
+            self._leaves(end, record)
         else:
-            self._at(end, self._script_ended, record)
+            self._at(record.limit, self._timed_out, record)
 
     def _script_ended(self, record: JobRecord) -> None:
-        if record.over:
-            return
-        if record.group is not None:
+        """The script of a run that shared a file system ends."""
+        if not record.over:
             self._files.leave(self._now, record)
-        if record.told:
-            self._told.append((self._now, ScriptEnded(record.job.run_id, record.job.exit_code)))
-        end = self._now + self._start_delay + record.keeps
-        if end > record.limit:
+            self._leaves(self._now, record)
+
+    def _leaves(self, end: int, record: JobRecord) -> None:
+        """A script ends at a time; the job keeps its nodes for a while."""
+        record.left, over = end, end + self._start_delay + record.keeps
+        if over > record.limit:
             self._at(record.limit, self._timed_out, record)
-        elif end > self._now:
-            self._at(end, self._ended, record)
+        elif over > self._now:
+            self._at(over, self._ended, record)
         else:
             self._ended(record)
 
@@ -253,8 +259,12 @@ class SimulatedCluster:
         elif queue is not None:
             queue.leave(record)
         if record.told:
-            del self._jobs[record.job.run_id]
-            self._tell_at_poll(Ended(record.job.run_id, code, state, status, record.where))
+            run_id, now = record.job.run_id, self._now
+            del self._jobs[run_id]
+            # What was to come of its script does not, now that it is over.
+            began = record.began if record.began <= now else 0
+            left = record.left if record.left <= now else 0
+            self._tell_at_poll(Over(run_id, code, state, status, record.where, began, left))
 
     def _outage_over(self, nodes: int) -> None:
         self._changed = True
@@ -310,7 +320,6 @@ class SimulatedCluster:
     # ---- what is told ---------------------------------------------------------------------
 
     def _tell(self, fact: Told) -> None:
-        self._news = True
         self._told.append((self._now, fact))
 
     def _tell_at_poll(self, fact: Told) -> None:
@@ -324,7 +333,6 @@ class SimulatedCluster:
         self._late.append(fact)
 
     def _tell_late(self, _: None) -> None:
-        self._news = True
         self._told += [(self._now, fact) for fact in self._late]
         self._late.clear()
 

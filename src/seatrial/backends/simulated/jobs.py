@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 
-class SimulatedJob(NamedTuple):
+class SimulatedJob(Struct, frozen=True):
     """A run as the simulated cluster sees it: what it asks for, and how it turns out if nothing
     comes between.
 
@@ -34,15 +34,20 @@ class SimulatedJob(NamedTuple):
     bandwidth: float = 0.0
 
 
-class ScriptStarted(NamedTuple):
-    """The script of a run has started on these nodes."""
+class Hangs(Struct, frozen=True):
+    """The script of a run has started that will not end by itself."""
 
     run_id: str
-    nodes: str
 
 
-class ScriptEnded(NamedTuple):
-    """The script of a run has ended by itself."""
+class Over(Struct, frozen=True):
+    """A job is over: what ``Ended`` says of it, and what its script wrote: when it began, and when
+    it ended by itself (ns; 0: it did not)."""
 
     run_id: str
-    exit_code: int
+    code: int | None
+    state: str
+    exit_code: int | None
+    nodes: str = ""
+    began: int = 0
+    left: int = 0

@@ -129,31 +129,31 @@ def choose(mask: int, count: int) -> int:
     length, else in the lowest run that holds them all, else in the longest runs."""
     chosen = 0
     while True:
-        starts = _starts(mask, count)
-        if starts:
+        powers = _powers(mask, count)
+        length = 1 << len(powers) - 1
+        starts = powers[-1] if 2 * length > count else 0
+        if starts := starts & (starts >> (count - length)):
             begins = starts & ~(starts << 1)
             first = begins & ~(mask >> count) or begins
             return chosen | ((1 << count) - 1) << ((first & -first).bit_length() - 1)
-        run = _longest(mask)
+        run = _longest(powers)
         chosen |= run
         mask ^= run
         count -= run.bit_count()
 
 
-def _starts(mask: int, count: int) -> int:
-    """The bits that so many set ones start at."""
-    length = 1
-    while 2 * length <= count and mask:
-        mask &= mask >> length
+def _powers(mask: int, most: int) -> list[int]:
+    """The bits that at least 1, 2, 4, ... set ones start at: up to ``most``, or as many as there
+    are in a row."""
+    powers, length = [mask], 1
+    while 2 * length <= most and (mask := mask & (mask >> length)):
+        powers.append(mask)
         length *= 2
-    return mask & (mask >> (count - length))
+    return powers
 
 
-def _longest(mask: int) -> int:
+def _longest(powers: list[int]) -> int:
     """The longest run of bits that are set; of equal ones the lowest."""
-    powers = [mask]  # where runs of 1, 2, 4, ... bits start
-    while further := powers[-1] & (powers[-1] >> (1 << len(powers) - 1)):
-        powers.append(further)
     starts, length = powers[-1], 1 << len(powers) - 1
     for power in range(len(powers) - 2, -1, -1):
         if longer := starts & (powers[power] >> length):

@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 class JobRecord:
     """Times are ns. ``told`` is whether anybody outside asked for the job (background jobs are
     nobody's). ``nodes`` are bits, see ``names``; 0 before it starts; ``where`` the same as text.
-    ``limit`` is when its walltime ends. ``group`` is where its script shares a file system.
-    ``over``: it has ended, and events of it that still come mean nothing."""
+    ``limit`` is when its walltime ends; ``began`` and ``left`` are of its script, as soon as they
+    are known. ``group`` is where its script shares a file system. ``over``: it has ended, and
+    events of it that still come mean nothing."""
 
     __slots__ = (
+        "began",
         "elapsed",
         "group",
         "id",
         "job",
         "keeps",
+        "left",
         "limit",
         "line",
         "need",
@@ -47,7 +50,7 @@ class JobRecord:
         self.need = job.nodes
         self.nodes = 0
         self.where = ""
-        self.limit = 0
+        self.limit = self.began = self.left = 0
         self.over = False
         self.group: Group | None = None
         self.queue: Queue | None = None

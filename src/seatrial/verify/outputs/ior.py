@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
-from msgspec import DecodeError, Struct, field, json
+from msgspec import DecodeError, Struct, field
 
+from seatrial.decoding import decoder
 from seatrial.verify.figures import Figure, number, shown
 from seatrial.verify.outputs._text import once
 
@@ -109,7 +110,7 @@ class _Output(Struct):
 
 def _of_json(text: str) -> list[Figure]:
     try:
-        output = json.decode(text, type=_Output)
+        output = decoder(_Output).decode(text)
     except (DecodeError, RecursionError, UnicodeEncodeError) as error:
         raise ValueError(f"its JSON is not whole, or not IOR's: {error}") from None
     if fault := _FAULT.search(text):

@@ -5,12 +5,12 @@ Send<tab>nid00001:0<tab>nid00002:1<tab>
 nid00001:0 to<tab>0.000<tab>214.646<tab>
 END mpiGraph
 
-The average is the harmonic mean over all pairs. ``rows`` reads the matrix itself.
+The average is the harmonic mean over all pairs. ``rows`` reads the matrix itself, ``lines`` its
+text.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -22,7 +22,7 @@ FIGURES = tuple(f"{way.lower()}_{what}" for way in WAYS for what in ("max", "avg
 LIMIT = 1 << 30  # two matrices of 4,096 ranks have 0.3 GiB
 
 _WORD = {"Send": "to", "Recv": "from"}
-_NUMBERS = re.compile(r"[0-9.\t]*")
+_NUMBERS = b"0123456789.\t"
 _ROUNDED = 0.0006  # the matrix has three decimals
 
 
@@ -59,25 +59,33 @@ def _of_matrix(text: str, way: Way, ranks: int) -> list[Figure]:
 def rows(text: str, way: Way) -> Iterator[tuple[str, list[float]]]:
     """Each rank's name (``host:rank``) and its rates to (Send) or from (Recv) every rank in the
     same order, in MiB/s; with itself it is 0. Raises ValueError where a row is not whole."""
-    header, end = _line(text, f"{way}\t")
-    names = header.split("\t")
-    if names.pop() or len(set(names)) != len(names):
-        raise ValueError(f"the head of its matrix {way!r} is not whole, or names a rank twice")
-    for rank, name in enumerate(names):
-        start, end = end + 1, text.find("\n", end + 1)
-        first, _, rest = text[start : max(start, end)].partition("\t")
-        cells = rest.split("\t")
-        if first != f"{name} {_WORD[way]}" or len(cells) != len(names) + 1 or cells.pop():
-            raise ValueError(f"its matrix {way!r} has no whole row of {shown(name)}")
+    for rank, (name, line) in enumerate(lines(text, way)):
         try:
-            if not _NUMBERS.fullmatch(rest):
-                raise ValueError
-            values = list(map(float, cells))
+            values = list(map(float, line.split(b"\t")))
         except ValueError:
             raise ValueError(f"its row of {shown(name)} has what is not a number") from None
         if values[rank] != 0:
             raise ValueError(f"its row of {shown(name)} has a rate of the rank with itself")
         yield name, values
+
+
+def lines(text: str, way: Way) -> Iterator[tuple[str, bytes]]:
+    """Each rank's name and its rates as they are written: as many as there are ranks, digits and
+    points with a tab between any two. Raises ValueError where a row is not whole."""
+    header, end = _line(text, f"{way}\t")
+    names = header.split("\t")
+    if names.pop() or len(set(names)) != len(names):
+        raise ValueError(f"the head of its matrix {way!r} is not whole, or names a rank twice")
+    for name in names:
+        start, end = end + 1, text.find("\n", end + 1)
+        tab = text.find("\t", start, max(start, end))
+        rest = text[tab + 1 : max(tab, end)].encode()
+        whole = tab > 0 and rest.endswith(b"\t") and rest.count(b"\t") == len(names)
+        if text[start:tab] != f"{name} {_WORD[way]}" or not whole:
+            raise ValueError(f"its matrix {way!r} has no whole row of {shown(name)}")
+        if b"\t\t" in rest or rest.startswith(b"\t") or rest.translate(None, _NUMBERS):
+            raise ValueError(f"its row of {shown(name)} has what is not a number")
+        yield name, rest[:-1]
 
 
 def _line(text: str, words: str) -> tuple[str, int]:

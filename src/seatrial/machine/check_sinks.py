@@ -1,0 +1,93 @@
+"""What is wrong with the sinks of a machine's file. Secrets are told of, never shown."""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.documents import Spot
+from seatrial.machine.sinks import Sink
+from seatrial.units import bytes_of, seconds
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
+_MOST_BYTES = 16 << 20
+
+# The keys of each kind: those that it must have, and those that it may have.
+_KEYS: dict[str, tuple[set[str], set[str]]] = {
+    "influxdb": (
+        {"url"},
+        {"database", "retention", "org", "bucket", "user", "token", "oth_compatible"},
+    ),
+    "webhook": ({"url"}, {"token", "body"}),
+    "file": ({"path"}, set()),
+}
+_OF_KINDS = set().union(*(must | may for must, may in _KEYS.values()))
+
+
+def check_sinks(sinks: list[Sink], at: Spot) -> None:
+    """Add the faults of a machine's sinks."""
+    seen: set[str] = set()
+    for i, sink in enumerate(sinks):
+        spot = at.inside(i)
+        if not _NAME.fullmatch(sink.name):
+            spot.fault("a name must be letters, digits, _- (at most 64)", "name")
+        elif sink.name in seen:
+            spot.fault(f"{sink.name} is there twice", "name")
+        seen.add(sink.name)
+        _check_keys(sink, spot)
+        _check_places(sink, spot)
+        for key in ("every", "timeout", "patience"):
+            spot.parsed(seconds, getattr(sink, key), key)
+        size = spot.parsed(bytes_of, sink.size, "size")
+        if size is not None and not 1024 <= size <= _MOST_BYTES:
+            spot.fault(f"{sink.size} is not between 1KiB and 16MiB", "size")
+
+
+def _check_keys(sink: Sink, at: Spot) -> None:
+    """Each kind has its own keys."""
+    must, may = _KEYS.get(sink.kind, (set(), _OF_KINDS))
+    defaults = Sink(name="", kind=sink.kind)
+    for key in sorted(_OF_KINDS):
+        given = getattr(sink, key) != getattr(defaults, key)
+        if given and key not in must | may:
+            at.fault(f"is no key of a sink of the kind {sink.kind}", key)
+        elif key in must and not given:
+            at.fault(f"is missing; a sink of the kind {sink.kind} must have it")
+    if sink.kind != "influxdb":
+        return
+    if bool(sink.database) == bool(sink.bucket):
+        at.fault("give database for InfluxDB 1.x, or org and bucket for 2.x")
+    elif sink.bucket and not sink.org:
+        at.fault("org is missing; InfluxDB 2.x has buckets in organisations")
+    elif sink.bucket and (sink.user or sink.retention):
+        at.fault("user and retention are of InfluxDB 1.x; with a bucket leave them out")
+
+
+def _check_places(sink: Sink, at: Spot) -> None:
+    """URLs, files, and where secrets are: never in this file."""
+    if sink.url and not _SECRET.fullmatch(sink.url) and (why := _fault_of_url(sink.url)):
+        at.fault(why, "url")
+    if sink.token and not _SECRET.fullmatch(sink.token):
+        at.fault("a secret is not written here; give env:NAME or file:/PATH that holds it", "token")
+    for key in ("path", "ca"):
+        value = getattr(sink, key)
+        if value and not value.startswith(("/", "~")):
+            at.fault(f"{value!r} must be an absolute path", key)
+
+
+def _fault_of_url(url: str) -> str:
+    """What is wrong with a URL, which is not shown: it may hold a password."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "is no URL; write e.g. https://influx.site:8086"
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return "is no URL that events can be sent to; write e.g. https://influx.site:8086"
+    if parts.username is not None or parts.password is not None:
+        return "holds a user or a password; give user and token instead"
+    if parts.fragment or any(ord(letter) <= 32 or ord(letter) >= 127 for letter in url):
+        return "holds letters that a URL cannot have"
+    return ""
