@@ -35,14 +35,14 @@ def test_a_run_is_kept_with_its_times() -> None:
     assert (run.size, run.target, run.stage, run.code) == (2, "fs/m0", "full", TIMEOUT.number)
     assert run.elapsed == 7200
     assert run.on_nodes(at(9)) == (at(0.75), at(3.5))
-    assert run.waited(at(9)) == (at(0.25), at(0.75))
+    assert run.waited((at(0.75), at(3.5)), at(9)) == (at(0.25), at(0.75))
 
 
 def test_a_run_without_an_end_lasts_until_now() -> None:
     story = Story(cases_of(1))
     story.run(0, 1, 0, None)
     (run,) = story.accounts().runs
-    assert run.on_nodes(at(5)) == run.script(at(5)) == (at(1), at(5))
+    assert run.on_nodes(at(5)) == run.script((at(1), at(5))) == (at(1), at(5))
     assert (run.elapsed, run.over) == (None, False)
 
 
@@ -123,7 +123,7 @@ def test_what_most_do_not_exceed_is_no_less_than_the_median(hours: list[float]) 
         story.run(0, wait / 3600, wait / 3600 + 1, queued=0)
     found = waits(story.accounts(), at(1e6))["a"]
     assert found.median <= found.high <= found.longest
-    spans = [run.waited(0) for run in story.accounts().runs]
+    spans = [run.waited(run.on_nodes(0), 0) for run in story.accounts().runs]
     within = sum((span[1] - span[0]) / SECOND <= found.high for span in spans if span is not None)
     assert within >= 0.95 * len(hours)
     assert (found.high == found.longest) or len(hours) >= 20

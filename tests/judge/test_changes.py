@@ -48,6 +48,23 @@ def test_a_new_level_is_suspect_before_it_is_confirmed() -> None:
     assert tiers[-1] == {"confirmed"}
 
 
+@pytest.mark.parametrize("share", [0.5, 0.2, 0.05])
+def test_figures_that_hop_between_two_modes_have_not_changed(share: float) -> None:
+    """Latency by which core talks: three in a row in one mode are chance."""
+    rng = np.random.default_rng(6)
+    for count in (30, 120, 365):
+        for _ in range(5):
+            hopping = np.where(rng.random(count) < share, 6.74, 5.46) * rng.normal(1, 0.003, count)
+            assert confirmed(hopping) == []
+
+
+def test_few_figures_are_enough_after_many() -> None:
+    """But not among few: of six figures, one order in twenty has the three least first."""
+    assert [c.index for c in find([5.0, 5.1] * 20 + [6.0, 6.1, 6.0])] == [40]
+    assert [c.index for c in find([5.0, 5.1] * 5 + [6.0] * 5)] == [10]
+    assert [c.tier for c in find([5.0, 5.1, 5.0, 5.1, 6.0, 6.1, 6.0, 6.1])] == ["suspect"]
+
+
 def test_what_is_too_small_is_not_told() -> None:
     rng = np.random.default_rng(4)
     values = np.r_[rng.normal(100, 0.02, 60), rng.normal(99.5, 0.02, 60)].tolist()
@@ -134,8 +151,8 @@ def test_noise_alarms_rarely(ours: quality.Score) -> None:
 
 
 def test_small_steps_are_found(ours: quality.Score) -> None:
-    assert ours.recall[0.03] >= 0.75
-    assert ours.recall[0.05] >= 0.9
+    assert ours.recall[0.03] >= 0.8
+    assert ours.recall[0.05] >= 0.95
     assert ours.recall[0.10] >= 0.98
 
 

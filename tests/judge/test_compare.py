@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from seatrial.cli.comparison_page import page
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.judge.compare import Comparison, Row, compare_sides
@@ -95,6 +96,21 @@ def test_the_largest_difference_comes_first(tmp_path: Path) -> None:
     (elapsed, triad) = found.means
     assert (elapsed.metric, triad.metric, triad.ratios, triad.without) == ("elapsed", "triad", 3, 0)
     assert triad.mean == pytest.approx((0.95 * 1.3) ** (1 / 3), rel=0.01)
+    assert triad.unclear == 0
+
+
+def test_a_mean_of_unclear_rows_says_so(tmp_path: Path) -> None:
+    def fill(factor: float) -> Fill:
+        def filled(trial: Measuring) -> None:
+            for case in trial.cases:
+                trial.series(case, TRIAD, steady(100 * factor, 2, seed=case.threads))
+
+        return filled
+
+    found = two(tmp_path, fill(1), fill(2), cases=3)
+    triad = next(mean for mean in found.means if mean.metric == "triad")
+    assert (triad.ratios, triad.unclear) == (3, 3)
+    assert "3 ratios, all of them unclear: no evidence of a difference" in page([found], [[]])
 
 
 def test_what_fails_or_is_gone_stays_as_missing_with_its_cause(tmp_path: Path) -> None:
@@ -124,7 +140,7 @@ def test_what_fails_or_is_gone_stays_as_missing_with_its_cause(tmp_path: Path) -
     ("first", "second", "said"),
     [
         ([100.0], [50.0], "one figure has no spread"),
-        ([100.0, 101.0], [50.0, 51.0], "can show no difference: repeat"),
+        ([100.0, 101.0], [50.0, 51.0], "whatever they are: it takes 2 and 8, or 4 on"),
         ([0.0] * 5, [5.0] * 5, "medians of 0 and 5"),
         ([-5.0] * 5, [5.0] * 5, "medians of -5 and 5"),
         ([0.0] * 5, [0.0] * 5, "medians of 0 and 0"),
@@ -135,6 +151,16 @@ def test_what_cannot_be_concluded_is_said(
 ) -> None:
     found = row(two(tmp_path, figures(first), figures(second)))
     assert found.verdict == "unclear" and said in found.why
+
+
+def test_of_few_runs_a_difference_is_told_with_its_doubt(tmp_path: Path) -> None:
+    few = two(tmp_path / "few", figures(steady(100, 6)), figures(steady(90, 6, seed=2)))
+    assert few.notices == [
+        "1 of 1 differences are of fewer than 8 runs on a side: where figures fall into two modes, "
+        "all of so few may fall into one by chance"
+    ]
+    many = two(tmp_path / "many", figures(steady(100, 8)), figures(steady(90, 8, seed=2)))
+    assert many.count("worse") == 1 and many.notices == []
 
 
 def test_equal_figures_are_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.judge import matrices
+from seatrial.judge import matrices, network
 from seatrial.judge.matrices import NO_GROUP, Matrix, judged, parsed, read
 
 from ..verify.helpers import DATA
@@ -62,6 +62,16 @@ def test_every_beginning_of_a_file_is_refused() -> None:
                 parsed(text[:end], "x")
 
 
+def test_what_is_no_number_is_refused_and_what_has_other_decimals_is_not() -> None:
+    text = pairs_text(np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0.0]]), ["a:0", "b:1", "c:2"])
+    assert parsed(text.replace("4.000", "4.25"), "x").rates[2, 1] == 4.25
+    for wrong in ("4.0.0", "", ".", "-4.000", "nan", "4.000.000"):
+        with pytest.raises(ValueError, match="its row of 'b:1' has what is not a number"):
+            parsed(text.replace("4.000", wrong), "x")
+    with pytest.raises(ValueError, match="its row of 'a:0' has a rate of the rank with itself"):
+        parsed(text.replace("a:0 from\t0.000", "a:0 from\t7.000"), "x")
+
+
 @pytest.mark.parametrize("text", ["", "Recv\t\n", "Recv\ta:0\t\na:0 from\t0.000\t\n", "Send\t1"])
 def test_what_is_no_matrix(tmp_path: Path, text: str) -> None:
     (tmp_path / "m").write_text(text)
@@ -111,6 +121,26 @@ def test_groups_are_classes_and_a_cut_one_is_found() -> None:
     assert found.network.senders == found.network.receivers == []
     matrix.rates[other & ((member == 1)[:, None] | (member == 1)[None, :])] = 0
     assert judged(matrix, groups).network.cut_off == ["g1"]
+
+
+def test_memory_of_a_node_is_a_class_of_its_own_among_ranks() -> None:
+    """In groups of two nodes, a third of a rank's links within its group are memory, twenty times
+    as fast: in one class with the others they would pass for noise, or hide a slow rank."""
+    matrix = a_matrix(8, ranks=4, noise=0.02)
+    matrix.rates[5, :] *= 0.95
+    groups = {f"n{i:03}": f"g{i // 2}" for i in range(8)}
+    found = judged(matrix, groups, by_rank=True).network
+    assert [one.name for one in found.senders] == [matrix.names[5]]
+    assert (found.receivers, found.slow_links) == ([], 0)
+    assert found.noise == pytest.approx(0.02, rel=0.2)
+
+
+def test_of_many_groups_only_the_bad_pairs_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "MOST_PAIRS", 8)
+    matrix = a_matrix(12)
+    matrix.rates[:3, 3:6] = 0  # g0 cannot send to g1
+    found = judged(matrix, {f"n{i:03}": f"g{i // 3}" for i in range(12)}).network
+    assert [(pair.sender, pair.receiver, pair.cut) for pair in found.groups] == [("g0", "g1", True)]
 
 
 def test_full_names_of_nodes_find_their_groups() -> None:

@@ -105,3 +105,25 @@ def test_medians_are_those_of_numpy() -> None:
     assert np.isnan(told[7])
     others = np.arange(300) != 7
     assert told[others] == pytest.approx(np.nanmedian(matrix[others], axis=1))
+
+
+def test_rounded_figures_have_no_fault() -> None:
+    values = np.round(np.random.default_rng(6).normal(2.0, 0.04, (64, 64)), 1)
+    found = survey(values, "lower")
+    assert (found.senders, found.receivers, found.slow_links) == ([], [], 0)
+    assert found.noise == pytest.approx(0.023, rel=0.1)
+    values[3, 4] = 3.0
+    values[9, 1] = 1000.0
+    values[:, 7] += 0.6
+    found = survey(values, "lower")
+    assert [(link.sender, link.receiver) for link in found.links] == [("9", "1"), ("3", "4")]
+    assert [slow.name for slow in found.receivers] == ["7"]
+
+
+def test_a_fault_among_equal_links_is_found() -> None:
+    values = np.full((5, 5), 100.0)
+    values[1, 2] = 80.0
+    assert [link.value for link in survey(values, "higher").links] == [80.0]
+    values = np.full((20, 20), 100.0)
+    values[3] = 90.0
+    assert [slow.name for slow in survey(values, "higher").senders] == ["3"]

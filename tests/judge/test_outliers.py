@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from seatrial.judge.outliers import Run, classify, shared
 from seatrial.judge.spans import spans
 
@@ -71,3 +73,28 @@ def test_chance_makes_no_span() -> None:
     assert found <= 3
     assert spans([]) == []
     assert spans([(0.0, True), (1.0, True)]) == []
+
+
+@pytest.mark.parametrize(
+    ("times", "slow"),
+    [
+        ([10.0] * 5 + [100.0], 1),
+        ([10.0] * 4 + [1000.0], 1),
+        ([10.0] * 20 + [100.0] * 4, 4),
+        ([3600.0] * 40 + [7200.0] * 8, 8),
+        ([20.0] * 33 + [40.0] * 7, 7),
+        ([0.3] * 9 + [0.9], 1),
+        ([5.0] * 30 + [4.0] * 3 + [6.0] * 3, 0),
+    ],
+)
+def test_slow_runs_among_equal_ones_are_found(times: list[float], slow: int) -> None:
+    told = classify([Run(str(i), time) for i, time in enumerate(times)])
+    assert [one.kind for one in told.outliers] == ["slow"] * slow
+
+
+def test_times_rounded_to_seconds_have_no_outlier() -> None:
+    source = random.Random(4)
+    for middle in (5, 20):
+        for _ in range(50):
+            some = [Run(str(i), float(round(source.gauss(middle, 0.3)))) for i in range(40)]
+            assert classify(some).outliers == []

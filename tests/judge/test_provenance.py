@@ -104,6 +104,20 @@ def test_inputs_by_their_content(tmp_path: Path) -> None:
     }
 
 
+def test_inputs_by_what_they_held_when_the_trial_was_made(tmp_path: Path) -> None:
+    deck = tmp_path / "deck"
+    deck.write_text("the same now")
+    trials = tmp_path / "trials"
+    trials.mkdir()
+    listed = {"inputs": [Input(source=str(deck), name="deck")]}
+    for tag, held in (("a", "1" * 64), ("b", "2" * 64), ("c", "1" * 64)):
+        make(trials, tag, test=listed, inputs={str(deck): held})
+    os.utime(deck, ns=(NOON + 1, NOON + 1))
+    digests = "1" * 12, "2" * 12
+    assert told(trials, "a", "b") == {("test stream", "input deck, SHA-256", *digests)}
+    assert told(trials, "a", "c") == set()
+
+
 def test_environments_by_the_names_of_variables(tmp_path: Path) -> None:
     for tag, threads in (("a", 1), ("b", 2)):
         folder = make(tmp_path, tag).folder.environments
@@ -112,6 +126,19 @@ def test_environments_by_the_names_of_variables(tmp_path: Path) -> None:
         more = 'declare -x EMPTY\ndeclare -x TEXT="two\nlines of \\"it\\""\n'
         (folder / tag).write_text(lines + more)
     assert told(tmp_path) == {("environment of runs", "OMP_NUM_THREADS", "", "")}
+
+
+def test_an_environment_that_is_a_link_or_a_fifo_is_not_read(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text('declare -x SECRET="1"\n')
+    for tag in ("a", "b"):
+        folder = make(tmp_path / "trials", tag).folder.environments
+        folder.mkdir()
+        os.mkfifo(folder / "fifo")
+        (folder / "own").write_text(f'declare -x OWN="{tag}"\n')
+        if tag == "a":
+            (folder / "link").symlink_to(outside)
+    assert told(tmp_path / "trials") == {("environment of runs", "OWN", "", "")}
 
 
 def test_toolchains_of_one_trial(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.judge.ratios import (
+    _side,
     _ways,
     compare,
     corrected,
+    enough,
     geometric_mean,
     interval,
     least_p,
@@ -39,7 +41,7 @@ def test_same_needs_an_interval_within_the_least_effect() -> None:
     assert compare(quiet, [x * 1.001 for x in quiet], "higher").verdict == "same"
     noisy = [100.0, 110.0, 90.0, 105.0, 95.0]
     told = compare(noisy, noisy, "higher")
-    assert (told.verdict, told.why) == ("unclear", "the interval takes in 1")
+    assert (told.verdict, told.why) == ("unclear", "the interval takes in 0 %: no change")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +64,16 @@ def test_what_cannot_be_concluded_is_told(
     told = compare(first, second, "higher")
     assert told.verdict == "unclear"
     assert said in told.why
+
+
+@pytest.mark.parametrize(("before", "after"), [(1e200, 1e-200), (1e-200, 1e200), (1.7e308,) * 2])
+@pytest.mark.parametrize("count", [1, 4])
+def test_medians_whose_ratio_no_number_holds_are_not_compared(
+    before: float, after: float, count: int
+) -> None:
+    told = compare([before] * 2 * count, [after] * 2 * count, "higher")
+    assert (told.verdict, told.ratio, told.gain("higher")) == ("unclear", None, None)
+    assert "no ratio that a number can hold" in told.why
 
 
 def test_one_figure_has_no_p_value() -> None:
@@ -95,6 +107,13 @@ def test_mann_whitney_is_exact(m: int, n: int) -> None:
     assert mann_whitney(low, high) == pytest.approx(least_p(m, n))
 
 
+def test_how_many_figures_it_takes_is_told() -> None:
+    for first in range(2, 6):
+        assert least_p(first, enough(first)) < 0.05 <= least_p(first, enough(first) - 1)
+    why = compare([1, 1.01, 1.02], [2, 2.01, 2.02], "lower").why
+    assert why.endswith("it takes 3 and 5, or 4 on either side")
+
+
 def test_ties_do_not_make_few_figures_sure() -> None:
     assert mann_whitney([0.0] * 3, [1.0] * 3) == pytest.approx(0.1)
 
@@ -120,3 +139,18 @@ def test_any_samples_are_survived(first: list[float], second: list[float]) -> No
     told = compare(first, second, "lower")
     assert told.p is None or 0 < told.p <= 1
     assert (told.verdict == "unclear") == bool(told.why)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 9, 40])
+def test_middle_places_of_resamples_are_as_if_all_were_drawn(count: int) -> None:
+    """Without the figures that are not in the middle: against resamples drawn one by one."""
+    rng = np.random.default_rng(7)
+    resamples = np.sort(rng.integers(0, count, (100_000, count)), axis=1)
+    all_drawn = resamples[:, [(count - 1) // 2, count // 2]].T
+    ours = np.concatenate([_side.__wrapped__(count, side) for side in range(25)], axis=1)
+    assert (ours[0] <= ours[1]).all() and ours.min() >= 0 and ours.max() < count
+    for both in ((ours[0] == ours[1]), (all_drawn[0] == all_drawn[1])):
+        assert both.mean() == pytest.approx((all_drawn[0] == all_drawn[1]).mean(), abs=0.01)
+    for one, other in zip(ours, all_drawn, strict=True):
+        assert one.mean() == pytest.approx(other.mean(), abs=0.01 * count)
+        assert one.std() == pytest.approx(other.std(), abs=0.01 * count)

@@ -184,6 +184,29 @@ def test_hpl_hpcg_and_graph500_of_a_trial(tmp_path: Path) -> None:
     assert graph.value == pytest.approx(1.5e9)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "unit", "said"),
+    [
+        ("hpl", "MB/s", "rate is in MB/s, and hpl is a rate such as Gflop/s"),
+        ("hpcg", "GB/s", "rate is in GB/s, and hpcg is a rate such as Gflop/s"),
+        ("hpl", "1", "rate is in no unit"),
+        ("graph500", "Gflop/s", "rate is in Gflop/s, and graph500 is a rate such as TEPS"),
+        ("hpl", "GFLOPS", ""),
+        ("hpl", "TF/s", ""),
+        ("hpcg", "GF", ""),
+        ("graph500", "GTEPS", ""),
+        ("graph500", "edges/s", ""),
+    ],
+)
+def test_a_score_of_another_sort_of_rate_is_none(
+    tmp_path: Path, wanted: str, unit: str, said: str
+) -> None:
+    trial(tmp_path, {"one": (1, ("rate", unit, "higher"), [100.0] * 3)})
+    found = score(tmp_path, f"score: {wanted}\nparts: {{a: {{test: one, metric: rate}}}}\n")
+    assert found.value == (None if said else pytest.approx(100.0))
+    assert said in found.why
+
+
 def io500(folder: Path, **changes: tuple[float, str]) -> Score:
     told = json.loads((OUTPUTS / "io500.json").read_text())
     made = Measuring(folder, "t", [bound(1, "io500")])

@@ -88,24 +88,24 @@ class Run:
         end = max(self.ended, self.left)
         return start, max(start, end if end != NEVER else self.judged)
 
-    def script(self, now: int) -> tuple[int, int] | None:
-        """From when to when its script ran. A job that told nothing of it is taken for all script;
-        None if there was none."""
-        held = self.on_nodes(now)
-        if held is None or self.began == NEVER:
+    def script(self, held: tuple[int, int]) -> tuple[int, int]:
+        """From when to when its script ran, of a run that held its nodes for that long. A job that
+        told nothing of it is taken for all script."""
+        began = self.began
+        if began == NEVER:
             return held
-        left = self.left if self.left >= self.began else held[1]
-        return self.began, max(self.began, left)
+        return began, max(began, self.left if self.left >= began else held[1])
 
-    def waited(self, now: int) -> tuple[int, int] | None:
-        """From when to when it was queued; None if it never was."""
+    def waited(self, held: tuple[int, int] | None, now: int) -> tuple[int, int] | None:
+        """From when to when it was queued, of a run that held its nodes for that long; None if it
+        never was."""
         begin = self.queued if self.queued != NEVER else self.submitted
         if begin == NEVER:
             return None
-        held = self.on_nodes(now)
-        ends = [time for time in (self.ended, self.judged) if time != NEVER]
-        end = held[0] if held else min(ends, default=now)
-        return begin, max(begin, end)
+        if held is None:
+            ends = [time for time in (self.ended, self.judged) if time != NEVER]
+            return begin, max(begin, min(ends, default=now))
+        return begin, max(begin, held[0])
 
 
 RIGHT = frozenset((codes.PASS.number, codes.PERFORMANCE.number))
@@ -145,6 +145,7 @@ class Accounts:
         self.duration = policy.duration  # seconds, with what it was extended by; 0: no limit
         self.ended = self.abandoned = False
         self.state = "new"
+        self.ended_for = ""  # why it ended for good before its time
         self.last = NEVER
         self._by_id: dict[str, Run] = {}
         self._index = {case.id: number for number, case in enumerate(cases)}
@@ -153,16 +154,17 @@ class Accounts:
 
     def apply(self, event: Event) -> None:
         """Fold one event."""
-        if event.time > self.last:
-            self.last = event.time
-        handler = _HANDLERS.get(event.event)
-        if handler is not None:
-            handler(self, event)
+        self.fold((event,))
 
     def fold(self, events: Iterable[Event]) -> None:
         """Fold many events."""
+        handlers = _HANDLERS
         for event in events:
-            self.apply(event)
+            if event.time > self.last:
+                self.last = event.time
+            handler = handlers.get(event.event)
+            if handler is not None:
+                handler(self, event)
 
     # ---- what it has ----------------------------------------------------------------------
 
@@ -273,7 +275,8 @@ class Accounts:
         if self.spans and self.spans[-1][1] == NEVER:
             start = self.spans[-1][0]
             self.spans[-1] = (start, max(start, event.time))
-        self.ended = self.ended or event.event == Name.TRIAL_END
+        if event.event == Name.TRIAL_END:
+            self.ended, self.ended_for = True, event.text
         self.abandoned = self.abandoned or event.event == Name.TRIAL_ABANDON
         if self.abandoned:
             self.state = "abandoned"
@@ -287,6 +290,7 @@ class Accounts:
     def _on_extend(self, event: Event) -> None:
         if isinstance(event.value, int | float) and self.duration:
             self.duration += event.value
+            self.ended_for = ""
 
     def _on_alert(self, event: Event) -> None:
         self.alerts.append(Told(event.time, event.alias, event.test, event.text))

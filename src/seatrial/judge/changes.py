@@ -3,11 +3,13 @@
 find([100, 101, 99, ..., 90, 91, 89])     # [Change(index=60, before=100.1, after=90.2, ...)]
 
 *Confirmed* changes are those that may alarm. Two ways propose them: the pieces of the best L1 fit
-at 3 ln(n) sigma each, sigma from the median absolute difference of neighbours; and within each
-piece the split that Wilcoxon's rank sum likes best, for L1 is blind where figures fall into two
-modes. A proposal stays if both sides have three points, the levels differ by the least effect, and
-by many standard errors. The standard error takes in that neighbours are alike: an autocorrelated
-series strays without a cause.
+at 2 ln(n) sigma each, sigma from the differences of figures three apart; and within each piece the
+split that Wilcoxon's rank sum likes best, for L1 is blind where figures fall into two modes. A
+proposal stays if both sides have three points, the levels differ by the least effect, by many
+standard errors, and in an order that chance hardly makes of the same figures. The standard error
+takes in that neighbours are alike: an autocorrelated series strays without a cause. The order tells
+a change from three figures in a row that fell into the same of two modes. What stays is put where
+it likely is (see ``places``).
 
 *Suspect* changes may be noise: a t-test at p < 0.001 over all splits of what remains. One point is
 enough for them, so they come first, and often go again.
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.judge import order, places
 from seatrial.judge.segments import starts
 
 if TYPE_CHECKING:
@@ -34,12 +37,15 @@ Tier = Literal["suspect", "confirmed"]
 LEAST_EFFECT = 0.01
 LEAST_POINTS = 8  # of a series; with fewer, noise and change cannot be told apart
 SHORTEST = 3  # points on either side of a confirmed change
-PRICE = 3.0  # of a piece of the L1 fit, in ln(n) sigma
+PRICE = 2.0  # of a piece of the L1 fit, in ln(n) sigma
+APART = 3  # figures so far apart give sigma: next ones may be alike
 PROPOSED = 3.5  # standard errors for a change that the L1 fit proposes
+PICKED = 2.5  # times ln(n): the square of the normal deviate for the best of all splits
 SUSPECTED = 3.29  # standard errors: p = 0.001, two-sided
 CLIP = 3.0  # robust deviations from the median of its piece to which a figure is drawn in
 ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
 EVEN = 1.2533  # does that to a mean absolute deviation
+QUARTER = 1.1503  # standard deviations beyond which a quarter of normal figures are
 MOST_ALIKE = 0.9  # the highest correlation of neighbours that is believed
 
 
@@ -162,6 +168,15 @@ def _deviation(off: Series) -> float:
     return ROBUST * float(np.median(away)) or EVEN * float(away.mean())
 
 
+def _width(off: Series) -> float:
+    """A robust standard deviation that takes in what a median may not see: a second mode, in which
+    a quarter of the figures or more are."""
+    import numpy as np
+
+    place = 3 * (len(off) - 1) // 4
+    return max(_deviation(off), float(np.partition(np.abs(off), place)[place]) / QUARTER)
+
+
 def _off(piece: Series) -> Series:
     import numpy as np
 
@@ -176,35 +191,68 @@ class _Step(NamedTuple):
     at: int
     before: float
     after: float
-    strength: float
+    strength: float  # standard errors, as a normal deviate
+    order: float  # how rare the order is, as a normal deviate
 
     def small(self, least: float) -> bool:
         return abs(self.after - self.before) < least * abs(self.before)
 
+    def weight(self, count: int) -> float:
+        """What speaks for the step; below 1 it may be chance in a series of so many figures."""
+        return min(self.strength / PROPOSED, self.order / picked(count))
 
-def _step(series: Series, start: int, at: int, end: int) -> _Step:
-    """How the level changes from [start, at) to [at, end), and by how many standard errors."""
+
+def picked(count: int) -> float:
+    """The normal deviate beyond which the best split of so many figures is hardly chance."""
+    return math.sqrt(PICKED * math.log(count))
+
+
+class _Sides(NamedTuple):
+    """The figures before and after a split: how far they are off the medians of their sides, far
+    ones drawn in; the levels; and the variance as of so many figures that are not alike (0 where
+    they do not differ)."""
+
+    medians: tuple[float, float]
+    left: Series
+    right: Series
+    before: float
+    after: float
+    variance: float
+
+
+def _sides(series: Series, start: int, at: int, end: int) -> _Sides:
     import numpy as np
 
-    off = np.concatenate([_off(series[start:at]), _off(series[at:end])])
-    bound = CLIP * _deviation(off)
-    clipped = np.clip(off, -bound, bound)
-    left, right = clipped[: at - start], clipped[at - start :]
-    before = float(np.median(series[start:at]) + left.mean())
-    after = float(np.median(series[at:end]) + right.mean())
-    left, right = left - left.mean(), right - right.mean()
-    squares = float(left @ left + right @ right)
-    if before == after:
-        return _Step(at, before, after, 0.0)
+    medians = float(np.median(series[start:at])), float(np.median(series[at:end]))
+    off = np.concatenate([series[start:at] - medians[0], series[at:end] - medians[1]])
+    bound = CLIP * _width(off)
+    drawn = np.clip(off, -bound, bound)
+    left, right = drawn[: at - start], drawn[at - start :]
+    means = float(left.mean()), float(right.mean())
+    before, after = medians[0] + means[0], medians[1] + means[1]
+    first, last = left - means[0], right - means[1]
+    squares = float(first @ first + last @ last)
     if squares <= 1e-20 * before * before:
-        return _Step(at, before, after, math.inf)
+        return _Sides(medians, left, right, before, after, 0.0)
     count = end - start
-    alike = float(left[1:] @ left[:-1] + right[1:] @ right[:-1]) / squares
+    alike = float(first[1:] @ first[:-1] + last[1:] @ last[:-1]) / squares
     alike += 2 * (1 + 3 * alike) / count  # two means were fitted, which makes neighbours differ
     alike = min(max(alike, 0.0), MOST_ALIKE)
     variance = squares / max(count - 2, 1) * (1 + alike) / (1 - alike)
-    error = math.sqrt(variance * (1 / (at - start) + 1 / (end - at)))
-    return _Step(at, before, after, normal(abs(after - before) / error, count - 2))
+    return _Sides(medians, left, right, before, after, variance)
+
+
+def _step(series: Series, start: int, at: int, end: int) -> _Step:
+    """How the level changes from [start, at) to [at, end), and by how many standard errors."""
+    sides = _sides(series, start, at, end)
+    before, after = sides.before, sides.after
+    if before == after:
+        return _Step(at, before, after, 0.0, 0.0)
+    rare = order.deviate(series[start:end], at - start, (before + after) / 2)
+    if not sides.variance:
+        return _Step(at, before, after, math.inf, rare)
+    error = math.sqrt(sides.variance * (1 / (at - start) + 1 / (end - at)))
+    return _Step(at, before, after, normal(abs(after - before) / error, end - start - 2), rare)
 
 
 def normal(student: float, freedom: int) -> float:
@@ -222,31 +270,49 @@ def _steps(series: Series, changes: Sequence[int]) -> list[_Step]:
 
 
 def _confirmed(series: Series, least: float) -> list[int]:
-    import numpy as np
-
-    sigma = _deviation(np.diff(series)) / math.sqrt(2)
+    sigma = _width(series[APART:] - series[:-APART]) / math.sqrt(2)
     proposed = starts(series, PRICE * math.log(len(series)) * sigma, SHORTEST)[1:]
     solid = _pruned(series, proposed, least)
-    splits = _splits(series, solid, least)
-    return _pruned(series, sorted([*solid, *splits]), least) if splits else solid
+    if splits := _splits(series, solid, least):
+        solid = _pruned(series, sorted([*solid, *splits]), least)
+    return _placed(series, solid, least)
+
+
+def _placed(series: Series, changes: list[int], least: float) -> list[int]:
+    """The changes, each where it likely is, as long as it stands there."""
+    import numpy as np
+
+    marks = [0, *changes, len(series)]
+    for i in range(1, len(marks) - 1):
+        start, at, end = marks[i - 1 : i + 2]
+        sides = _sides(series, start, at, end)
+        if not sides.variance:
+            continue
+        drawn = np.concatenate([sides.left + sides.medians[0], sides.right + sides.medians[1]])
+        moved = start + places.likely(drawn, sides.variance, SHORTEST)
+        step = _step(series, start, moved, end)
+        if step.weight(len(series)) >= 1 and not step.small(least):
+            marks[i] = moved
+    return marks[1:-1]
 
 
 def _pruned(series: Series, changes: list[int], least: float) -> list[int]:
     """Without the changes that are too small or too weak, the worst first: its neighbours are
     judged anew with the longer pieces."""
-    while changes:
-        steps = _steps(series, changes)
-        failing = [step for step in steps if step.strength < PROPOSED or step.small(least)]
-        if not failing:
-            break
-        changes = [at for at in changes if at != min(failing, key=lambda s: s.strength).at]
-    return changes
+    count = len(series)
+    steps = _steps(series, changes)
+    while failing := [s for s in steps if s.weight(count) < 1 or s.small(least)]:
+        worst = steps.index(min(failing, key=lambda step: step.weight(count)))
+        del steps[worst]
+        marks = [0, *(step.at for step in steps), count]
+        for i in range(max(0, worst - 1), min(worst + 1, len(steps))):
+            steps[i] = _step(series, *marks[i : i + 3])
+    return [step.at for step in steps]
 
 
 def _splits(series: Series, changes: list[int], least: float) -> list[int]:
     """Further changes within the pieces: the best split by ranks, if it is strong enough for one
     picked out of all; then the same in its halves."""
-    enough = math.sqrt(PRICE * math.log(len(series)))
     found = []
     pieces = _pieces(series, changes)
     while pieces:
@@ -255,7 +321,7 @@ def _splits(series: Series, changes: list[int], least: float) -> list[int]:
             continue
         at = start + _best_by_ranks(series[start:end])
         step = _step(series, start, at, end)
-        if step.strength >= enough and not step.small(least):
+        if step.weight(len(series)) >= 1 and not step.small(least):
             found.append(at)
             pieces += [(start, at), (at, end)]
     return found

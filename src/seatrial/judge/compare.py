@@ -3,10 +3,8 @@
     comparison = compare_sides(base, other)
     comparison.rows           # worse and better, the largest first; unclear, same, ..., missing
 
-Cases are the same where test, parameters, toolchain, machine and stage are. What a side was chosen
-by (a toolchain, a machine, a parameter) is left out of that where each side has one value of it, so
-gcc is compared with clang. Cases that differ in their node alone, and a case of several trials, are
-one row; cases that differ in anything else never are.
+Which cases are one row ``judge.pairing`` says; each row is compared by ``judge.ratios``, and all of
+them together by ``judge.chance``.
 """
 
 from __future__ import annotations
@@ -22,11 +20,13 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.judge import ratios
 from seatrial.judge.chance import confirmed, student_p
-from seatrial.judge.sides import Member, Side, case_name
+from seatrial.judge.pairing import Group, Pair, pair
+from seatrial.judge.sides import Side
 from seatrial.store.by_case import Kind
 from seatrial.suite.model import Better
 
 LEAST_EFFECT = 0.02
+FEW = 8  # runs on a side, below which two modes may pass for a difference
 
 State = Literal["better", "worse", "same", "unclear", "not compared", "missing"]
 _ORDER: dict[State, int] = {
@@ -37,9 +37,8 @@ _ORDER: dict[State, int] = {
     "not compared": 3,
     "missing": 4,
 }
-_CROSSED = ("machine", "toolchain", "stage")
 
-Key = tuple[str, ...]
+Groups = tuple[Group | None, Group | None]
 
 
 class Sample(Struct, frozen=True):
@@ -77,12 +76,14 @@ class Row(Struct, frozen=True, kw_only=True):
 
 class Mean(Struct, frozen=True):
     """The geometric mean of how many times better the second side is, over the rows of a metric
-    that have a ratio; ``without`` counts the rows that have none."""
+    that have a ratio, ``unclear`` of them without a clear one; ``without`` counts the rows that
+    have none."""
 
     metric: str
     ratios: int
     mean: float
     without: int
+    unclear: int = 0
 
 
 class Comparison(Struct, frozen=True):
@@ -101,17 +102,6 @@ class Comparison(Struct, frozen=True):
         return sum(row.verdict == verdict for row in self.rows)
 
 
-class _Group(Struct):
-    """The cases of a side that are one row."""
-
-    members: list[Member]
-    figures: dict[Kind, list[float]]
-    excluded: dict[str, int]
-
-
-# ---- which cases are the same -------------------------------------------------------------
-
-
 def compare_sides(
     first: Side,
     second: Side,
@@ -124,166 +114,88 @@ def compare_sides(
     share; ``metric`` chooses metrics by name; ``across`` names parameters that may differ between
     cases that are compared; with ``each_node`` each node is a row of its own. Raises UsageError
     where no case is on both sides, or no metric is left."""
-    _require_parameters(across, first, second)
-    crossed = list(dict.fromkeys([*_crossed(first, second), *across]))
-    one, other = (_groups(side, crossed, each_node) for side in (first, second))
-    shown = [name for name in _CROSSED if name not in crossed and _several(name, first, second)]
-    for side, groups in ((first, one), (second, other)):
-        if not groups:
-            raise UsageError(f"{side.text}: no run of it is over yet; see `seatrial runs`")
-    if not one.keys() & other.keys():
-        raise UsageError(_nothing_shared(first, second, crossed))
-    rows: list[Row] = []
-    for key in dict.fromkeys([*one, *other]):
-        name, parameters = _name(one.get(key) or other[key], crossed, shown, each_node)
-        for row in _rows(name, parameters, one.get(key), other.get(key), crossed, least):
-            if metric is None or metric(row.metric):
-                rows.append(row)
+    paired = pair(first, second, across, each_node)
+    rows = [
+        row
+        for each in paired.pairs
+        for row in _rows(each, paired.across, least)
+        if metric is None or metric(row.metric)
+    ]
     if not rows:
-        known = {
-            kind[0] for side in (one, other) for group in side.values() for kind in group.figures
-        }
+        groups = [group for one in paired.pairs for group in (one.first, one.second) if group]
+        known = {kind[0] for group in groups for kind in group.figures}
         raise UsageError(f"no such metric; there are {', '.join(sorted(known)) or 'none'}")
     rows = sorted(_sifted(rows), key=_rank)
     return Comparison(
-        first.text, second.text, least, crossed, rows, _means(rows), _notices(first, second)
+        *(first.text, second.text, least, paired.across),
+        *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)]),
     )
-
-
-def _require_parameters(names: Sequence[str], first: Side, second: Side) -> None:
-    known = {name for side in (first, second) for one in side.cases for name in one.parameters}
-    for name in names:
-        if name not in known:
-            listed = ", ".join(sorted(known)) or "none"
-            raise UsageError(f"--across {name}: no case has this parameter; there are {listed}")
-
-
-def _crossed(first: Side, second: Side) -> list[str]:
-    """What each side has one value of, and not the same: the sides are chosen by it."""
-    names = [name.removeprefix("param.") for name in (*first.conditions, *second.conditions)]
-    return [
-        name
-        for name in dict.fromkeys([*_CROSSED, *names])
-        if name not in ("test", "tag")
-        and len(first.all_of(name)) == len(second.all_of(name)) == 1
-        and first.all_of(name) != second.all_of(name)
-    ]
-
-
-def _key(member: Member, crossed: Sequence[str], each_node: bool) -> Key:
-    fixed = [f"{name}={getattr(member, name)}" for name in _CROSSED if name not in crossed]
-    bound = sorted(f"{n}={v}" for n, v in member.parameters.items() if n not in crossed)
-    return (member.test, member.node if each_node else "", *fixed, *bound)
-
-
-def _groups(side: Side, crossed: Sequence[str], each_node: bool) -> dict[Key, _Group]:
-    groups: dict[Key, _Group] = {}
-    for member in side.cases:
-        group = groups.setdefault(_key(member, crossed, each_node), _Group([], {}, {}))
-        group.members.append(member)
-        for kind, values in member.values.items():
-            group.figures.setdefault(kind, []).extend(values)
-        for verdict, count in member.excluded.items():
-            group.excluded[verdict] = group.excluded.get(verdict, 0) + count
-    return {key: group for key, group in groups.items() if group.figures or group.excluded}
-
-
-def _several(name: str, first: Side, second: Side) -> bool:
-    return len(first.all_of(name) | second.all_of(name)) > 1
-
-
-def _name(
-    group: _Group, crossed: Sequence[str], shown: Sequence[str], each_node: bool
-) -> tuple[str, dict[str, str]]:
-    """A case as people read it, and its parameters; what all cases share is not ``shown``."""
-    one = group.members[0]
-    bound = {name: value for name, value in one.parameters.items() if name not in crossed}
-    toolchain, stage = (getattr(one, n) if n in shown else "" for n in ("toolchain", "stage"))
-    name = case_name(one.test, bound, toolchain, one.node if each_node else "", stage)
-    if "machine" in shown:
-        name += f" on {one.machine}"
-    return name, bound
-
-
-def _nothing_shared(first: Side, second: Side, crossed: Sequence[str]) -> str:
-    """Why no case is on both sides, as far as can be seen."""
-    said = []
-    for name in (*_CROSSED, "test"):
-        one, other = first.all_of(name), second.all_of(name)
-        if name not in crossed and not one & other:
-            named = (", ".join(sorted(side)) or "none" for side in (one, other))
-            said.append(f"{name} {' and '.join(named)}")
-    why = "; ".join(said) or "their parameters differ; see --across"
-    remedy = ""
-    if any(text.startswith(("toolchain", "machine")) for text in said):
-        remedy = "; choose one of each, such as A:toolchain=gcc B:toolchain=clang"
-    return f"no case is on both {first.text} and {second.text}: {why}{remedy}"
 
 
 # ---- rows ---------------------------------------------------------------------------------
 
 
-def _rows(
-    name: str,
-    parameters: dict[str, str],
-    one: _Group | None,
-    other: _Group | None,
-    crossed: Sequence[str],
-    least: float,
-) -> list[Row]:
+def _rows(pair: Pair, crossed: Sequence[str], least: float) -> list[Row]:
     """A row for each metric of a case."""
-    kinds = [group.figures if group else {} for group in (one, other)]
-    metrics = dict.fromkeys(kind[0] for kinds_of in kinds for kind in kinds_of)
-    differs = _differing(one, other, crossed) if one and other else []
-    mixed = _mixed(one, "the first side") or _mixed(other, "the second side")
-    test = (one or other or _Group([], {}, {})).members[0].test
-    rows = []
-    for metric in metrics or {"elapsed": None}:
-        found = {kind: None for kinds_of in kinds for kind in kinds_of if kind[0] == metric}
-        (_, unit, better), *others = found or {("elapsed", "s", "lower"): None}
-        pair = [_figures(group, metric) for group in (one, other)]
-        samples = [_sample(values, group) for values, group in zip(pair, (one, other), strict=True)]
-        row = Row(
-            case=name,
-            test=test,
-            parameters=parameters,
-            metric=metric,
-            unit=unit,
-            better=better,
-            verdict="missing",
-            first=samples[0],
-            second=samples[1],
-            differs=differs,
-        )
-        if not all(pair):
-            rows.append(replace(row, why=_missing(one, other, pair)))
-        elif others:
-            said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in found)
-            bare = replace(row, first=replace(samples[0], median=None))
-            bare = replace(bare, second=replace(samples[1], median=None), unit="")
-            rows.append(_refused(bare, f"unit or direction differ: {said}"))
-        elif better not in ("higher", "lower"):
-            rows.append(_refused(row, "it is not known whether higher or lower is better"))
-        elif mixed:
-            rows.append(_refused(row, mixed))
-        else:
-            rows.append(_compared(row, pair[0], pair[1], better, least))
-    return rows
+    groups = (pair.first, pair.second)
+    kinds: dict[str, dict[Kind, None]] = {}
+    for group in groups:
+        for kind in group.figures if group else ():
+            kinds.setdefault(kind[0], {})[kind] = None
+    either = pair.first or pair.second or Group([], {}, {})
+    mixed = _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
+    bare = Row(
+        case=pair.name,
+        test=either.members[0].test,
+        parameters=pair.parameters,
+        metric="elapsed",
+        unit="s",
+        better="lower",
+        verdict="missing",
+        first=_sample([], pair.first),
+        second=_sample([], pair.second),
+        differs=_differing(pair.first, pair.second, crossed),
+    )
+    if not kinds:
+        return [replace(bare, why=_missing(groups, ([], [])))]
+    return [_row(bare, groups, list(found), mixed, least) for found in kinds.values()]
+
+
+def _row(bare: Row, groups: Groups, kinds: list[Kind], mixed: str, least: float) -> Row:
+    """The row of one metric: of several ``kinds`` where its unit or direction differ."""
+    metric, unit, better = kinds[0]
+    one, other = (_figures(group, kinds) for group in groups)
+    row = replace(
+        bare,
+        metric=metric,
+        unit=unit,
+        better=better,
+        first=_sample(one, groups[0]),
+        second=_sample(other, groups[1]),
+    )
+    if not (one and other):
+        return replace(row, why=_missing(groups, (one, other)))
+    if len(kinds) > 1:
+        said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
+        row = replace(row, first=replace(row.first, median=None), unit="")
+        row = replace(row, second=replace(row.second, median=None))
+        return _refused(row, f"unit or direction differ: {said}")
+    if better not in ("higher", "lower"):
+        return _refused(row, "it is not known whether higher or lower is better")
+    return _refused(row, mixed) if mixed else _compared(row, one, other, better, least)
 
 
 def _refused(row: Row, why: str) -> Row:
     return replace(row, verdict="not compared", why=why)
 
 
-def _figures(group: _Group | None, metric: str) -> list[float]:
+def _figures(group: Group | None, kinds: Sequence[Kind]) -> list[float]:
     if group is None:
         return []
-    return [
-        value for kind, values in group.figures.items() if kind[0] == metric for value in values
-    ]
+    return [value for kind in kinds for value in group.figures.get(kind, ())]
 
 
-def _sample(values: list[float], group: _Group | None) -> Sample:
+def _sample(values: list[float], group: Group | None) -> Sample:
     finite = [value for value in values if math.isfinite(value)]
     excluded = dict(group.excluded) if group else {}
     return Sample(len(finite), median(finite) if finite else None, excluded)
@@ -307,10 +219,10 @@ def _compared(row: Row, one: list[float], other: list[float], better: str, least
     )
 
 
-def _missing(one: _Group | None, other: _Group | None, pair: list[list[float]]) -> str:
+def _missing(groups: Groups, figures: tuple[list[float], list[float]]) -> str:
     """Why a side has no figure."""
     said = []
-    for side, group, values in zip(("first", "second"), (one, other), pair, strict=True):
+    for side, group, values in zip(("first", "second"), groups, figures, strict=True):
         if values:
             continue
         if group is None:
@@ -328,7 +240,7 @@ def causes(excluded: dict[str, int]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in ordered)
 
 
-def _mixed(group: _Group | None, side: str) -> str:
+def _mixed(group: Group | None, side: str) -> str:
     """What tells a side's cases of one row apart, though it should not: parameters that were
     crossed, of which the side has several values."""
     if group is None or len(group.members) == 1:
@@ -340,10 +252,12 @@ def _mixed(group: _Group | None, side: str) -> str:
     return f"{side} has several cases here, which differ in {', '.join(sorted(names))}"
 
 
-def _differing(one: _Group, other: _Group, crossed: Sequence[str]) -> list[str]:
+def _differing(one: Group | None, other: Group | None, crossed: Sequence[str]) -> list[str]:
     """Numbers that the cases of both sides do not share; that builds differ, where neither machine
     nor toolchain does."""
-    said = []
+    said: list[str] = []
+    if one is None or other is None:
+        return said
     for name in ("nodes", "tasks", "threads"):
         values = [
             sorted({getattr(m, name) for m in g.members if getattr(m, name) is not None})
@@ -381,15 +295,33 @@ def _means(rows: Sequence[Row]) -> list[Mean]:
     """Of each metric with two ratios or more."""
     gains: dict[str, list[float]] = {}
     without: dict[str, int] = {}
+    unclear: dict[str, int] = {}
     for row in rows:
+        if row.gain is not None and row.verdict == "unclear":
+            unclear[row.metric] = unclear.get(row.metric, 0) + 1
         if row.gain is None:
             without[row.metric] = without.get(row.metric, 0) + 1
         else:
             gains.setdefault(row.metric, []).append(math.exp(row.gain))
     return [
-        Mean(metric, len(found), ratios.geometric_mean(found), without.get(metric, 0))
+        Mean(
+            *(metric, len(found), ratios.geometric_mean(found)),
+            *(without.get(metric, 0), unclear.get(metric, 0)),
+        )
         for metric, found in sorted(gains.items())
         if len(found) > 1
+    ]
+
+
+def _of_few(rows: Sequence[Row]) -> list[str]:
+    """What a person should know of differences that few runs show."""
+    told = [row for row in rows if row.verdict in ("better", "worse")]
+    few = sum(min(row.first.n, row.second.n) < FEW for row in told)
+    if not few:
+        return []
+    return [
+        f"{few} of {len(told)} differences are of fewer than {FEW} runs on a side: where figures "
+        "fall into two modes, all of so few may fall into one by chance"
     ]
 
 

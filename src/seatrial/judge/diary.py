@@ -22,7 +22,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
+from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
+from seatrial.files import open_regular
 
 FILE = "notes.jsonl"
 LONGEST = 1000
@@ -73,21 +75,21 @@ class Diary(NamedTuple):
 def read(path: Path) -> Diary:
     """The notes of a file; a missing one has none. Raises TrialError where it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(_READ_AT_MOST)
     except FileNotFoundError:
         return Diary([])
     except OSError as error:
         raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-    decoder = msgspec.json.Decoder(_Line)
+    decode = decoder(_Line).decode
     notes: dict[str, Note] = {}
     damaged = 0
     for line in data.splitlines():
         if not line.strip():
             continue
         try:
-            found = decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found = decode(line)
+        except DAMAGED:
             damaged += 1
             continue
         if found.removes:

@@ -80,7 +80,7 @@ def _run(one: Outcome) -> outliers.Run:
     cause = "" if one.code in MEASURED else one.verdict
     seconds = one.elapsed if one.elapsed is not None else None
     start = None if one.started is None else one.started / SECOND_NS
-    return outliers.Run(_name(one), seconds, cause, one.walltime, nodes_of(one), start)
+    return outliers.Run(_name(one), seconds, cause, one.walltime, start=start)
 
 
 def nodes_of(one: Outcome) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import UsageError
+from seatrial.garbage import uncollected
 from seatrial.judge import changes
 from seatrial.judge.diary import Near, Note, nearest
 from seatrial.store.rows import CaseName, Filters, Measured
@@ -101,11 +102,12 @@ def histories(
 ) -> list[History]:
     """The history of a metric in every case that matches, by machine and case. ``case`` is a part
     of a case's name, a pattern, or a beginning of its id. Raises UsageError where none matches."""
-    found = series_of(store, metric, filters, case)
-    return [
-        _history(series, course, notes)
-        for series, course in zip(found, _courses(found), strict=True)
-    ]
+    with uncollected():
+        found = series_of(store, metric, filters, case)
+        return [
+            _history(series, course, notes)
+            for series, course in zip(found, _courses(found), strict=True)
+        ]
 
 
 def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> list[Series]:
@@ -114,16 +116,22 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
     if metric != ELAPSED and metric not in known:
         raise UsageError(_unknown_metric(metric, [*known, ELAPSED]))
     cases = case_names(store)
-    rows = [row for row in measured(store, metric, filters) if _is(cases[row.case], case)]
     groups: dict[tuple[str, str], list[Measured]] = {}
-    for row in rows:
-        name = cases[row.case]
-        groups.setdefault((name.machine, name.case), []).append(row)
+    chosen = {
+        number: groups.setdefault((name.machine, name.case), [])
+        for number, name in cases.items()
+        if _is(name, case)
+    }
+    for row in measured(store, metric, filters):
+        if row.case in chosen:
+            chosen[row.case].append(row)
     wrong: dict[tuple[str, str], Counter[str]] = {}
     for number, counts in not_measured(store, filters).items():
         name = cases[number]
         wrong.setdefault((name.machine, name.case), Counter()).update(counts)
-    found = [_series(metric, group, cases, wrong.get(key)) for key, group in groups.items()]
+    found = [
+        _series(metric, group, cases, wrong.get(key)) for key, group in groups.items() if group
+    ]
     if not found:
         raise UsageError(_no_series(store, metric, filters, case))
     return sorted(found, key=lambda one: (one.machine, one.case_name, one.case))

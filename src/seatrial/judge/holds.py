@@ -1,6 +1,6 @@
 """What holds launches back now: gauges that are closed, and blackouts.
 
-    holds = Holds(policy)
+    holds = Holds(policy, cases)
     for event in journal: holds.apply(event)
     holds.held(now)
 
@@ -9,19 +9,23 @@ The same throttles decide as in the conductor; here they are told with their num
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
+from seatrial.conduct.builds import unbuilt
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.throttle import Throttle
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
+from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS, show_seconds
 
 
 class Hold(Struct, frozen=True, kw_only=True):
-    """One thing that holds launches back: a ``gauge``, a ``blackout``, ``excluded`` nodes or a
-    ``stopped`` test, by ``kind``; ``what`` names it. Times in ns; None: not known. ``value`` is
-    the gauge's last good reading, ``low`` and ``high`` its bounds."""
+    """One thing that holds launches back: a ``gauge``, a ``blackout``, ``excluded`` nodes, a
+    ``stopped`` test or ``unbuilt`` ones, by ``kind``; ``what`` names it. Times in ns; None: not
+    known. ``value`` is the gauge's last good reading, ``low`` and ``high`` its bounds."""
 
     kind: str
     what: str
@@ -36,8 +40,10 @@ class Hold(Struct, frozen=True, kw_only=True):
 class Holds:
     """The fold."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, cases: Sequence[Case] = ()) -> None:
         self.policy = policy
+        self._cases = cases
+        self._why_failed: dict[str, str] = {}  # by build
         self._throttles = [Throttle(about) for about in policy.throttles]
         self._closed: list[int | None] = [None] * len(self._throttles)  # since when
         self._values: dict[str, float] = {}  # by gauge
@@ -51,6 +57,15 @@ class Holds:
             self._since = event.time
         elif event.event == Name.GAUGE:
             self._read(event)
+        elif event.event == Name.BUILD_END:
+            self._why_failed[event.alias] = "" if event.value == 0 else event.text or "no log"
+
+    def unbuilt(self) -> list[Hold]:
+        """The tests of which no case could be built; those that failed alike together."""
+        return [
+            Hold(kind="unbuilt", what=", ".join(tests), text=f"{', '.join(tests)}: {cause}")
+            for cause, tests in unbuilt(self._cases, self._why_failed).items()
+        ]
 
     def _read(self, event: Event) -> None:
         for number, throttle in enumerate(self._throttles):

@@ -45,15 +45,15 @@ def levels(
     marks.sort()
     found: list[Level] = []
     there: Counter[float] = Counter()
-    running, since, value = 0, 0, 0.0
+    running = since = 0
     for at, kind, weight, number in marks:
         if at > since:
             if running > 0:
+                value = sum([w * n for w, n in sorted(there.items()) if n], 0.0)
                 _add(found, since, at, value)
             since = at
         if kind:
             there[weight] += number
-            value = sum(w * n for w, n in sorted(there.items()) if n)
         else:
             running += number
     return found

@@ -88,7 +88,7 @@ def _whose(accounts: Accounts, use: str, now: int) -> str:
         if use == "failed" and not run.passed:
             parts[f"{test} ({code_of(run.code).name})"] += run.size * (held[1] - held[0])
         elif use == "kept" and run.passed:
-            script = run.script(now) or held
+            script = run.script(held)
             parts[test] += run.size * (held[1] - script[1])
     if not parts:
         return ""

@@ -10,12 +10,15 @@ rank for itself, as where each has a network card of its own.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.judge import network
+from seatrial.judge.blocks import blocks
+from seatrial.verify.figures import shown
 from seatrial.verify.outputs import mpigraph
 from seatrial.verify.reading import TooLarge, Unreadable, plain, read_text
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 FILE = "pairs.matrix"  # what the probe pairs writes into its run's directory
 LIMIT = mpigraph.LIMIT
 NO_GROUP = "(no group)"
+MOST_DIGITS = 16  # that are a whole number which a float holds
 
 
 class Matrix(NamedTuple):
@@ -98,14 +102,54 @@ def _rates(text: str, way: mpigraph.Way) -> tuple[list[str], Array]:
 
     names: list[str] = []
     rates = np.zeros((0, 0))
-    for name, values in mpigraph.rows(text, way):
+    for name, line in mpigraph.lines(text, way):
+        values = _numbers(name, line)
         if not names:
             rates = np.zeros((len(values), len(values)))
         rates[len(names)] = values
         names.append(name)
     if len(names) < 2:
         raise ValueError("it has fewer than two ranks: there is no pair to judge")
+    for i in np.flatnonzero(rates.diagonal()):
+        raise ValueError(f"its row of {shown(names[i])} has a rate of the rank with itself")
     return names, rates
+
+
+def _numbers(name: str, line: bytes) -> Array:
+    """The figures of a row. Cells are not empty, so where there are as many figures as cells none
+    was torn in two. Written with three decimals, as they should be, they are read as thousandths:
+    whole numbers are read twice as fast."""
+    import numpy as np
+
+    cells = line.count(b"\t") + 1
+    plainly = line.replace(b".", b"") if _in_thousandths(line, cells) else b""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # numpy's, of what is no number
+        try:
+            values: Array = (
+                np.fromstring(plainly, dtype=np.int64, sep="\t") / 1000
+                if plainly
+                else np.fromstring(line, sep="\t")
+            )
+        except (ValueError, DeprecationWarning):
+            values = np.empty(0)
+    if len(values) != cells:
+        raise ValueError(f"its row of {shown(name)} has what is not a number")
+    return values
+
+
+def _in_thousandths(line: bytes, cells: int) -> bool:
+    """Whether each cell is a number of three decimals, and of few digits."""
+    import numpy as np
+
+    signs = np.frombuffer(line, dtype=np.uint8)
+    points = np.flatnonzero(signs == ord("."))
+    if len(points) != cells or points[-1] + 4 != len(signs):
+        return False
+    if (signs[points[:-1] + 4] != ord("\t")).any():  # then there is one behind each but the last
+        return False
+    widths = np.diff(points, prepend=-5) - 1
+    return bool(widths.min() >= 5 and widths.max() <= MOST_DIGITS)
 
 
 def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> Judged:
@@ -126,7 +170,8 @@ def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> 
     if not ranks:
         names = nodes
     grouped = bool(groups)
-    found = network.survey(rates, "higher", names, kinds if grouped or (ranks and kinds) else None)
+    known = kinds if grouped or (ranks and kinds) else None
+    found = network.survey(rates, "higher", names, known, hosts=hosts if ranks else None)
     return Judged(found, "rank" if ranks else "node", len(hosts), grouped, ungrouped, hidden)
 
 
@@ -141,23 +186,8 @@ def _between(rates: Array, hosts: list[str], nodes: list[str]) -> tuple[Array, i
     import numpy as np
 
     number = {node: i for i, node in enumerate(nodes)}
-    ranks: list[list[int]] = [[] for _ in nodes]
-    for rank, host in enumerate(hosts):
-        ranks[number[host]].append(rank)
-    most = max(map(len, ranks))
-    padded = np.array([own + [len(hosts)] * (most - len(own)) for own in ranks])
-    known = np.full((len(hosts), len(hosts) + 1), np.nan)  # a last column of gaps
-    known[:, :-1] = np.where(rates > 0, rates, np.nan)
-    result = np.zeros((len(nodes), len(nodes)))
-    hidden = 0
-    for i, own in enumerate(ranks):
-        block = known[own][:, padded].transpose(1, 0, 2).reshape(len(nodes), -1)
-        block = np.sort(block, axis=1)
-        counts = block.shape[1] - np.isnan(block).sum(axis=1)
-        counts[i] = 0  # a node with itself
-        those = np.flatnonzero(counts)
-        lower, upper = (counts[those] - 1) // 2, counts[those] // 2
-        result[i, those] = (block[those, lower] + block[those, upper]) / 2
-        pairs = np.array([len(own) * len(other) for other in ranks])
-        hidden += int((pairs - counts)[those].sum())
-    return result, hidden
+    known = np.where(rates > 0, rates, np.nan)
+    found = blocks(known, np.array([number[host] for host in hosts]), len(nodes))
+    between = (found.known > 0) & ~np.eye(len(nodes), dtype=bool)
+    result = np.where(between, found.median, 0.0)
+    return result, int((found.cells - found.known)[between].sum())

@@ -3,9 +3,9 @@
 survey(bandwidths, "higher", names=hosts, groups=switches).senders
 
 Row i, column j is what i sent to j; the diagonal is not looked at; NaN, 0 and less mean that the
-pair could not talk. Of the logarithms the median of each topology class is subtracted (same group,
-other group), and a median polish takes out rows and columns: what is left over is the row's
-effect = sender, the column's = receiver, the residual = link. A node is slow at 5 robust
+pair could not talk. Of the logarithms the median of each topology class is subtracted (same host,
+same group, other group), and a median polish takes out rows and columns: what is left over is the
+row's effect = sender, the column's = receiver, the residual = link. A node is slow at 5 robust
 deviations of all nodes and 2 %; a link at 8 median absolute deviations of all links. Figures where
 lower is better (latency) are judged with the sign turned.
 """
@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from seatrial.judge.blocks import Blocks, blocks
 from seatrial.judge.polish import medians, polish
+from seatrial.judge.spread import clipped
 from seatrial.suite.model import Better
 
 if TYPE_CHECKING:
@@ -34,9 +36,11 @@ NODE_DEVIATIONS = 5.0
 NODE_EFFECT = 0.02
 CLIP = 3.0  # deviations, beyond which a link says nothing about its nodes
 LINK_DEVIATIONS = 8.0  # median absolute, not standard, deviations
+LEAST_DEVIATION = 1e-6  # less is that of single precision
 SLOW_GROUPS = 0.05  # a pair of groups this much below the others of its class
 ROBUST = 1.4826
 MOST_TOLD = 1000  # links and pairs that are listed; all are counted
+MOST_PAIRS = 65_536  # of groups that are listed; of more those that are cut or slow
 
 
 class Slow(Struct, frozen=True):
@@ -87,11 +91,12 @@ class Nic(Struct, frozen=True):
 
 
 class Network(Struct, frozen=True, kw_only=True):
-    """What a matrix says. ``silent`` are nodes that neither send nor receive; ``cut_off`` groups
-    that talk with no other group; ``pairs`` are single pairs, (sender, receiver), that cannot talk
-    though both nodes and their groups do; the worst or first thousand of links and pairs are
-    listed, ``slow_links`` and ``mute_pairs`` count all. ``noise`` is the standard deviation of the
-    links, relative. ``why`` says why speeds were not judged, else it is empty."""
+    """What a matrix says. ``groups`` are pairs of groups, all of them up to 256 groups. ``silent``
+    are nodes that neither send nor receive; ``cut_off`` groups that talk with no other group;
+    ``pairs`` are single pairs, (sender, receiver), that cannot talk though both nodes and their
+    groups do; the worst or first thousand of links and pairs are listed, ``slow_links`` and
+    ``mute_pairs`` count all. ``noise`` is the standard deviation of the links, relative. ``why``
+    says why speeds were not judged, else it is empty."""
 
     nodes: int
     senders: list[Slow]
@@ -119,14 +124,16 @@ def survey(
     names: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
     nics: Sequence[str] | None = None,
+    hosts: Sequence[str] | None = None,
 ) -> Network:
-    """Judge an all-pairs matrix. ``names``, ``groups`` (topology: switch, rack) and ``nics`` are
-    one for each row; without groups all are in one, without nics each row has its own. Raises
+    """Judge an all-pairs matrix. ``names``, ``groups`` (topology: switch, rack), ``nics`` and
+    ``hosts`` are one for each row; without groups all are in one, without nics each row has its
+    own; ``hosts`` make a class of rows of one host, as of ranks that share memory. Raises
     ValueError for a matrix that is not square or labels that do not fit."""
     import numpy as np
 
     figures = np.array(matrix, dtype=float)
-    count = _checked(figures, names, groups, nics)
+    count = _checked(figures, names=names, groups=groups, nics=nics, hosts=hosts)
     labels = [str(i) for i in range(count)] if names is None else list(names)
     kinds, member = np.unique(
         ["all"] * count if groups is None else list(groups), return_inverse=True
@@ -134,10 +141,13 @@ def survey(
     figures[~(np.isfinite(figures) & (figures > 0))] = np.nan
     np.fill_diagonal(figures, np.nan)
     talks = ~np.isnan(figures)
-    table = _group_table(figures, talks, kinds.tolist(), member, better)
+    found = blocks(figures, member, len(kinds))
     silent = ~(talks.any(axis=0) | talks.any(axis=1))
-    mute = _mute_pairs(talks, silent, table, member, len(kinds))
-    effects = _Effects(figures, member, better) if not (why := _too_little(talks)) else None
+    mute = _mute_pairs(talks, silent, found, member)
+    classes = (
+        [member] if hosts is None else [np.unique(list(hosts), return_inverse=True)[1], member]
+    )
+    effects = _Effects(figures, classes, better) if not (why := _too_little(talks)) else None
     slow = _slow_links(figures, effects, labels) if effects else ([], 0)
     return Network(
         nodes=count,
@@ -146,28 +156,24 @@ def survey(
         links=slow[0],
         slow_links=slow[1],
         silent=[labels[i] for i in np.flatnonzero(silent)],
-        cut_off=_cut_off(table, kinds.tolist()),
+        cut_off=_cut_off(found, kinds.tolist()),
         pairs=[(labels[i], labels[j]) for i, j in mute[:MOST_TOLD].tolist()],
         mute_pairs=len(mute),
-        groups=table,
+        groups=_group_table(found, kinds.tolist(), better),
         nics=_nic_table(figures, labels if nics is None else list(nics)),
         noise=effects.noise if effects else None,
         why=why,
     )
 
 
-def _checked(
-    figures: Array,
-    names: Sequence[str] | None,
-    groups: Sequence[str] | None,
-    nics: Sequence[str] | None,
-) -> int:
+def _checked(figures: Array, **labels: Sequence[str] | None) -> int:
     if figures.ndim != 2 or figures.shape[0] != figures.shape[1]:
         raise ValueError(f"the matrix is {' x '.join(map(str, figures.shape))}; it must be square")
     count = len(figures)
-    for what, given in (("names", names), ("groups", groups), ("nics", nics)):
+    for what, given in labels.items():
         if given is not None and len(given) != count:
             raise ValueError(f"{len(given)} {what} for {count} rows; give one for each")
+    names = labels["names"]
     if names is not None and len(set(names)) < count:
         raise ValueError("two rows have one name")
     return count
@@ -188,16 +194,18 @@ def _too_little(talks: Mask) -> str:
 class _Effects:
     """Effects in logarithms, less than 0 where worse: of rows, of columns, and what remains."""
 
-    def __init__(self, figures: Array, member: Numbers, better: Better) -> None:
+    def __init__(self, figures: Array, classes: Sequence[Numbers], better: Better) -> None:
         import numpy as np
 
         # Single precision, a millionth of a figure, halves time and memory.
         self.rest = np.log(figures).astype(np.float32)
         if better == "lower":
             np.negative(self.rest, out=self.rest)
-        self._remove_classes(member)
+        self._remove_classes(classes)
         self.rows, self.columns = polish(self.rest)
         self.deviation = float(medians(np.abs(self.rest).reshape(1, -1))[0])
+        if self.deviation < LEAST_DEVIATION:  # more than half are equal: rounded figures
+            self.deviation = clipped(self.rest, LINK_DEVIATIONS / ROBUST) / ROBUST
         self.noise = ROBUST * self.deviation
         self._sharpen()
 
@@ -211,12 +219,16 @@ class _Effects:
         for effects, axis in ((self.rows, 1), (self.columns, 0)):
             effects += rest.sum(axis=axis, dtype=float) / np.maximum(near.sum(axis=axis), 1)
 
-    def _remove_classes(self, member: Numbers) -> None:
+    def _remove_classes(self, classes: Sequence[Numbers]) -> None:
+        """Pairs that are together in the first of the classes, in the second of them, ..., in
+        none."""
         import numpy as np
 
-        same = member[:, None] == member[None, :]
-        middles = [float(medians(self.rest[those][None, :])[0]) for those in (same, ~same)]
-        self.rest -= np.where(same, np.float32(middles[0]), np.float32(middles[1]))
+        left = np.ones(self.rest.shape, dtype=bool)
+        for member in [*classes, np.zeros(len(self.rest))]:
+            those = left & (member[:, None] == member[None, :])
+            self.rest[those] -= np.float32(medians(self.rest[those][None, :])[0])
+            left &= ~those
 
 
 def _slow_nodes(effects: Array, links: Numbers, labels: list[str]) -> list[Slow]:
@@ -226,9 +238,11 @@ def _slow_nodes(effects: Array, links: Numbers, labels: list[str]) -> list[Slow]
     away = effects - np.nanmedian(effects)
     sure = away * np.sqrt(links / np.median(links[links > 0]))
     deviation = ROBUST * float(np.nanmedian(np.abs(sure)))
+    if deviation < LEAST_DEVIATION:
+        deviation = clipped(sure, NODE_DEVIATIONS)
     found = []
     for i in np.flatnonzero(away < math.log1p(-NODE_EFFECT)):
-        deviations = float(sure[i]) / deviation if deviation > 1e-6 else None
+        deviations = float(sure[i]) / deviation if deviation > LEAST_DEVIATION else None
         if deviations is None or deviations < -NODE_DEVIATIONS:
             found.append(Slow(labels[i], math.expm1(float(away[i])), deviations))
     return sorted(found, key=lambda slow: slow.effect)
@@ -254,50 +268,54 @@ def _slow_links(figures: Array, effects: _Effects, labels: list[str]) -> tuple[l
 # ---- who cannot talk ----------------------------------------------------------------------
 
 
-def _group_table(
-    figures: Array, talks: Mask, kinds: list[str], member: Numbers, better: Better
-) -> list[GroupPair]:
+def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupPair]:
+    """All pairs of groups; of more than ``MOST_PAIRS`` those that are cut or slow, the first
+    thousand."""
     import numpy as np
 
-    inside = [np.flatnonzero(member == k) for k in range(len(kinds))]
-    rows: list[tuple[int, int, Array, int]] = []
-    for a, senders in enumerate(inside):
-        strip = figures[senders]
-        for b, receivers in enumerate(inside):
-            block = strip[:, receivers]
-            links = block.size - (len(senders) if a == b else 0)
-            rows.append((a, b, block[~np.isnan(block)], links))
-    medians = {(a, b): float(np.median(known)) for a, b, known, _ in rows if len(known)}
-    norms = {}
-    for own in (True, False):
-        of_class = [value for (a, b), value in medians.items() if (a == b) == own]
-        norms[own] = float(np.median(of_class)) if of_class else math.nan
-    table = []
-    for a, b, known, links in rows:
-        middle = medians.get((a, b))
-        effect = None
-        if middle is not None:
-            ratio = middle / norms[a == b] if better == "higher" else norms[a == b] / middle
-            effect = ratio - 1
-        low, high = (float(known.min()), float(known.max())) if len(known) else (None, None)
-        missing = links - len(known)
-        table.append(GroupPair(kinds[a], kinds[b], middle, low, high, effect, links, missing))
-    return table
+    own = np.eye(len(kinds), dtype=bool)
+    norms = np.full(found.median.shape, np.nan)
+    for those in (own, ~own):
+        if (of_class := found.median[those & (found.known > 0)]).size:
+            norms[those] = np.median(of_class)
+    ratio = found.median / norms if better == "higher" else norms / found.median
+    links = _links(found)
+    chosen = np.argwhere(np.ones_like(own))
+    if len(chosen) > MOST_PAIRS:
+        told = ((links > 0) & (found.known == 0)) | (ratio - 1 < -SLOW_GROUPS)
+        chosen = np.argwhere(told)[:MOST_TOLD]
+
+    def figure(value: float) -> float | None:
+        return None if math.isnan(value) else float(value)
+
+    return [
+        GroupPair(
+            *(kinds[a], kinds[b], figure(found.median[a, b])),
+            *(figure(found.low[a, b]), figure(found.high[a, b]), figure(ratio[a, b] - 1)),
+            *(int(links[a, b]), int(links[a, b] - found.known[a, b])),
+        )
+        for a, b in chosen.tolist()
+    ]
 
 
-def _cut_off(table: list[GroupPair], kinds: list[str]) -> list[str]:
+def _links(found: Blocks) -> Numbers:
+    """The links of each pair of groups: all cells, but those of a node with itself."""
+    import numpy as np
+
+    links: Numbers = found.cells - np.diag(np.sqrt(found.cells.diagonal()).round().astype(int))
+    return links
+
+
+def _cut_off(found: Blocks, kinds: list[str]) -> list[str]:
     """Groups with no link to another group, whether they talk among themselves or not."""
-    cut = []
-    for kind in kinds:
-        outward = [g for g in table if g.sender != g.receiver and kind in (g.sender, g.receiver)]
-        if outward and all(pair.cut for pair in outward):
-            cut.append(kind)
-    return cut
+    import numpy as np
+
+    known = np.where(np.eye(len(kinds), dtype=bool), 0, found.known)
+    talks = known.any(axis=0) | known.any(axis=1)
+    return [] if len(kinds) < 2 else [kinds[i] for i in np.flatnonzero(~talks)]
 
 
-def _mute_pairs(
-    talks: Mask, silent: Mask, table: list[GroupPair], member: Numbers, kinds: int
-) -> Numbers:
+def _mute_pairs(talks: Mask, silent: Mask, found: Blocks, member: Numbers) -> Numbers:
     """Pairs that cannot talk, where neither a node nor a pair of groups is wholly mute."""
     import numpy as np
 
@@ -308,7 +326,7 @@ def _mute_pairs(
     if not mute.any():
         return np.empty((0, 2), dtype=np.intp)
     pairs = np.argwhere(mute)
-    cut = np.array([pair.cut for pair in table]).reshape(kinds, kinds)
+    cut = (_links(found) > 0) & (found.known == 0)
     single: Numbers = pairs[~cut[member[pairs[:, 0]], member[pairs[:, 1]]]]
     return single
 

@@ -4,27 +4,30 @@ defective({"n001": 812.0, "n002": 811.2, ...}, "higher")   # {"n047": Defect(val
 
 The rule adapts to the noise. What is healthy is the best mode of the figures that a fifth of the
 nodes or more are in (of all nodes, where there is one mode): so 110 bad nodes of 200 do not pass
-for the norm. Centre and noise are the median and the median absolute deviation of the healthy. A
-node is defective where it is worse by 2 % at least and by so many deviations that of all healthy
-nodes together a tenth of one is expected there: 3.4 of 200, 4.2 of 6,000. A node two
-deviations worse is suspect: measure it again, and give all its figures, whose median counts.
+for the norm. Centre and noise are the median and the median absolute deviation of the healthy (the
+root mean square where that is 0, as of rounded figures). A node is defective where it is worse by
+2 % at least and by so many deviations that of all healthy nodes together half of one is expected
+there (Chauvenet 1863): 2.9 of 200, 3.8 of 6,000. A node two deviations worse is suspect: measure
+it again, and give all its figures, whose median counts.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import NormalDist, median
 
 from msgspec import Struct
 
 from seatrial.judge import modes
+from seatrial.judge.spread import clipped
 from seatrial.suite.model import Better
 
 LEAST_EFFECT = 0.02
 LEAST_NODES = 5
 LEAST_HEALTHY = 0.2  # share of the nodes in a mode that may be the norm
-FALSE_NODES = 0.1  # healthy nodes expected beyond the bound, in one survey
+FALSE_NODES = 0.5  # healthy nodes expected beyond the bound, in one survey
 SUSPECTED = 2.0
 ROBUST = 1.4826
 SMALL = 5.0  # deviations of few nodes are uncertain: the bound grows by 1 + SMALL / nodes
@@ -86,8 +89,8 @@ def survey(
     centre = median(healthy)
     if centre <= 0:
         return nothing(f"the healthy centre is {centre:g}: a share of it means nothing")
-    noise = ROBUST * median(abs(value - centre) for value in healthy)
     bound = _bound(len(known))
+    noise = _noise([value - centre for value in healthy], bound)
     sign = 1 if better == "higher" else -1
     found: dict[str, Defect] = {}
     for node, value in known.items():
@@ -119,8 +122,31 @@ def _healthy(values: list[float], better: Better) -> list[float]:
     found = [mode for mode in modes.find(values).modes if mode.share >= LEAST_HEALTHY]
     if len(found) < 2:
         return values
-    best = found[-1] if better == "higher" else found[0]
-    return [value for value in values if best.low <= value <= best.high]
+    if better == "higher":
+        found.reverse()
+    low, high = found[0].low, found[0].high
+    distinct = sorted(set(values))
+    step = min(b - a for a, b in pairwise(distinct)) if len(distinct) > 2 else 0.0
+    for mode in found[1:]:
+        apart = max(mode.low - high, low - mode.high)
+        if apart > step * (1 + 1e-6):
+            break
+        low, high = min(low, mode.low), max(high, mode.high)  # one mode, but for rounding
+    return [value for value in values if low <= value <= high]
+
+
+def _noise(away: list[float], bound: float) -> float:
+    """The deviation of the healthy. Where more than half are equal, what the others say but for
+    those that are defective; and where the nearest are as far on either side, as of rounded
+    figures, that of one which may be anywhere within such a step."""
+    import numpy as np
+
+    if robust := ROBUST * median(map(abs, away)):
+        return robust
+    above = min((far for far in away if far > 0), default=0.0)
+    below = min((-far for far in away if far < 0), default=0.0)
+    step = above if math.isclose(above, below, rel_tol=1e-6) else 0.0
+    return max(clipped(np.array(away), bound), step / math.sqrt(3))
 
 
 def _bound(nodes: int) -> float:

@@ -27,7 +27,7 @@ SHORT = 0.5  # quicker than this share of the median
 DEVIATIONS = 5.0  # robust ones, that slow and short need besides
 LEAST_RUNS = 5
 ROBUST = 1.4826
-EVEN = 1.2533
+STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds, to which times may be rounded
 
 
 class Run(NamedTuple):
@@ -112,8 +112,18 @@ def _at_limit(run: Run) -> bool:
 
 
 def _deviation(times: Sequence[float], middle: float) -> float:
-    away = [abs(time - middle) for time in times]
-    return ROBUST * median(away) or EVEN * sum(away) / len(away)
+    """A robust standard deviation. Where more than half of the times are equal, the most that
+    their rounding can hide: half a step."""
+    robust = ROBUST * median(abs(time - middle) for time in times)
+    return robust or ROBUST * _step(times) / 2
+
+
+def _step(times: Sequence[float]) -> float:
+    """Seconds, to which all the times are rounded; 0 where they are not."""
+    for step in STEPS:
+        if all(math.isclose(time, round(time / step) * step, abs_tol=1e-9) for time in times):
+            return step
+    return 0.0
 
 
 def _ended(run: Run) -> Outlier | None:

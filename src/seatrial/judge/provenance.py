@@ -4,7 +4,7 @@ for one in differences(base, other):
     one.subject, one.what, one.first, one.second     # "toolchain gcc", "version", "12.2", "13.1"
 
 What is known of a trial: its record (machine, toolchains, tests, versions), the environments that
-its runs had, and the input files where they still are. What cannot be told is said.
+its runs had, and what its input files held. What cannot be told is said.
 """
 
 from __future__ import annotations
@@ -13,26 +13,28 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError
+from seatrial.files import read_regular
 from seatrial.judge.sides import Side
 from seatrial.machine.model import Toolchain
 from seatrial.store.rows import TrialRow
-from seatrial.suite.build_key import digest_of
-from seatrial.suite.model import Input, Test
+from seatrial.suite import inputs
+from seatrial.suite.model import Test
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS
 
 MOST_TRIALS = 32  # of a side that are looked into, the newest
 MOST_NAMED = 12
 LONGEST = 60
-LARGEST_INPUT = 1 << 28  # bytes of an input file that are read
-MOST_FILES = 200
+MOST_ENVIRONMENTS = 200  # of a trial that are read
+LARGEST_ENVIRONMENT = 4 << 20
 
 _NOT_OF_FIGURES = {
     "machine": ("machine", "about", "toolchains", "rehearsal", "gauges", "jobs"),
@@ -235,14 +237,22 @@ def _builds_differ(sides: Pair, test: str) -> bool:
 # ---- inputs -------------------------------------------------------------------------------
 
 
+class _Held(NamedTuple):
+    """An input of a trial's test: its path, and its hash when the trial was made ("": unknown)."""
+
+    path: str
+    digest: str
+
+
 def _inputs(sides: Pair) -> Iterator[Difference]:
-    """Inputs of another name or content. No record is kept of what a file held, so files are read
-    as they are now, and one that was changed after the earlier trial was made is told."""
+    """Inputs of another name or content. Where a trial's record has no hash of a file (it is large,
+    or the trial is of an older version), it is read as it is now, and one that was changed after
+    the earlier trial was made is told."""
     for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
         listed = [_listed(side, name) for side in sides]
         if not all(listed):
             continue
-        one, other = ({n: p for each in side for n, p in each[1].items()} for side in listed)
+        one, other = ({n: held for each in side for n, held in each[1].items()} for side in listed)
         for file in sorted(one.keys() ^ other.keys()):
             there = ("there" if file in side else "not there" for side in (one, other))
             yield Difference(f"test {name}", f"input {file}", *there)
@@ -251,35 +261,30 @@ def _inputs(sides: Pair) -> Iterator[Difference]:
             yield from _input(f"test {name}", file, one[file], other[file], first)
 
 
-def _input(subject: str, file: str, one: str, other: str, first: int) -> Iterator[Difference]:
-    """An input by its paths on both sides; ``first`` is when (ns) the earlier trial was made."""
-    if one == other:
-        if when := _changed_since(one, first):
+def _input(subject: str, file: str, one: _Held, other: _Held, first: int) -> Iterator[Difference]:
+    """An input on both sides; ``first`` is when (ns) the earlier trial was made."""
+    kept = bool(one.digest and other.digest)
+    if one.path == other.path and not kept:
+        if when := _changed_since(one.path, first):
             yield Difference(subject, f"input {file}: the file was changed on {when}")
         return
-    digests = [_digest(path) for path in (one, other)]
-    if "" in digests:
-        yield Difference(subject, f"input {file}", one, other)
-    elif digests[0] != digests[1]:
-        yield Difference(subject, f"input {file}, SHA-256", *(text[:12] for text in digests))
+    found = [held.digest if kept else inputs.digest(held.path) for held in (one, other)]
+    if "" in found:
+        yield Difference(subject, f"input {file}", one.path, other.path)
+    elif found[0] != found[1]:
+        yield Difference(subject, f"input {file}, SHA-256", *(text[:12] for text in found))
 
 
-def _listed(side: _Origin, test: str) -> list[tuple[int, dict[str, str]]]:
-    """When each trial was made, and the paths of the test's inputs by their names in a run."""
-    return [
-        (trial.created, {_name(item): _path(item) for item in record.tests[test].inputs})
-        for trial, record in side.records
-        if test in record.tests
-    ]
-
-
-def _path(item: str | Input) -> str:
-    return item if isinstance(item, str) else item.source
-
-
-def _name(item: str | Input) -> str:
-    named = "" if isinstance(item, str) else item.name
-    return named or Path(_path(item)).name
+def _listed(side: _Origin, test: str) -> list[tuple[int, dict[str, _Held]]]:
+    """When each trial was made, and the test's inputs by their names in a run."""
+    found = []
+    for trial, record in side.records:
+        if test in record.tests:
+            items = record.tests[test].inputs
+            paths = {inputs.name_of(item): inputs.path_of(item) for item in items}
+            held = {name: _Held(path, record.inputs.get(path, "")) for name, path in paths.items()}
+            found.append((trial.created, held))
+    return found
 
 
 def _changed_since(path: str, created: int) -> str:
@@ -291,19 +296,6 @@ def _changed_since(path: str, created: int) -> str:
     return (
         f"{datetime.fromtimestamp(written / SECOND_NS, UTC):%Y-%m-%d}" if written > created else ""
     )
-
-
-def _digest(path: str) -> str:
-    """The hash of a file or folder; "" where it cannot be read or is large."""
-    place = Path(path)
-    try:
-        files = [place] if place.is_file() else list(place.rglob("*"))
-        sizes = [file.stat().st_size for file in files[: MOST_FILES + 1]]
-        if len(sizes) > MOST_FILES or sum(sizes) > LARGEST_INPUT:
-            return ""
-        return digest_of(place)
-    except OSError:
-        return ""
 
 
 # ---- environments -------------------------------------------------------------------------
@@ -325,11 +317,12 @@ def _variables(side: _Origin) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for trial, _ in side.records:
         folder = TrialFolder(Path(trial.path)).environments
-        for file in sorted(folder.glob("[!.]*"))[:MOST_FILES]:
-            try:
-                text = file.read_text(errors="replace")
+        for file in sorted(islice(folder.glob("[!.]*"), MOST_ENVIRONMENTS)):
+            try:  # not through a link: jobs write here, and what is read is shown
+                data = read_regular(file, LARGEST_ENVIRONMENT, follow=False)
             except OSError:
                 continue
+            text = data.decode(errors="replace")
             for name, value in _VARIABLE.findall(text):
                 digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()
                 found.setdefault(name, set()).add(digest)

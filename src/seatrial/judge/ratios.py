@@ -12,6 +12,7 @@ least effect of 1; else it is "unclear".
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist, median
@@ -34,6 +35,7 @@ LEAST_EFFECT = 0.01
 RESAMPLES = 4000
 CONFIDENCE = 0.95
 SEED = 20260101
+MANY = 2  # products of the sizes, in resamples, of which hardly any are alike
 EXACT = 400  # product of the two sizes up to which Mann-Whitney's distribution is computed exactly
 
 
@@ -91,12 +93,16 @@ def compare(
     if before <= 0 or after <= 0:
         why = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
         return told("unclear", why, p=p)
+    ratio = after / before
+    if not 0 < ratio < math.inf:
+        why = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
+        return told("unclear", why, p=p)
     if min(len(one), len(other)) < 2:
         why = "one figure has no spread: repeat the run"
-        return told("unclear", why, ratio=after / before)
+        return told("unclear", why, ratio=ratio)
     low, high = interval(one, other)
-    verdict, why = _verdict(after / before, low, high, p, better, least, (len(one), len(other)))
-    return told(verdict, why, ratio=after / before, low=low, high=high, p=p)
+    verdict, why = _verdict(ratio, low, high, p, better, least, (len(one), len(other)))
+    return told(verdict, why, ratio=ratio, low=low, high=high, p=p)
 
 
 def _finite(values: Sequence[float]) -> list[float]:
@@ -119,11 +125,14 @@ def _verdict(
         if p is not None and p < 1 - CONFIDENCE:
             return "better" if (ratio > 1) == (better == "higher") else "worse", ""
         if least_p(*sizes) >= 1 - CONFIDENCE:
-            return "unclear", f"{sizes[0]} and {sizes[1]} figures can show no difference: repeat"
+            return "unclear", (
+                f"{sizes[0]} and {sizes[1]} figures can show no difference, whatever they are: it "
+                f"takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side"
+            )
         return "unclear", f"Mann-Whitney's test gives p = {p:.2g}"
     if apart:
         return "unclear", f"the difference is under the least effect of {100 * least:g} %"
-    return "unclear", "the interval takes in 1"
+    return "unclear", "the interval takes in 0 %: no change"
 
 
 # ---- the bootstrap ------------------------------------------------------------------------
@@ -134,34 +143,62 @@ def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
     the ends may be infinite. Raises ValueError for an empty sample."""
     import numpy as np
 
-    above, below = _medians(second, 1), _medians(first, 0)
+    if not first or not second:
+        raise ValueError("an empty sample has no median")
+    below, above, often = _drawn(len(first), len(second))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratios = above / below
-    ratios = np.sort(np.where(np.isnan(ratios), 1.0, ratios))
-    outside = round((1 - CONFIDENCE) / 2 * len(ratios))
-    return float(ratios[outside]), float(ratios[-1 - outside])
+        ratios = _middles(second, above) / _middles(first, below)
+    ratios[np.isnan(ratios)] = 1.0
+    outside = round((1 - CONFIDENCE) / 2 * RESAMPLES)
+    ends = (outside, RESAMPLES - 1 - outside)
+    if often is None:
+        ratios.sort()
+        return float(ratios[ends[0]]), float(ratios[ends[1]])
+    order = ratios.argsort()
+    low, high = order[often[order].cumsum().searchsorted(ends, side="right")]
+    return float(ratios[low]), float(ratios[high])
 
 
-def _medians(values: Sequence[float], side: int) -> Array:
-    """The medians of the resamples. In ordered figures, the median of a resample is the figure at
-    the median of its places: the places are drawn once for all samples of one size."""
+def _middles(values: Sequence[float], places: Numbers) -> Array:
+    """The medians of resamples, by the places of their middle figures among the ordered ones."""
     import numpy as np
 
-    if not values:
-        raise ValueError("an empty sample has no median")
-    ordered = np.sort(np.asarray(values, dtype=float))
-    lower, upper = _places(len(ordered), side)
-    result: Array = ordered[lower] / 2 + ordered[upper] / 2
+    middles = np.array(sorted(values), dtype=float)[places] / 2
+    result: Array = middles[0] + middles[1]
     return result
 
 
 @lru_cache(maxsize=256)
-def _places(count: int, side: int) -> tuple[Numbers, Numbers]:
+def _drawn(first: int, second: int) -> tuple[Numbers, Numbers, Numbers | None]:
+    """Resamples of two samples of these sizes: the places of the two middle figures of each (two
+    rows; one place twice where the size is odd), and how often they were drawn (None: each once).
+    In ordered figures, the median of a resample is at the median of its places: they are drawn once
+    for all samples of one size, and few figures have few medians."""
+    import numpy as np
+
+    below, above = _side(first, 0), _side(second, 1)
+    if first * second > MANY * RESAMPLES:
+        return below, above, None
+    few, often = np.unique(np.concatenate((below, above)), axis=1, return_counts=True)
+    if 2 * len(often) > RESAMPLES:
+        return below, above, None
+    return few[:2], few[2:], often
+
+
+@lru_cache(maxsize=256)
+def _side(count: int, side: int) -> Numbers:
+    """The places of the two middle figures in resamples of one side. A place is drawn as a share of
+    the ordered figures, evenly; the k-th least of n such shares is Beta(k, n + 1 - k), and the next
+    lies above it by Beta(1, n - k) of what is left (David and Nagaraja 2003): so the middle ones
+    are drawn without the others."""
     import numpy as np
 
     rng = np.random.default_rng([SEED, count, side])
-    drawn = np.sort(rng.integers(0, count, (RESAMPLES, count)), axis=1)
-    return drawn[:, (count - 1) // 2].copy(), drawn[:, count // 2].copy()
+    kth = (count + 1) // 2
+    low = rng.beta(kth, count + 1 - kth, RESAMPLES)
+    high = low if count % 2 else low + (1 - low) * rng.beta(1, count - kth, RESAMPLES)
+    places: Numbers = np.minimum(np.array([low, high]) * count, count - 1).astype(np.int64)
+    return places
 
 
 # ---- Mann-Whitney -------------------------------------------------------------------------
@@ -171,11 +208,22 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float | Non
     """The two-sided p-value that two samples are of one distribution: exact for few figures without
     ties, else by the normal approximation with the correction for ties. None of fewer than two
     figures a side, and where all are equal."""
-    import numpy as np
-
     m, n = len(first), len(second)
     if m < 2 or n < 2:
         return None
+    if m * n <= EXACT and len({*first, *second}) == m + n:
+        ordered = sorted(second)
+        u = sum(bisect_left(ordered, value) for value in first)
+        ways = _ways(min(m, n), max(m, n))
+        return min(1.0, 2 * sum(ways[: min(u, m * n - u) + 1]) / math.comb(m + n, m))
+    return _by_ranks(first, second)
+
+
+def _by_ranks(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """The p-value by the normal approximation."""
+    import numpy as np
+
+    m, n = len(first), len(second)
     both = np.concatenate([np.asarray(first, dtype=float), np.asarray(second, dtype=float)])
     levels, place, counts = np.unique(both, return_inverse=True, return_counts=True)
     if len(levels) == 1:
@@ -183,9 +231,6 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float | Non
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
     u = float(ranks[:m].sum()) - m * (m + 1) / 2
     u = min(u, m * n - u)
-    if len(levels) == m + n and m * n <= EXACT:
-        ways = _ways(min(m, n), max(m, n))
-        return min(1.0, 2 * sum(ways[: round(u) + 1]) / math.comb(m + n, m))
     total = m + n
     ties = float((counts**3 - counts).sum()) / (total * (total - 1))
     deviation = math.sqrt(m * n / 12 * (total + 1 - ties))
@@ -196,6 +241,12 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float | Non
 def least_p(m: int, n: int) -> float:
     """The least p-value that Mann-Whitney's test can give for samples of these sizes."""
     return min(1.0, 2 / math.comb(m + n, m))
+
+
+def enough(first: int) -> int:
+    """How many figures a second sample needs, so that Mann-Whitney's test can show a difference
+    from ``first`` ones, two or more."""
+    return next(n for n in range(2, 40) if least_p(first, n) < 1 - CONFIDENCE)
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ that failed is not left out of a mean.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from statistics import median
@@ -35,6 +36,11 @@ from seatrial.units import seconds
 from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
 
 DAY = 86400.0
+
+# The units of a rate, as people write them: Gflop/s, GFLOPS, TF/s; TEPS, GTEPS, edges/s.
+_OPERATIONS = (re.compile(r"flop|^[kMGTPE]?F(/s|ps)?$", re.IGNORECASE), "Gflop/s")
+_EDGES = (re.compile(r"teps|edges", re.IGNORECASE), "TEPS")
+_RATES = {"hpl": _OPERATIONS, "hpcg": _OPERATIONS, "graph500": _EDGES}
 
 
 # ---- parts --------------------------------------------------------------------------------
@@ -189,6 +195,11 @@ def _rated(
         return hpl_rate(_order(part, members), figure) / 1e9, "Gflop/s", None
     if better != "higher":
         raise ValueError(f"{part.metric} is no rate: lower is better; name a rate")
+    rates, example = _RATES[wanted.score]
+    if not rates.search(unit):
+        said = "no unit" if unit in ("", "1") else unit
+        text = f"{part.metric} is in {said}, and {wanted.score} is a rate such as {example}"
+        raise ValueError(f"{text}: name that metric, or give it its unit")
     return figure, unit, None
 
 

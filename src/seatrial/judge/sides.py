@@ -204,7 +204,10 @@ def _member(found: CaseRuns) -> Member:
 
 def _tests_with(store: Store, trials: Sequence[TrialRow], tag: str) -> set[tuple[str, str]]:
     """(trial, test) of the tests that have a tag."""
-    sql = "SELECT name, tags FROM tests WHERE trial = ?"
+    sql = (
+        "SELECT DISTINCT tests.name, tests.tags FROM cases JOIN tests ON tests.id = cases.test"
+        " WHERE cases.trial = ?"
+    )
     return {
         (trial.tag, name)
         for trial in trials

@@ -8,8 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median, stdev
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 ROBUST = 1.4826
 LEAST_FIGURES = 8  # of which some may be excluded
@@ -76,6 +81,23 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
         excluded=excluded,
         why=why,
     )
+
+
+def clipped(away: NDArray[np.floating], bound: float) -> float:
+    """The root mean square of distances from a centre (NaN is passed over) without those that are
+    beyond ``bound`` times that of the others: the noise of figures of which more than half are
+    equal, as rounded ones may be, so that their median absolute deviation is 0."""
+    import numpy as np
+
+    squares = np.square(away[~np.isnan(away)])
+    while squares.size:
+        total = float(squares.sum(dtype=float))
+        # As "square > bound^2 (total - square) / (size - 1)", each judged by the others.
+        kept = squares[squares <= total * bound**2 / (squares.size - 1 + bound**2)]
+        if kept.size in (0, squares.size):
+            return math.sqrt(total / squares.size)
+        squares = kept
+    return 0.0
 
 
 def _outlying(kept: Mapping[int, float], deviations: float) -> list[Excluded]:

@@ -62,7 +62,7 @@ class Status(Struct, frozen=True, kw_only=True):
     ``over_time`` has its course; ``sub_phases`` are the stretches between its pauses and
     interruptions; ``excluded`` gives nodes and why. ``criteria`` are the results of
     each criterion, the one on all that it is about first. ``held_back_by`` is what keeps launches
-    back now: gauges, blackouts, excluded nodes, stopped tests."""
+    back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be built."""
 
     tag: str
     plan: str
@@ -93,12 +93,13 @@ def status(
     events: Iterable[Event],
     now: int | None = None,
     driven: bool = True,
+    accounts: Accounts | None = None,
 ) -> Status:
     """Where a trial stands by its journal. ``now`` is the present for one that is running, else the
     time of its last event. One that is not ``driven`` was interrupted if its journal does not say
-    that it stopped."""
-    accounts = accounts_of(record, cases)
-    holds = Holds(record.policy)
+    that it stopped. Empty ``accounts`` of the trial are filled, for who has more to ask of them."""
+    accounts = accounts or accounts_of(record, cases)
+    holds = Holds(record.policy, cases)
     turns: list[Event] = []
     for event in events:
         accounts.apply(event)
@@ -112,7 +113,7 @@ def status(
     found = status_of(record, accounts, turns, now, references_of(record))
     held = holds.held(now) if accounts.state == "running" and driven else []
     state = found.state if driven or accounts.state != "running" else INTERRUPTED
-    return replace(found, state=state, held_back_by=[*held, *_kept_back(found)])
+    return replace(found, state=state, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> Accounts:

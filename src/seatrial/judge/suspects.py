@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
-LEVEL = 0.05  # for each accused
+LEVEL = 0.05  # probability that chance alone accuses any
+FURTHER = 6.0  # how many times rarer each further number of accused is taken to be
 PARAMETERS = 2.0  # the price of fitting harm and base
 LEAST_RUNS = 5
 MIXTURES = 5  # steps between "size does not matter" and "each node adds the same risk"
@@ -206,13 +207,14 @@ class _Model:
 
     def cost(self, number: int) -> float:
         """What accusing so many must gain: the logarithm of how many choices there are, of the
-        level for each, and of the two parameters. A likelihood that exceeds that of chance by a
-        factor f is chance at most once in f, so what is left is safe for all choices together."""
+        level, of a factor for each, and of the two parameters. A likelihood that exceeds that of
+        chance by a factor f is chance at most once in f, so what is left is safe for all choices of
+        all numbers together."""
         if not number:
             return 0.0
         choices = math.lgamma(self.count + 1) - math.lgamma(number + 1)
         choices -= math.lgamma(self.count - number + 1)
-        return choices - number * math.log(LEVEL) + PARAMETERS
+        return choices + number * math.log(FURTHER) - math.log(LEVEL) + PARAMETERS
 
     def best(self) -> list[int]:
         """The accused that gain most above their cost: candidates are added while one is worth

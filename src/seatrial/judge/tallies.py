@@ -35,8 +35,8 @@ def waits(accounts: Accounts, now: int) -> dict[str, Waits]:
     """The waits of each test of which a run has started."""
     found: dict[str, list[float]] = {}
     for run in accounts.runs:
-        waited = run.waited(now)
-        if waited is not None and run.on_nodes(now) is not None:
+        held = run.on_nodes(now)
+        if held is not None and (waited := run.waited(held, now)) is not None:
             seconds = (waited[1] - waited[0]) / SECOND_NS
             found.setdefault(accounts.test_of(run), []).append(seconds)
     return {test: _waits(sorted(times)) for test, times in found.items()}

@@ -133,11 +133,13 @@ def timeline_of(accounts: Accounts, now: int) -> Timeline:
     return Timeline(pieces, _added(pieces), down, sum(b - a for a, b in spans), spans)
 
 
-def _added(pieces: Sequence[Piece]) -> Use:
+def _added(pieces: Iterable[Piece]) -> Use:
     """The node-ns by use in some pieces."""
-    widths = [piece.end - piece.start for piece in pieces]
-    columns = zip(*(piece.use for piece in pieces), strict=True)
-    return Use(*(sum(map(mul, column, widths)) for column in columns))
+    widths: dict[Use, int] = {}  # most uses come again and again
+    for start, end, use in pieces:
+        widths[use] = widths.get(use, 0) + end - start
+    columns = zip(*widths, strict=True)
+    return Use(*(sum(map(mul, column, widths.values())) for column in columns))
 
 
 Change = tuple[int, int, int]  # time, which count, by how much
@@ -180,40 +182,43 @@ def _use(counts: list[int], nodes: int, last: bool) -> Use:
     return Use._make((available, *parts, *rest))
 
 
-def _of_runs(accounts: Accounts, now: int, outages: Sequence[Outage]) -> Iterator[Change]:
+def _of_runs(accounts: Accounts, now: int, outages: Sequence[Outage]) -> list[Change]:
     partial = [outage for outage in outages if outage.names]
+    changes: list[Change] = []
+    add = changes.append
     for run in accounts.runs:
-        waited = run.waited(now)
-        if waited is not None and waited[1] > waited[0]:
-            yield waited[0], _QUEUED, 1
-            yield waited[1], _QUEUED, -1
         held = run.on_nodes(now)
+        waited = run.waited(held, now)
+        if waited is not None and waited[1] > waited[0]:
+            add((waited[0], _QUEUED, 1))
+            add((waited[1], _QUEUED, -1))
         if held is None:
             continue
-        for use, span in _parts(run, held, now):
-            yield from _nodes_in(use, span, run, partial)
+        size = run.size
+        for use, start, end in _parts(run, held):
+            if end > start:
+                add((start, use, size))
+                add((end, use, -size))
+                if partial:
+                    changes += _out_of(use, start, end, run, partial)
+    return changes
 
 
-def _parts(run: Run, held: Span, now: int) -> Iterator[tuple[int, Span]]:
-    """The parts of a job by use."""
+def _parts(run: Run, held: Span) -> tuple[tuple[int, int, int], ...]:
+    """The parts of a job: (use, start, end)."""
+    start, end = held
     if not run.over:
-        yield _GOING, held
-    elif not run.passed:
-        yield _FAILED, held
-    else:
-        script = run.script(now) or held
-        yield _STARTING, (held[0], script[0])
-        yield _ACCEPTED, script
-        yield _KEPT, (script[1], held[1])
+        return ((_GOING, start, end),)
+    if not run.passed:
+        return ((_FAILED, start, end),)
+    began, left = run.script(held)
+    return (_STARTING, start, began), (_ACCEPTED, began, left), (_KEPT, left, end)
 
 
-def _nodes_in(use: int, span: Span, run: Run, partial: Sequence[Outage]) -> Iterator[Change]:
-    """A run's nodes for a span, less those that are in a planned outage then."""
-    start, end = span
-    if end <= start:
-        return
-    yield start, use, run.size
-    yield end, use, -run.size
+def _out_of(
+    use: int, start: int, end: int, run: Run, partial: Sequence[Outage]
+) -> Iterator[Change]:
+    """A run's nodes that are in a planned outage within a span do not count for it."""
     for outage in partial:
         begin, stop = max(start, outage.start), min(end, outage.end)
         if begin < stop and (out := len(outage.names.intersection(names_in(run.nodes)))):

@@ -89,9 +89,10 @@ def _rows(
     metric: str,
     deviations: float | None,
 ) -> list[Row]:
-    figures = queries.figures(store, queries.runs(store, filters))
+    runs = queries.runs(store, filters)
+    figures = queries.figures(store, runs)
     by_run: dict[str, list[tuple[str, str, str, float]]] = {}
-    for run in queries.runs(store, filters):
+    for run in runs:
         found = [(m.name, m.unit, m.better, m.value) for m in figures.get(run.row, ())]
         if run.elapsed is not None and not any(name == ELAPSED for name, *_ in found):
             found.insert(0, (ELAPSED, "s", "lower", run.elapsed))

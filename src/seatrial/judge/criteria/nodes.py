@@ -15,7 +15,7 @@ from seatrial.judge.losses import losses, sentence
 from seatrial.judge.outages import outages_of
 from seatrial.judge.timeline import USES, available_in_all
 from seatrial.plan.model import Criterion
-from seatrial.units import SECOND_NS, count, show_seconds
+from seatrial.units import SECOND_NS, count, show_number, show_seconds
 
 HOUR_NS = 3600 * SECOND_NS
 SHORT = 60.0  # seconds for which fewer runs may be in flight: one ends, the next one starts
@@ -50,7 +50,7 @@ def utilisation(view: View, criterion: Criterion) -> list[Result]:
     missed = value is not None and not bounds.holds(value)
     why = "no node-hours were available yet"
     if value is not None:
-        why = f"{total.accepted / HOUR_NS:.4g} of {total.available / HOUR_NS:.4g} node-hours"
+        why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
         why = sentence(view.accounts, view.timeline, view.now) if missed and largest else why
     result = decided(
         criterion,
@@ -64,6 +64,12 @@ def utilisation(view: View, criterion: Criterion) -> list[Result]:
         numbers=numbers,
     )
     return [result]
+
+
+def _hours(node_ns: float) -> str:
+    """Node-hours as people write them: ``213,088``, ``12.5``."""
+    hours = node_ns / HOUR_NS
+    return f"{hours:,.0f}" if hours >= 1000 else show_number(hours)
 
 
 def availability(view: View, criterion: Criterion) -> list[Result]:
@@ -85,7 +91,7 @@ def availability(view: View, criterion: Criterion) -> list[Result]:
         max(0.0, 1 - down / available) if available else None,
         over=view.over,
         n=went,
-        why=f"{hours:.4g} node-hours down in {count(went, 'failure')} of nodes"
+        why=f"{_hours(down)} node-hours down in {count(went, 'failure')} of nodes"
         if available
         else "no node-hours were available yet",
         goes_on=view.goes_on,

@@ -44,11 +44,13 @@ class View:
 
     @property
     def over(self) -> bool:
-        """Whether the trial came to its end: it was not abandoned, nor ended before its time."""
+        """Whether the trial came to its end: it was not abandoned, nor ended before its time unless
+        nothing could ever run."""
         accounts = self.accounts
         if not accounts.ended or accounts.abandoned:
             return False
-        return accounts.clock(self.now) >= accounts.duration - TOO_SOON
+        timely = accounts.clock(self.now) >= accounts.duration - TOO_SOON
+        return timely or bool(accounts.ended_for)
 
     @property
     def goes_on(self) -> str:
