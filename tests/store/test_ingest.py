@@ -15,25 +15,61 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import StoreError
-from seatrial.journal import codes, journal
+from seatrial.journal import codes
 from seatrial.journal.codes import EVENT_NUMBERS, Name
 from seatrial.journal.events import Event, encode
 from seatrial.store import ingest, queries
 from seatrial.store.ingest import Synced, sync, synced
+from seatrial.store.location import Location
 from seatrial.store.rows import Filters
 from seatrial.store.schema import VERSION, Store, open_memory, open_store, reopen_empty
 
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
 EVENTS = 27  # of a_trial
-TABLES = ("tests", "cases", "runs", "events", "metrics", "metric_names", "builds")
-OF_JOURNAL = "tag, state, state_time, started, last, damaged, offset, cases, planned"
+# The tables, and which of their columns are the ids of rows of which table.
+TABLES = {
+    "tests": {0: "tests"},
+    "cases": {0: "cases", 1: "trials", 3: "tests"},
+    "runs": {0: "runs", 1: "trials", 3: "cases", 4: "tests"},
+    "events": {0: "runs"},
+    "trial_events": {0: "trials"},
+    "metric_names": {0: "metric_names"},
+    "metrics": {0: "runs", 1: "metric_names"},
+    "builds": {0: "trials"},
+    "gaps": {0: "trials"},
+}
+OF_JOURNAL = (
+    "tag, state, state_time, started, last, damaged, ingested, events, runs, cases, planned"
+)
 
 
 def content(store: Store) -> dict[str, list[Any]]:
-    """All that a store knows, less what depends on the journal's file."""
-    found = {name: store.rows(f"SELECT * FROM {name} ORDER BY 1, 2, 3") for name in TABLES}
+    """All that a store knows, less what depends on the journal's file; ids count from 0."""
+    ids = {
+        name: {
+            row: rank
+            for rank, (row,) in enumerate(store.rows(f"SELECT id FROM {name} ORDER BY id"))
+        }
+        for name in ("trials", "tests", "cases", "runs", "metric_names")
+    }
+
+    def known(row: tuple[Any, ...], links: dict[int, str]) -> list[Any]:
+        return [
+            ids[links[column]].get(value) if column in links else value
+            for column, value in enumerate(row)
+        ]
+
+    found = {
+        name: [known(row, links) for row in store.rows(f"SELECT * FROM {name} ORDER BY 1, 2, 3")]
+        for name, links in TABLES.items()
+    }
     return found | {"trials": store.rows(f"SELECT {OF_JOURNAL} FROM trials ORDER BY tag")}
+
+
+def number_of_events(store: Store) -> int:
+    sql = "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM trial_events)"
+    return int(store.rows(sql)[0][0])
 
 
 def of_memory(trials: Path) -> dict[str, list[Any]]:
@@ -71,9 +107,9 @@ def open_folder() -> Iterator[Path]:
 # ---- what is kept -------------------------------------------------------------------------
 
 
-def test_a_run_is_kept_with_all_its_facts(tmp_path: Path) -> None:
+def test_a_run_is_kept_with_all_its_facts(tmp_path: Path, location: Location) -> None:
     a_trial(tmp_path)
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         run = queries.run(store, "aaaa2222")
         assert (run.trial, run.machine, run.test, run.app) == (
             *("nightly", "frontier", "stream", "stream-app"),
@@ -90,12 +126,12 @@ def test_a_run_is_kept_with_all_its_facts(tmp_path: Path) -> None:
         assert builds == [("b1", "/builds/b1", SECOND, 1, "no compiler")]
 
 
-def test_events_come_back_as_they_were_written(tmp_path: Path) -> None:
+def test_events_come_back_as_they_were_written(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "one", [a_case(1)])
     trial.run(trial.cases[0], "r1", figures={"triad": 1.5})
     written = list(trial.events)
     trial.write()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         found = queries.events_of(store, queries.run(store, "r1"))
     assert [(e.time, e.event, e.value) for e in found] == [
         (e.time, e.event, e.value) for e in written
@@ -106,13 +142,25 @@ def test_events_come_back_as_they_were_written(tmp_path: Path) -> None:
     assert by_name["metric"].detail == "triad"
 
 
-def test_every_event_name_of_the_registry_is_kept_by_its_name(tmp_path: Path) -> None:
+def test_the_nodes_of_what_nodes_do_are_kept(tmp_path: Path, location: Location) -> None:
+    trial = TrialMaker(tmp_path, "one", [a_case(1)])
+    for name in (Name.NODE_DOWN, Name.NODE_UP, Name.NODE_EXCLUDE, Name.NODE_ADMIT):
+        trial.event(name, nodes="n[1-3]", text="why")
+    trial.write()
+    with synced(location, tmp_path) as store:
+        rows = store.rows("SELECT detail, text FROM trial_events WHERE number >= 360")
+    assert rows == [("n[1-3]", "why")] * 4
+
+
+def test_every_event_name_of_the_registry_is_kept_by_its_name(
+    tmp_path: Path, location: Location
+) -> None:
     trial = TrialMaker(tmp_path, "all", [a_case(1)])
     for name in EVENT_NUMBERS:
         trial.event(name, run_id="r1", case=trial.cases[0].id)
     trial.event("of_the_future", run_id="r1", case=trial.cases[0].id)
     trial.write()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         found = queries.events_of(store, queries.run(store, "r1"))
     assert [event.event for event in found] == [*EVENT_NUMBERS, "of_the_future"]
 
@@ -137,24 +185,24 @@ def test_late_and_double_events_do_not_change_what_a_run_is(tmp_path: Path) -> N
     assert facts(tmp_path / "b") == facts(tmp_path / "a")
 
 
-def test_an_older_word_does_not_undo_a_newer_one(tmp_path: Path) -> None:
+def test_an_older_word_does_not_undo_a_newer_one(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "late", [a_case(1)])
     trial.run(trial.cases[0], "r1")
     of = {"run_id": "r1", "case": trial.cases[0].id, "time": NOON}
     trial.event(Name.CHECK_END, value=codes.FAILED.number, text="old", **of)
     trial.event(Name.BINARY_EXECUTE_END, value=77, **of)
     trial.write()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         run = queries.run(store, "r1")
     assert (run.verdict, run.why, run.exit_code, run.elapsed) == ("pass", "", 0, 1.0)
     assert run.began == NOON
 
 
-def test_a_case_that_the_trial_does_not_list_is_made(tmp_path: Path) -> None:
+def test_a_case_that_the_trial_does_not_list_is_made(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "odd", [a_case(1)])
     trial.run(a_case(9, test="unlisted"), "r9")
     trial.write()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         run = queries.run(store, "r9")
         assert (run.test, run.case) == ("unlisted", a_case(9).id)
         assert queries.case_of(store, run).nodes is None
@@ -163,13 +211,13 @@ def test_a_case_that_the_trial_does_not_list_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", [10**30, -(10**400), 1.5, "nan", "word", None], ids=lambda value: str(value)[:9]
 )
-def test_odd_values_of_a_job_break_nothing(tmp_path: Path, value: Any) -> None:
+def test_odd_values_of_a_job_break_nothing(tmp_path: Path, location: Location, value: Any) -> None:
     trial = TrialMaker(tmp_path, "odd", [a_case(1)])
     of = {"run_id": "r1", "case": trial.cases[0].id}
     for name in (Name.METRIC, Name.BINARY_EXECUTE_END, Name.CHECK_END):
         trial.event(name, value=value, alias="\ufdd0\x00", **of)
     trial.write()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         run = queries.run(store, "r1")
         metrics = [metric.value for metric in queries.metrics_of(store, run)]
         assert run.verdict == "check error"
@@ -177,13 +225,32 @@ def test_odd_values_of_a_job_break_nothing(tmp_path: Path, value: Any) -> None:
         assert len(queries.events_of(store, run)) == 3
 
 
-def test_damaged_lines_are_counted(tmp_path: Path) -> None:
+def test_nul_in_names_stops_no_collection(tmp_path: Path, location: Location) -> None:
+    """PostgreSQL holds none: both keep another character, and find what they kept."""
+    trial = TrialMaker(tmp_path, "odd", [a_case(1)])
+    of = {"run_id": "r\0", "case": "c\0", "test": "t\0", "app": "a\0"}
+    build = {"alias": "b\0", "path": "/builds/\0"}
+    for name in (Name.LOGGING_START, Name.METRIC, Name.CHECK_END):  # each in a read of its own
+        trial.event(name, alias="m\0", value=0, **of)
+        trial.event(Name.BUILD_END if name == Name.CHECK_END else Name.BUILD_START, **build)
+        trial.write()
+        synced(location, tmp_path).close()
+    with synced(location, tmp_path) as store:
+        (run,) = queries.runs(store, Filters())
+        assert (run.run_id, run.case, run.verdict) == ("r\ufffd", "c\ufffd", "pass")
+        assert [metric.value for metric in queries.metrics_of(store, run)] == [0.0]
+        assert len(queries.events_of(store, run)) == 3
+        assert store.rows("SELECT key FROM builds") == [("b\ufffd",)]
+        assert store.rows("SELECT damaged, events, runs FROM trials") == [(0, 6, 1)]
+
+
+def test_damaged_lines_are_counted(tmp_path: Path, location: Location) -> None:
     trial = a_trial(tmp_path)
     good = trial.folder.journal.read_bytes()
     bad = [b"{", b"[]", b'{"time":-1,"event":"x"}', b'{"time":1e30,"event":"x"}', b"\xff\xfe"]
     bad += [b'{"time":99999999999999999999,"event":"x"}', b'{"time":1,"event":"\\ud800"}']
     trial.folder.journal.write_bytes(b"\n".join([*bad, b"", good]))
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         assert queries.trials(store)[0].damaged == len(bad)
         assert queries.count_runs(store, Filters()) == 3
 
@@ -191,9 +258,9 @@ def test_damaged_lines_are_counted(tmp_path: Path) -> None:
 # ---- incremental --------------------------------------------------------------------------
 
 
-def test_only_what_is_new_is_read(tmp_path: Path) -> None:
+def test_only_what_is_new_is_read(tmp_path: Path, location: Location) -> None:
     trial = a_trial(tmp_path)
-    with open_store(tmp_path / "store.sqlite") as store:
+    with open_store(location) as store:
         assert sync(store, tmp_path) == Synced(1, EVENTS)
         before = content(store)
         assert sync(store, tmp_path) == Synced(0, 0)
@@ -230,7 +297,7 @@ def test_any_split_of_the_bytes_gives_the_same_store(cuts: list[int], at_once: i
         trial.folder.journal.write_bytes(b"")
         done = 0
         with pytest.MonkeyPatch.context() as patch, open_store(folder / "store.sqlite") as store:
-            patch.setattr(journal, "READ_AT_ONCE", at_once)
+            patch.setattr(ingest, "READ_AT_ONCE", at_once)
             for cut in [*cuts, len(STREAM)]:
                 with trial.folder.journal.open("ab") as file:
                     file.write(STREAM[done:cut])
@@ -242,10 +309,10 @@ def test_any_split_of_the_bytes_gives_the_same_store(cuts: list[int], at_once: i
 
 
 def test_a_crash_in_the_middle_loses_and_doubles_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_trial(tmp_path)
-    monkeypatch.setattr(journal, "READ_AT_ONCE", 1000)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
     calls = iter(range(1000))
     keep = ingest._keep
 
@@ -255,26 +322,27 @@ def test_a_crash_in_the_middle_loses_and_doubles_nothing(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(ingest, "_keep", failing)
-    with open_store(tmp_path / "store.sqlite") as store:
+    with open_store(location) as store:
         with pytest.raises(KeyboardInterrupt):
             sync(store, tmp_path)
-        some = store.rows("SELECT count(*) FROM events")[0][0]
+        some = number_of_events(store)
         assert 0 < some < EVENTS
         sync(store, tmp_path)
         assert content(store) == of_memory(tmp_path)
 
 
-def test_two_at_once_double_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_at_once_double_nothing(
+    tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(8):
         a_trial(tmp_path, f"t{number}")
-    monkeypatch.setattr(journal, "READ_AT_ONCE", 700)
-    path = tmp_path / "store.sqlite"
-    open_store(path).close()
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 700)
+    open_store(location).close()
     errors: list[BaseException] = []
 
     def work() -> None:
         try:
-            synced(path, tmp_path).close()
+            synced(location, tmp_path).close()
         except BaseException as error:
             errors.append(error)
 
@@ -284,17 +352,56 @@ def test_two_at_once_double_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for worker in workers:
         worker.join()
     assert not errors
-    with open_store(path) as store:
+    with open_store(location) as store:
         assert store.rows("SELECT count(*), count(DISTINCT trial) FROM runs") == [(24, 8)]
-        assert store.rows("SELECT count(*) FROM events") == [(8 * EVENTS,)]
+        assert number_of_events(store) == 8 * EVENTS
+
+
+@pytest.mark.parametrize("how", ["read by another", "replaced", "cut", "gone"])
+def test_what_was_read_ahead_is_read_again_where_things_changed_since(
+    tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    journal = a_trial(tmp_path).folder.journal
+    data = journal.read_bytes()
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    read_ahead = ingest._read_ahead
+    changed: list[bool] = []
+
+    def changing(path: Path, start: int) -> Any:
+        piece = read_ahead(path, start)
+        if not changed:
+            changed.append(True)
+            if how == "read by another":
+                synced(location, tmp_path).close()
+            elif how == "replaced":
+                other = journal.with_name("other")
+                other.write_bytes(data.replace(b"aaaa1111", b"cccc1111"))
+                other.replace(journal)
+            elif how == "cut":
+                journal.write_bytes(data[: data.index(b"\n") + 1])
+            else:
+                journal.rename(journal.with_name("aside"))
+        return piece
+
+    monkeypatch.setattr(ingest, "_read_ahead", changing)
+    with open_store(location) as store:
+        sync(store, tmp_path)
+        assert changed
+        if how == "gone":
+            assert 0 < number_of_events(store) < EVENTS
+            journal.with_name("aside").rename(journal)
+            sync(store, tmp_path)
+        assert content(store) == of_memory(tmp_path)
 
 
 @pytest.mark.parametrize("how", ["shrunk", "replaced", "rewritten"])
-def test_a_journal_that_is_another_is_read_from_its_beginning(tmp_path: Path, how: str) -> None:
+def test_a_journal_that_is_another_is_read_from_its_beginning(
+    tmp_path: Path, location: Location, how: str
+) -> None:
     trial = a_trial(tmp_path)
     journal = trial.folder.journal
     data = journal.read_bytes()
-    with open_store(tmp_path / "store.sqlite") as store:
+    with open_store(location) as store:
         sync(store, tmp_path)
         if how == "shrunk":
             with journal.open("r+b") as file:
@@ -309,24 +416,28 @@ def test_a_journal_that_is_another_is_read_from_its_beginning(tmp_path: Path, ho
         assert content(store) == of_memory(tmp_path)
 
 
-def test_a_copy_with_another_middle_is_read_from_its_beginning(tmp_path: Path) -> None:
+def test_a_copy_with_another_middle_is_read_from_its_beginning(
+    tmp_path: Path, location: Location
+) -> None:
     trial = TrialMaker(tmp_path, "long", [a_case(1)])
     for number in range(200):
         trial.event(Name.ALERT, text=f"number {number:03}")
     trial.write()
     journal = trial.folder.journal
-    with open_store(tmp_path / "store.sqlite") as store:
+    with open_store(location) as store:
         sync(store, tmp_path)
         other = journal.with_name("other")
         other.write_bytes(journal.read_bytes().replace(b"number 100", b"NUMBER 100"))
         other.replace(journal)
         assert sync(store, tmp_path) == Synced(1, 200)
-        assert store.rows("SELECT count(*) FROM events WHERE text = 'NUMBER 100'") == [(1,)]
+        assert store.rows("SELECT count(*) FROM trial_events WHERE text = 'NUMBER 100'") == [(1,)]
 
 
-def test_a_trial_made_anew_under_its_tag_replaces_the_old_one(tmp_path: Path) -> None:
+def test_a_trial_made_anew_under_its_tag_replaces_the_old_one(
+    tmp_path: Path, location: Location
+) -> None:
     old = TrialMaker(tmp_path, "again", [a_case(1)])
-    with open_store(tmp_path / "store.sqlite") as store:
+    with open_store(location) as store:
         sync(store, tmp_path)
         assert queries.trials(store)[0].cases == 1  # known before its journal is there
         shutil.rmtree(old.folder.path)
@@ -361,13 +472,13 @@ def test_trials_that_were_moved_are_the_same_trials(tmp_path: Path) -> None:
         assert queries.count_runs(store, Filters()) == 3
 
 
-def test_one_bad_trial_does_not_hide_the_others(tmp_path: Path) -> None:
+def test_one_bad_trial_does_not_hide_the_others(tmp_path: Path, location: Location) -> None:
     bad = a_trial(tmp_path, "bad")
     a_trial(tmp_path, "good")
     (bad.folder.path / "trial.json").write_text("{")
     (tmp_path / ".making-x").mkdir()
     (tmp_path / "no-trial").mkdir()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         assert [row.tag for row in queries.trials(store)] == ["good"]
         (notice,) = store.notices
     assert "bad/trial.json" in notice
@@ -376,8 +487,8 @@ def test_one_bad_trial_does_not_hide_the_others(tmp_path: Path) -> None:
 # ---- the file -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [0, VERSION + 1])
-def test_a_store_of_another_version_is_rebuilt_with_a_notice(tmp_path: Path, version: int) -> None:
+@pytest.mark.parametrize("version", [0, VERSION - 1])
+def test_a_store_of_an_older_version_is_rebuilt_with_a_notice(tmp_path: Path, version: int) -> None:
     a_trial(tmp_path)
     path = tmp_path / "store.sqlite"
     synced(path, tmp_path).close()
@@ -397,7 +508,7 @@ def test_a_local_store_has_a_write_ahead_log_and_a_network_one_has_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def mode(kind: str) -> str:
-        monkeypatch.setattr("seatrial.store.schema.file_system", lambda path: kind)
+        monkeypatch.setattr("seatrial.store.sqlite.file_system", lambda path: kind)
         with open_store(tmp_path / "store.sqlite") as store:
             return str(store.rows("PRAGMA journal_mode")[0][0])
 
@@ -483,11 +594,11 @@ def test_another_programs_database_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_a_journal_line_longer_than_a_block_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "READ_AT_ONCE", 64)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 64)
     trial = TrialMaker(tmp_path, "long", [a_case(1)])
     line = encode(Event(time=NOON, event="alert", text="x" * 5000))
     trial.folder.journal.write_bytes(line + b"\n" + line + b"\n")
-    with open_store(tmp_path / "store.sqlite") as store:
+    with open_store(location) as store:
         assert sync(store, tmp_path) == Synced(1, 2)

@@ -17,8 +17,10 @@ from seatrial.journal.codes import Name
 from seatrial.journal.journal import Journal
 from seatrial.plan.model import Component
 from seatrial.store import export, queries
+from seatrial.store.choosing import conditions
 from seatrial.store.ingest import synced
-from seatrial.store.queries import count_runs, run, runs
+from seatrial.store.location import Location
+from seatrial.store.queries import NEWEST, count_runs, run, runs
 from seatrial.store.rows import Filters, SummaryRow, TrialRow
 from seatrial.store.schema import Store
 
@@ -28,16 +30,16 @@ HOUR = 3600 * SECOND
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path: Path, location: Location) -> Iterator[Store]:
     a_trial(tmp_path, "old")
     a_trial(tmp_path, "new", created=NOON + HOUR, machine="lumi", tags=("net", "io"))
-    with synced(tmp_path / "store.sqlite", tmp_path) as opened:
+    with synced(location, tmp_path) as opened:
         yield opened
 
 
-def one_trial(folder: Path, trial: TrialMaker) -> TrialRow:
+def one_trial(location: Location, trial: TrialMaker) -> TrialRow:
     trial.write()
-    with synced(folder / "store.sqlite", folder) as store:
+    with synced(location, trial.folder.path.parent) as store:
         return queries.trial(store, trial.tag)
 
 
@@ -108,24 +110,24 @@ def test_several_runs_are_listed_never_chosen_from(store: Store) -> None:
     assert "aaaa2222" not in str(raised.value)
 
 
-def test_the_same_id_in_two_trials_needs_the_trial(tmp_path: Path) -> None:
+def test_the_same_id_in_two_trials_needs_the_trial(tmp_path: Path, location: Location) -> None:
     for tag in ("one", "two"):
         trial = TrialMaker(tmp_path, tag, [a_case(1)])
         trial.run(trial.cases[0], "same")
         trial.run(trial.cases[0], "sameandmore")
         trial.write()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         with pytest.raises(UsageError, match=r"(?s)one/same .*two/same |two/same .*one/same "):
             run(store, "same")
         assert run(store, "two/same").trial == "two"
 
 
-def test_short_ids_are_as_long_as_they_must_be(tmp_path: Path) -> None:
+def test_short_ids_are_as_long_as_they_must_be(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "ids", [a_case(1)])
     for run_id in ("abcdefghijkl", "abcdefghiXkl", "zbcdefghijkl"):
         trial.run(trial.cases[0], run_id)
     trial.write()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         assert queries.short_ids(store, ["zbcdefghijkl"]) == {"zbcdefghijkl": "zbcdefgh"}
         shown = queries.short_ids(store, ["zbcdefghijkl", "abcdefghijkl"])
         assert shown == {"zbcdefghijkl": "zbcdefghij", "abcdefghijkl": "abcdefghij"}
@@ -135,7 +137,7 @@ def test_short_ids_are_as_long_as_they_must_be(tmp_path: Path) -> None:
 # ---- trials -------------------------------------------------------------------------------
 
 
-def test_a_trial_counts_its_runs(tmp_path: Path) -> None:
+def test_a_trial_counts_its_runs(tmp_path: Path, location: Location) -> None:
     cases = [a_case(1, repeat=4), a_case(2), a_case(3)]
     trial = TrialMaker(tmp_path, "counted", cases)
     trial.start()
@@ -146,64 +148,68 @@ def test_a_trial_counts_its_runs(tmp_path: Path) -> None:
     trial.run(cases[1], "r4", verdict=None)
     trial.event(Name.LOGGING_START, run_id="r5", case=cases[2].id, test="stream")
     trial.event(Name.TRIAL_PAUSE)
-    row = one_trial(tmp_path, trial)
+    row = one_trial(location, trial)
     assert (row.cases, row.runs) == (3, 6)
     assert (row.passed, row.failed, row.running, row.waiting) == (1, 1, 1, 3)
     assert (row.state, row.started) == ("paused", started)
     assert row.elapsed == (trial.now - started) / SECOND
 
 
-def test_the_last_loss_of_a_case_that_is_lost_too_often_is_its_failure(tmp_path: Path) -> None:
+def test_the_last_loss_of_a_case_that_is_lost_too_often_is_its_failure(
+    tmp_path: Path, location: Location
+) -> None:
     trial = TrialMaker(tmp_path, "lost", [a_case(1)])
     for number in range(4):
         trial.run(trial.cases[0], f"r{number}", codes.LOST, again=number < 3)
-    row = one_trial(tmp_path, trial)
+    row = one_trial(location, trial)
     assert (row.runs, row.failed, row.waiting) == (1, 1, 0)
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         assert [r.run_id for r in runs(store, Filters(failed=True))] == ["r3"]
         assert len(runs(store, Filters(verdicts=["lost"]))) == 4
 
 
-def test_what_was_cancelled_with_its_trial_waits(tmp_path: Path) -> None:
+def test_what_was_cancelled_with_its_trial_waits(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "stopped", [a_case(1), a_case(2)])
     trial.start()
     trial.run(trial.cases[0], "r1", codes.CANCELLED)  # by somebody else: that is its verdict
     trial.event(Name.TRIAL_CANCEL)
     trial.run(trial.cases[1], "r2", codes.CANCELLED, again=True)
     trial.event(Name.TRIAL_PAUSE)
-    row = one_trial(tmp_path, trial)
+    row = one_trial(location, trial)
     assert (row.failed, row.waiting, row.state) == (1, 1, "cancelled")
     trial.event(Name.TRIAL_RESUME)
     trial.run(trial.cases[1], "r3")
     trial.event(Name.TRIAL_END, value=1)
-    row = one_trial(tmp_path, trial)
+    row = one_trial(location, trial)
     assert (row.passed, row.failed, row.waiting, row.state) == (1, 1, 0, "ended")
 
 
-def test_a_cancelled_run_waits_though_its_end_is_seen_after_a_resume(tmp_path: Path) -> None:
+def test_a_cancelled_run_waits_though_its_end_is_seen_after_a_resume(
+    tmp_path: Path, location: Location
+) -> None:
     """The store takes the conductor's word, which the verdict bears."""
     trial = TrialMaker(tmp_path, "resumed", [a_case(1)])
     trial.start()
     trial.event(Name.TRIAL_CANCEL)
     trial.event(Name.TRIAL_RESUME)
     trial.run(trial.cases[0], "r1", codes.CANCELLED, again=True)
-    row = one_trial(tmp_path, trial)
+    row = one_trial(location, trial)
     assert (row.failed, row.waiting) == (0, 1)
 
 
-def test_a_trial_that_nobody_runs_is_interrupted(tmp_path: Path) -> None:
+def test_a_trial_that_nobody_runs_is_interrupted(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "alive", [a_case(1)])
     trial.start()
     trial.write()
     lock = trial.folder.journal.with_name("journal.jsonl.lock")
 
     def state() -> str:
-        with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        with synced(location, tmp_path) as store:
             return queries.trial(store, "alive").state
 
     assert state() == "interrupted"  # its owner let go
     with Journal.own(trial.folder.journal):
-        with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        with synced(location, tmp_path) as store:
             row = queries.trial(store, "alive")
         assert row.state == "running"
         assert row.elapsed is not None and row.started is not None
@@ -236,11 +242,13 @@ def test_a_trial_that_nobody_runs_is_interrupted(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_the_state_of_a_trial(tmp_path: Path, names: list[str], state: str) -> None:
+def test_the_state_of_a_trial(
+    tmp_path: Path, location: Location, names: list[str], state: str
+) -> None:
     trial = TrialMaker(tmp_path, "state", [a_case(1)])
     for name in names:
         trial.event(name)
-    assert one_trial(tmp_path, trial).state == state
+    assert one_trial(location, trial).state == state
 
 
 def test_trials_come_newest_first(store: Store) -> None:
@@ -256,23 +264,32 @@ def test_a_trial_is_found_by_tag_beginning_or_path(store: Store, tmp_path: Path)
         queries.trial(store, "")
 
 
-def test_a_whole_tag_wins_over_a_longer_one(tmp_path: Path) -> None:
+def test_a_trial_that_is_a_link_is_found_by_its_path(tmp_path: Path, location: Location) -> None:
+    TrialMaker(tmp_path / "elsewhere", "linked", [a_case(1)]).write()
+    trials = tmp_path / "trials"
+    trials.mkdir()
+    (trials / "linked").symlink_to(tmp_path / "elsewhere" / "linked")
+    with synced(location, trials) as store:
+        assert queries.trial(store, str(trials / "linked")).tag == "linked"
+
+
+def test_a_whole_tag_wins_over_a_longer_one(tmp_path: Path, location: Location) -> None:
     for tag in ("day", "day-2", "night", "nigh"):
         TrialMaker(tmp_path, tag, [a_case(1)])
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         assert queries.trial(store, "day").tag == "day"
         with pytest.raises(UsageError, match=r"several trials.*nigh"):
             queries.trial(store, "ni")
 
 
-def test_the_summary_of_a_trial(tmp_path: Path) -> None:
+def test_the_summary_of_a_trial(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "sum", [a_case(1, repeat=4), a_case(2)])
     verdicts = (codes.PASS, codes.PERFORMANCE, codes.PASS, codes.WRONG_ANSWER)
     for number, (value, verdict) in enumerate(zip((100, 90, 120, 7000), verdicts, strict=True)):
         trial.run(trial.cases[0], f"r{number}", verdict, figures={"triad": value})
     trial.run(trial.cases[1], "s", codes.WRONG_ANSWER, figures={"triad": 5})
     trial.write()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         found = queries.summary(store, queries.trial(store, "sum"))
     first, second = (case.name for case in trial.cases)
     fixed = ("triad", "MB/s", "higher")
@@ -282,7 +299,7 @@ def test_the_summary_of_a_trial(tmp_path: Path) -> None:
     ]
 
 
-def test_failed_cases(tmp_path: Path) -> None:
+def test_failed_cases(tmp_path: Path, location: Location) -> None:
     cases = [a_case(number) for number in range(5)]
     trial = TrialMaker(tmp_path, "f", cases)
     trial.run(cases[0], "a1", codes.FAILED)
@@ -293,7 +310,7 @@ def test_failed_cases(tmp_path: Path) -> None:
     trial.run(cases[3], "d1")
     trial.run(cases[3], "d2", verdict=None)
     trial.write()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         found = queries.failed_cases(store, queries.trial(store, "f"))
     assert found == [cases[number].id for number in (0, 1, 2, 4)]
 
@@ -301,18 +318,18 @@ def test_failed_cases(tmp_path: Path) -> None:
 # ---- plans and rehearsals -----------------------------------------------------------------
 
 
-def test_a_trial_of_a_plan_is_kept_as_one(tmp_path: Path) -> None:
+def test_a_trial_of_a_plan_is_kept_as_one(tmp_path: Path, location: Location) -> None:
     component = Component(component="stability", kind="sustained")
     of_plan: dict[str, Any] = {"plan": "accept", "component": component, "phase": "two"}
     trial = TrialMaker(tmp_path, "made-up", [a_case(1)], rehearsed=True, **of_plan)
     trial.run(trial.cases[0], "r1", target="scratch/mdt1", stage="full")
     TrialMaker(tmp_path, "plain", [a_case(1)]).write()
-    row = one_trial(tmp_path, trial)
+    row = one_trial(location, trial)
     assert (row.plan, row.component, row.phase, row.rehearsed) == (
         *("accept", "stability", "two"),
         True,
     )
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         found = run(store, "r1")
         assert (found.target, found.stage, found.rehearsed) == ("scratch/mdt1", "full", True)
         plain = queries.trial(store, "plain")
@@ -322,10 +339,12 @@ def test_a_trial_of_a_plan_is_kept_as_one(tmp_path: Path) -> None:
         assert export.trial_record(store, row)["trial"]["rehearsed"] is True
 
 
-def test_runs_of_rehearsals_answer_only_where_they_are_asked(tmp_path: Path) -> None:
+def test_runs_of_rehearsals_answer_only_where_they_are_asked(
+    tmp_path: Path, location: Location
+) -> None:
     a_trial(tmp_path, "real")
     a_trial(tmp_path, "made-up", rehearsed=True)
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
 
         def trials(**filters: Any) -> set[str]:
             found = runs(store, Filters(**filters))
@@ -339,11 +358,11 @@ def test_runs_of_rehearsals_answer_only_where_they_are_asked(tmp_path: Path) -> 
         assert marks == {"real": False, "made-up": True}
 
 
-def test_an_abandoned_trial_stays_abandoned(tmp_path: Path) -> None:
+def test_an_abandoned_trial_stays_abandoned(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "state", [a_case(1)])
     for name in ("trial_start", "trial_cancel", "trial_abandon", "trial_pause"):
         trial.event(name)
-    assert one_trial(tmp_path, trial).state == "abandoned"
+    assert one_trial(location, trial).state == "abandoned"
 
 
 # ---- enough for large stores --------------------------------------------------------------
@@ -367,9 +386,12 @@ def test_unchanged_trials_cost_a_stat_each(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("filters", [{}, {"trial": "new"}, {"since": NOON}], ids=str)
-def test_the_newest_runs_need_no_sorting_of_all(store: Store, filters: dict[str, Any]) -> None:
-    where, values = queries.conditions(store, Filters(**filters))
-    sql = f"SELECT runs.id FROM runs {where} ORDER BY runs.began DESC LIMIT 50"
-    steps = [row[3] for row in store.rows(f"EXPLAIN QUERY PLAN {sql}", values)]
-    assert all("INDEX runs_by_" in step for step in steps), steps
+def test_the_newest_runs_need_no_sorting_of_all(tmp_path: Path, filters: dict[str, Any]) -> None:
+    a_trial(tmp_path, "old")
+    a_trial(tmp_path, "new")
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        where, values = conditions(store, Filters(**filters))
+        sql = f"SELECT runs.id FROM runs {where} {NEWEST} LIMIT 50"
+        steps = [row[3] for row in store.rows(f"EXPLAIN QUERY PLAN {sql}", values)]
+    assert all("COVERING INDEX runs_by_" in step for step in steps), steps
     assert len(steps) == 1

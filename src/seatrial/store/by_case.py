@@ -84,7 +84,7 @@ def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
     own = {number for number, kind in kinds.items() if kind[0] == ELAPSED[0]}
     replaced: set[int] = set()
     sql = (
-        "SELECT run, metric, value FROM runs CROSS JOIN metrics ON run = runs.id"
+        "SELECT run, metric, value FROM runs JOIN metrics ON run = runs.id"
         f" WHERE {where} AND runs.code IN ({', '.join(map(str, MEASURED))})"
     )
     for run, metric, value in store.rows(sql):

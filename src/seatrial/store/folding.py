@@ -7,67 +7,26 @@ time, not by their place.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from seatrial.journal import codes
 from seatrial.journal.codes import EVENT_NUMBERS, Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import Event, finite
+from seatrial.store.known import LARGEST_INTEGER, LONGEST_NAME, Runs, RunState, TrialState, replace
+from seatrial.store.schema import Writer
 from seatrial.units import SECOND_NS
 
-if TYPE_CHECKING:
-    import sqlite3
-
-LARGEST_INTEGER = 1 << 62
 LONGEST_TEXT = 16384
 
-_NUMBERS: dict[str, int] = {str(name): number for name, number in EVENT_NUMBERS.items()}
-_QUEUED = EVENT_NUMBERS[Name.JOB_QUEUED]
-_STARTED = EVENT_NUMBERS[Name.BINARY_EXECUTE_START]
-
-
-class TrialState(Struct):
-    """What a trial's row keeps of its journal."""
-
-    id: int
-    state: str = "new"
-    state_time: int = 0
-    started: int | None = None
-    last: int | None = None
-    damaged: int = 0
-    offset: int = 0
-    inode: int = 0
-    size: int = -1
-    modified: int = 0
-    fingerprint: int = 0
-
-
-class _Run(Struct):
-    """A row of ``runs``, in the order of its columns."""
-
-    id: int
-    trial: int
-    run_id: str
-    case_row: int
-    seq: int
-    code: int = codes.PENDING.number
-    why: str = ""
-    began: int = LARGEST_INTEGER
-    started: int | None = None
-    ended: int | None = None
-    elapsed: float | None = None
-    finished: int | None = None
-    exit_code: int | None = None
-    job_id: str = ""
-    nodes: str = ""
-    path: str = ""
-    again: bool = False
-    target: str = ""
-    stage: str = ""
+_LEAST, _MOST = -LARGEST_INTEGER, LARGEST_INTEGER
+_METRIC = EVENT_NUMBERS[Name.METRIC]
+_EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
+_TRIAL_EVENT = ("trial", *_EVENT[1:])
 
 
 class _Build(Struct):
@@ -82,151 +41,126 @@ class _Build(Struct):
     text: str = ""
 
 
-def fold(database: sqlite3.Connection, trial: TrialState, events: Iterable[Event]) -> None:
+def fold(writer: Writer, trial: TrialState, events: Sequence[Event]) -> None:
     """Bring the rows of a trial up to date with its next events; ``trial`` itself is changed."""
-    runs = _Runs(database, trial.id)
-    builds: dict[str, _Build] = {}
-    figures: list[tuple[int, int, float]] = []
+    events, cases = _bounded(events)
+    runs = Runs(writer, trial, cases)
+    known, meaning = runs.known.get, _MEANING.get
+    figures: dict[tuple[int, int], float] = {}
     rows: list[tuple[Any, ...]] = []
-    for event in events:
-        if trial.last is None or event.time > trial.last:
-            trial.last = event.time
-        if event.run_id:
-            run = runs.of(event)
-            _change_run(run, event)
-            if event.event == Name.CHECK_END:
-                _judge(run, event)
-            rows.append((run.id, None, *_facts(event)))
-            if event.event == Name.METRIC and (value := _finite(event.value)) is not None:
-                figures.append((run.id, runs.metric(event), value))
+    of_trial: list[tuple[int, Event]] = []
+    for seq, event in enumerate(events, trial.events + 1):  # often 150,000 of them a second
+        run_id = event.run_id
+        if not run_id:
+            of_trial.append((seq, event))
             continue
-        rows.append((None, trial.id, *_facts(event)))
+        run = known(run_id) or runs.make(event)
+        number, change, detail = meaning(event.event) or _UNKNOWN
+        time, value = event.time, event.value
+        if time < run.began:
+            run.began = time
+        if time > run.last:
+            run.last = time
+        if event.job_id:
+            run.job_id = event.job_id
+        if event.nodes:
+            run.nodes = event.nodes
+        if change is not None:
+            change(run, event)
+        elif number == _METRIC and (figure := finite(value)) is not None:
+            figures[run.id, runs.metric(event)] = figure
+        if value is not None and (value.__class__ is not int or not _LEAST < value < _MOST):
+            value = _kept(value)
+        word = event.alias if detail is None else detail(event)[:LONGEST_TEXT]
+        text = event.text or event.unit
+        rows.append((run.id, time, seq, number, value, word, text and text[:LONGEST_TEXT]))
+    trial.events += len(events)
+    _fold_trial(writer, trial, of_trial)
+    if rows:
+        trial.last = max(trial.last or 0, max(run.last for run in runs.known.values()))
+        writer.insert("events", _EVENT, rows)
+    runs.write(figures)
+
+
+def _fold_trial(writer: Writer, trial: TrialState, events: Sequence[tuple[int, Event]]) -> None:
+    """The events that are of no run, with their places in the journal."""
+    builds: dict[str, _Build] = {}
+    rows = []
+    for seq, event in events:
+        number, _, detail = _MEANING.get(event.event, _UNKNOWN)
+        word = event.alias if detail is None else detail(event)[:LONGEST_TEXT]
+        text = (event.text or event.unit)[:LONGEST_TEXT]
+        rows.append((trial.id, event.time, seq, number, _kept(event.value), word, text))
+        trial.last = max(trial.last or 0, event.time)
         if event.event in (Name.BUILD_START, Name.BUILD_END):
-            _change_build(_build_of(database, trial.id, builds, event.alias), event)
+            _change_build(_build_of(writer, trial.id, builds, event.alias), event)
         else:
             _change_trial(trial, event)
-    runs.write()
-    _insert(database, "INSERT INTO events VALUES", rows)
-    _insert(database, "INSERT OR REPLACE INTO metrics VALUES", figures)
-    _insert(database, "INSERT OR REPLACE INTO builds VALUES", map(_row, builds.values()))
+    if rows:
+        writer.insert("trial_events", _TRIAL_EVENT, rows)
+    replace(writer, "builds", "trial, key", list(builds.values()))
 
 
-class _Runs:
-    """The runs that a piece of a journal speaks of: read once, changed in memory, written once."""
+def _bounded(events: Sequence[Event]) -> tuple[Sequence[Event], dict[str, str]]:
+    """The same with names as indexes of either database hold them; and the case of each run."""
+    cases = {event.run_id: event.case for event in reversed(events)}  # of first events
+    names = (*cases, *cases.values())
+    if max(map(len, names), default=0) > LONGEST_NAME or "\0" in "".join(names):
+        events = [
+            msgspec.structs.replace(event, run_id=_name(event.run_id), case=_name(event.case))
+            for event in events
+        ]
+        cases = {event.run_id: event.case for event in reversed(events)}
+    cases.pop("", None)
+    return events, cases
 
-    def __init__(self, database: sqlite3.Connection, trial: int) -> None:
-        self._database = database
-        self._trial = trial
-        self._known: dict[str, _Run] = {}
-        self._metrics: dict[tuple[str, str, str], int] = {}
-        (self._next,) = database.execute("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()
-        query = "SELECT count(*) FROM runs WHERE trial = ?"
-        (self._seq,) = database.execute(query, (trial,)).fetchone()
-        self._any_before = self._seq > 0
 
-    def of(self, event: Event) -> _Run:
-        run = self._known.get(event.run_id)
-        if run is None:
-            run = (self._any_before and self._read(event.run_id)) or self._make(event)
-            self._known[event.run_id] = run
-        return run
-
-    def metric(self, event: Event) -> int:
-        """The id of a metric's name, unit and direction."""
-        key = (event.alias, event.unit, event.better)
-        if key not in self._metrics:
-            self._database.execute(
-                "INSERT OR IGNORE INTO metric_names (name, unit, better) VALUES (?, ?, ?)", key
-            )
-            query = "SELECT id FROM metric_names WHERE name = ? AND unit = ? AND better = ?"
-            self._metrics[key] = self._database.execute(query, key).fetchone()[0]
-        return self._metrics[key]
-
-    def write(self) -> None:
-        rows = map(_row, self._known.values())
-        _insert(self._database, "INSERT OR REPLACE INTO runs VALUES", rows)
-
-    def _read(self, run_id: str) -> _Run | None:
-        query = "SELECT * FROM runs WHERE run_id = ? AND trial = ?"
-        row = self._database.execute(query, (run_id, self._trial)).fetchone()
-        return _Run(*row) if row else None
-
-    def _make(self, event: Event) -> _Run:
-        run = _Run(self._next, self._trial, event.run_id, self._case_row(event), self._seq + 1)
-        self._next += 1
-        self._seq += 1
-        return run
-
-    def _case_row(self, event: Event) -> int:
-        """The row of the event's case; one is made for a case that the trial's files know not."""
-        query = "SELECT id FROM cases WHERE trial = ? AND case_id = ?"
-        found = self._database.execute(query, (self._trial, event.case)).fetchone()
-        if found:
-            return int(found[0])
-        self._database.execute(
-            "INSERT OR IGNORE INTO tests (trial, name, app, tags) VALUES (?, ?, ?, '')",
-            (self._trial, event.test, event.app),
-        )
-        self._database.execute(
-            "INSERT INTO cases (trial, case_id, test, name, toolchain, parameters, node, build,"
-            " repeat) SELECT trial, ?, id, ?, '', '{}', '', '', 0 FROM tests"
-            " WHERE trial = ? AND name = ?",
-            (event.case, event.test or event.case, self._trial, event.test),
-        )
-        return int(self._database.execute(query, (self._trial, event.case)).fetchone()[0])
+def _name(text: str) -> str:
+    """A name of bounded length without NUL, which PostgreSQL cannot hold: what is looked up must
+    be what is kept."""
+    return text[:LONGEST_NAME].replace("\0", "\ufffd")
 
 
 # ---- one event ----------------------------------------------------------------------------
 
 
-def _change_run(run: _Run, event: Event) -> None:
-    if event.time < run.began:
-        run.began = event.time
-    if event.job_id:
-        run.job_id = event.job_id
-    if event.nodes:
-        run.nodes = event.nodes
-    change = _CHANGES.get(event.event)
-    if change is not None:
-        change(run, event)
-
-
-def _made(run: _Run, event: Event) -> None:
+def _made(run: RunState, event: Event) -> None:
     run.path = event.path or run.path
 
 
-def _placed(run: _Run, event: Event) -> None:
+def _placed(run: RunState, event: Event) -> None:
     run.target = event.target or run.target
     run.stage = event.stage or run.stage
 
 
-def _started(run: _Run, event: Event) -> None:
+def _started(run: RunState, event: Event) -> None:
     run.started = max(run.started or 0, event.time)
     run.elapsed = _elapsed(run)
+    run.environment = event.alias or run.environment
     if run.finished is None:
         run.code = codes.IN_PROGRESS.number
 
 
-def _runs(run: _Run, event: Event) -> None:
+def _runs(run: RunState, event: Event) -> None:
     if run.finished is None:
         run.code = codes.IN_PROGRESS.number
 
 
-def _ended(run: _Run, event: Event) -> None:
+def _ended(run: RunState, event: Event) -> None:
     if run.ended is None or event.time >= run.ended:
         run.ended = event.time
         run.exit_code = _whole(event.value)
         run.elapsed = _elapsed(run)
 
 
-def _elapsed(run: _Run) -> float | None:
+def _elapsed(run: RunState) -> float | None:
     """Seconds of the script; None while its last start has no end."""
     if run.started is None or run.ended is None or run.ended < run.started:
         return None
     return (run.ended - run.started) / SECOND_NS
 
 
-def _judge(run: _Run, event: Event) -> None:
+def _judge(run: RunState, event: Event) -> None:
     if run.finished is None or event.time >= run.finished:
         run.finished = event.time
         code = _whole(event.value)
@@ -235,13 +169,32 @@ def _judge(run: _Run, event: Event) -> None:
         run.again = event.again
 
 
-_CHANGES: dict[str, Callable[[_Run, Event], None]] = {
+_Change = Callable[[RunState, Event], None]
+_CHANGES: dict[str, _Change] = {
     Name.LOGGING_START: _made,
     Name.SUBMIT_START: _placed,
     Name.JOB_START: _runs,
     Name.BINARY_EXECUTE_START: _started,
     Name.BINARY_EXECUTE_END: _ended,
+    Name.CHECK_END: _judge,
 }
+# What people look for in a row of an event, where that is not its alias.
+_Detail = Callable[[Event], str]
+_DETAILS: dict[str, _Detail] = {
+    Name.JOB_QUEUED: attrgetter("job_id"),
+    Name.BINARY_EXECUTE_START: attrgetter("nodes"),
+    Name.NODE_DOWN: attrgetter("nodes"),
+    Name.NODE_UP: attrgetter("nodes"),
+    Name.NODE_EXCLUDE: attrgetter("nodes"),
+    Name.NODE_ADMIT: attrgetter("nodes"),
+}
+# What an event's name stands for: its number, what it changes of a run, the detail of its row.
+_Meaning = tuple[int, _Change | None, _Detail | None]
+_MEANING: dict[str, _Meaning] = {
+    str(name): (number, _CHANGES.get(name), _DETAILS.get(name))
+    for name, number in EVENT_NUMBERS.items()
+}
+_UNKNOWN: _Meaning = (0, None, attrgetter("event"))  # a name of a later version's
 
 
 def _change_trial(trial: TrialState, event: Event) -> None:
@@ -271,13 +224,13 @@ _OUTLASTED: dict[str, tuple[str, ...]] = {
 }
 
 
-def _build_of(
-    database: sqlite3.Connection, trial: int, builds: dict[str, _Build], key: str
-) -> _Build:
+def _build_of(writer: Writer, trial: int, builds: dict[str, _Build], key: str) -> _Build:
+    key = _name(key)
     if key not in builds:
-        query = "SELECT * FROM builds WHERE trial = ? AND key = ?"
-        row = database.execute(query, (trial, key)).fetchone()
-        builds[key] = _Build(*row) if row else _Build(trial, key)
+        columns = ", ".join(_Build.__struct_fields__)
+        query = f"SELECT {columns} FROM builds WHERE trial = ? AND key = ?"
+        found = writer.rows(query, (trial, key))
+        builds[key] = _Build(*found[0]) if found else _Build(trial, key)
     return builds[key]
 
 
@@ -291,48 +244,15 @@ def _change_build(build: _Build, event: Event) -> None:
         build.text = event.text[:LONGEST_TEXT]
 
 
-def _facts(event: Event) -> tuple[int, int, int | float | str | None, str, str]:
-    """Time, number, value, detail and text of an event's row. The detail is what people look for:
-    the job, the nodes, the metric's name; the name of an event that is not in the registry."""
-    number = _NUMBERS.get(event.event, 0)
-    value = event.value
-    if isinstance(value, int) and not -LARGEST_INTEGER < value < LARGEST_INTEGER:
+def _kept(value: int | float | str | None) -> int | float | str | None:
+    """An event's value as a row holds it."""
+    if isinstance(value, int) and not _LEAST < value < _MOST:
         value = str(value)
-    if isinstance(value, str):
-        value = value[:LONGEST_TEXT]
-    detail = event.alias
-    if number == _QUEUED:
-        detail = event.job_id
-    elif number == _STARTED:
-        detail = event.nodes
-    elif number == 0:
-        detail = event.event
-    return event.time, number, value, detail, (event.text or event.unit)[:LONGEST_TEXT]
+    return value[:LONGEST_TEXT] if isinstance(value, str) else value
 
 
 def _whole(value: int | float | str | None) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    inside = isinstance(value, int) and -LARGEST_INTEGER < value < LARGEST_INTEGER
+    inside = isinstance(value, int) and _LEAST < value < _MOST
     return int(value) if inside and value is not None else None
-
-
-def _finite(value: int | float | str | None) -> float | None:
-    if value is None or isinstance(value, str):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _row(record: Struct) -> tuple[Any, ...]:
-    return msgspec.structs.astuple(record)
-
-
-def _insert(database: sqlite3.Connection, into: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    rows = list(rows)
-    if rows:
-        marks = ", ".join("?" * len(rows[0]))
-        database.executemany(f"{into} ({marks})", rows)

@@ -5,13 +5,14 @@
 
 What was read of a journal and how far it was read change in one transaction: a crash, or two
 commands at once, neither lose nor double an event. A journal whose file was not touched costs one
-``stat``; one that was replaced or cut is read from its beginning.
+``stat``; one that was replaced or cut is read from its beginning. A trial is known by its path
+and its machine, as several machines may share a store and have folders of the same name.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -19,17 +20,26 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import SeatrialError, TrialError
+from seatrial.files import open_regular, read_regular
+from seatrial.garbage import uncollected
 from seatrial.journal.events import Event
-from seatrial.journal.journal import Block, read_blocks
-from seatrial.store.folding import TrialState, fold
-from seatrial.store.schema import Store, open_memory, open_store
-from seatrial.trial.folder import TrialFolder
+from seatrial.journal.journal import Block, fingerprint, read_blocks
+from seatrial.store.folding import fold
+from seatrial.store.gaps import keep_gaps
+from seatrial.store.known import LONGEST_NAME, TrialState, test_row
+from seatrial.store.location import Location
+from seatrial.store.schema import Store, Writer, open_memory, open_store
 
-if TYPE_CHECKING:
-    import sqlite3
+if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
+    from seatrial.trial.folder import TrialFolder
 
-SAMPLE = 4096
+READ_AT_ONCE = 8 << 20  # of a journal, in one transaction
+LONGEST_TAGS = 5 * LONGEST_NAME  # bytes, all tags of a test together
+RECORD_WITHIN_NS = 500_000_000  # a record is written so soon after it was made
+LEFT_OUT = "; trial left out"
+LARGEST = (1 << 63) - 1  # of a database's integers
 
 Progress = Callable[[str, int, int], None]
 
@@ -77,10 +87,10 @@ class _Record(Struct):
     rehearsed: bool = False
 
 
-def synced(path: Path, trials: Path) -> Store:
+def synced(location: Location, trials: Path) -> Store:
     """Open the store and bring it up to date with the trials of a folder."""
-    nothing_yet = not trials.is_dir() and not path.exists()
-    store = open_memory() if nothing_yet else open_store(path)
+    nothing_yet = isinstance(location, Path) and not trials.is_dir() and not location.exists()
+    store = open_memory() if nothing_yet else open_store(location)
     try:
         sync(store, trials)
     except BaseException:
@@ -93,13 +103,18 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
     """Read what is new in the journals below ``trials``. A trial that cannot be read becomes a
     notice of the store; trials whose folder is gone stay. ``progress`` is told a tag, the bytes
     read and the bytes to read, now and then."""
-    known = {
-        path: _Seen(*seen)
-        for path, *seen in store.rows("SELECT path, inode, size, modified FROM trials")
-    }
+    known: dict[str, set[_Seen]] = {}
+    made: dict[str, int] = {}
+    for path, created, *seen in store.rows(
+        "SELECT path, created, inode, size, modified FROM trials"
+    ):
+        known.setdefault(path, set()).add(_Seen(*seen))
+        made[path] = created
     stale = changed = count = 0
     for path, seen in _journals(trials):
-        if path in known and (known[path] == seen or not seen.inode):
+        if path in made and (why := _changed_record(path, made[path])):
+            store.notices.append(why)
+        if path in known and (seen in known[path] or not seen.inode):
             continue
         if not store.writable:
             stale += 1
@@ -143,10 +158,14 @@ def _journals(trials: Path) -> Iterator[tuple[str, _Seen]]:
             continue
         try:
             found = os.stat(path + "/journal.jsonl")  # noqa: PTH116
-            yield path, _Seen(found.st_ino, found.st_size, found.st_mtime_ns)
+            yield path, _seen(found)
         except OSError:
             if os.path.exists(path + "/trial.json"):  # noqa: PTH110
                 yield path, _Seen(0, 0, 0)
+
+
+def _seen(found: os.stat_result) -> _Seen:
+    return _Seen(found.st_ino & LARGEST, found.st_size, found.st_mtime_ns)
 
 
 # ---- one trial ----------------------------------------------------------------------------
@@ -154,136 +173,185 @@ def _journals(trials: Path) -> Iterator[tuple[str, _Seen]]:
 
 def _ingest(store: Store, path: str, progress: Progress | None) -> int:
     """Read a trial's journal to its end, a block and a transaction at a time."""
+    from seatrial.trial.folder import TrialFolder
+
     folder = TrialFolder(Path(path))
     count = 0
+    ahead = None
     while True:
-        with store.writing() as database:
+        with uncollected(), store.writing() as writer:
+            writer.lock(folder.tag)  # the path may be another elsewhere
             if not folder.journal.exists():
-                _open_row(database, folder, None)
+                _open_row(writer, folder, None)
                 return count
-            with folder.journal.open("rb") as file:
-                state = _open_row(database, folder, file)
-                events, done = _next_block(file, state)
-            fold(database, state, events)
-            _keep(database, state)
+            with open_regular(folder.journal) as file:
+                state = _open_row(writer, folder, file)
+                events, done = _next_block(writer, file, state, ahead)
+            fold(writer, state, events)
+            _keep(writer, state)
         count += len(events)
         if progress is not None:
-            progress(folder.tag, state.offset, folder.journal.stat().st_size)
+            progress(folder.tag, state.ingested, folder.journal.stat().st_size)
         if done:
             return count
+        ahead = _read_ahead(folder.journal, state.ingested)  # while others may write
 
 
-def _open_row(
-    database: sqlite3.Connection, folder: TrialFolder, file: BinaryIO | None
-) -> TrialState:
+_STATE = ", ".join(TrialState.__struct_fields__)
+
+
+def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> TrialState:
     """The trial's row, with nothing in it if it is new or its journal is another than before."""
-    query = (
-        "SELECT id, state, state_time, started, last, damaged, offset, inode, size, modified,"
-        " fingerprint FROM trials WHERE path = ?"
-    )
-    row = database.execute(query, (str(folder.path),)).fetchone()
-    record = None
-    if row is None:
-        record = _record(folder)
-        if _take_moved(database, folder, record):
-            row = database.execute(query, (str(folder.path),)).fetchone()
-    if row is not None:
-        state = TrialState(*row)
+    rows = writer.rows(f"SELECT {_STATE} FROM trials WHERE path = ?", (str(folder.path),))
+    for state in (TrialState(*row) for row in rows):
+        if file is not None and _goes_on(file, state):
+            return state
+    record = _record(folder.path)
+    machine = record.machine.machine
+    same = f"SELECT {_STATE} FROM trials WHERE path = ? AND machine = ?"
+    if not rows and _take_moved(writer, folder, record):
+        rows = writer.rows(same, (str(folder.path), machine))
+        state = TrialState(*rows[0])
         if file is None or _goes_on(file, state):
             return state
-        record = _record(folder)
-        _forget(database, state.id)
-    return _make_row(database, folder, record or _record(folder))
+    for row in writer.rows(same, (str(folder.path), machine)):
+        if file is None:
+            return TrialState(*row)
+        _forget(writer, row[0])
+    return _make_row(writer, folder, record)
 
 
 def _goes_on(file: BinaryIO, state: TrialState) -> bool:
     """Whether a journal is the one that was read, up to where it was read."""
     found = os.fstat(file.fileno())
     return (
-        state.offset > 0
-        and found.st_ino == state.inode
-        and found.st_size >= state.offset
-        and _fingerprint(file, state.offset) == state.fingerprint
+        state.ingested > 0
+        and _seen(found).inode == state.inode
+        and found.st_size >= state.ingested
+        and fingerprint(file, state.ingested) == state.fingerprint
     )
 
 
-def _fingerprint(file: BinaryIO, end: int) -> int:
-    """A hash of the first and the last bytes below ``end``."""
-    sample = min(SAMPLE, end)
-    first = os.pread(file.fileno(), sample, 0)
-    return zlib.crc32(os.pread(file.fileno(), sample, end - sample), zlib.crc32(first))
+class _Piece(NamedTuple):
+    """A block of a journal's file, where it begins, and how far the file was read for it."""
+
+    inode: int
+    start: int
+    block: Block
+    reached: int
 
 
-def _next_block(file: BinaryIO, state: TrialState) -> tuple[list[Event], bool]:
-    """The events of the next whole lines, and whether these were the last. ``state`` moves on."""
+def _read(file: BinaryIO, start: int) -> _Piece:
+    block = next(read_blocks(file, start, at_once=READ_AT_ONCE), Block([], start, 0))
+    return _Piece(_seen(os.fstat(file.fileno())).inode, start, block, file.tell())
+
+
+def _read_ahead(journal: Path, start: int) -> _Piece | None:
+    """The next piece; None where it cannot be read, of which who writes it will tell."""
+    with uncollected(), contextlib.suppress(OSError), open_regular(journal) as file:
+        return _read(file, start)
+    return None
+
+
+def _next_block(
+    writer: Writer, file: BinaryIO, state: TrialState, ahead: _Piece | None
+) -> tuple[list[Event], bool]:
+    """The events of the next whole lines, and whether these were the last. ``state`` moves on.
+    ``ahead`` was read before; another process may have gone on since, or the file may be new."""
     found = os.fstat(file.fileno())
-    nothing = Block([], state.offset, 0)
-    events, state.offset, damaged = next(read_blocks(file, state.offset), nothing)
-    state.damaged += damaged
-    done = file.tell() >= found.st_size
-    state.inode, state.modified = found.st_ino, found.st_mtime_ns
+    seen = _seen(found)
+    if ahead is None or (ahead.inode, ahead.start) != (seen.inode, state.ingested):
+        ahead = _read(file, state.ingested)
+    block, done = ahead.block, ahead.reached >= found.st_size
+    keep_gaps(writer, file, state, block)
+    state.damaged += block.damaged
+    state.ingested = block.end
+    state.inode, _, state.modified = seen
     state.size = found.st_size if done else -1
-    state.fingerprint = _fingerprint(file, state.offset)
-    return events, done
+    state.fingerprint = fingerprint(file, state.ingested)
+    return block.events, done
 
 
-def _keep(database: sqlite3.Connection, state: TrialState) -> None:
+def _keep(writer: Writer, state: TrialState) -> None:
     fields = state.__struct_fields__[1:]
     changes = ", ".join(f"{name} = ?" for name in fields)
     values = [getattr(state, name) for name in fields]
-    database.execute(f"UPDATE trials SET {changes} WHERE id = ?", [*values, state.id])
+    writer.execute(f"UPDATE trials SET {changes} WHERE id = ?", [*values, state.id])
 
 
 # ---- a trial's own files ------------------------------------------------------------------
 
 
-def _record(folder: TrialFolder) -> _Record:
-    path = folder.path / "trial.json"
+def _record(trial: Path) -> _Record:
+    from seatrial.trial.folder import LARGEST_RECORD
+
+    path = trial / "trial.json"
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Record)
+        return decoder(_Record).decode(read_regular(path, LARGEST_RECORD))
     except OSError as error:
-        raise TrialError(f"{path}: cannot be read: {error.strerror}; trial left out") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise TrialError(f"{path}: is not a trial's record: {error}; trial left out") from error
+        raise TrialError(f"{path}: cannot be read: {error.strerror}{LEFT_OUT}") from error
+    except DAMAGED as error:
+        raise TrialError(f"{path}: is not a trial's record: {error}{LEFT_OUT}") from error
 
 
-def _take_moved(database: sqlite3.Connection, folder: TrialFolder, record: _Record) -> bool:
+def _changed_record(path: str, created: int) -> str:
+    """What is wrong with the record of a trial that is in the store: it is written once, and is
+    looked at where it was written again."""
+    try:
+        written = os.stat(path + "/trial.json").st_mtime_ns  # noqa: PTH116 - for each trial
+    except OSError as error:
+        return f"{path}/trial.json: cannot be read: {error.strerror}; put it back"
+    if written - created < RECORD_WITHIN_NS:
+        return ""
+    try:
+        _record(Path(path))
+    except TrialError as error:
+        return str(error).removesuffix(LEFT_OUT) + "; put it back: a rebuilt store leaves it out"
+    return ""
+
+
+def _take_moved(writer: Writer, folder: TrialFolder, record: _Record) -> bool:
     """Give the row of a trial that lay elsewhere its new path."""
-    query = "SELECT id, path FROM trials WHERE tag = ? AND created = ?"
-    for row, path in database.execute(query, (folder.tag, record.created)).fetchall():
+    query = "SELECT id, path FROM trials WHERE tag = ? AND created = ? AND machine = ?"
+    key = (folder.tag, record.created, record.machine.machine)
+    for row, path in writer.rows(query, key):
         if not Path(path).exists():
             values = (str(folder.path), row)
-            database.execute("UPDATE trials SET path = ? WHERE id = ?", values)
+            writer.execute("UPDATE trials SET path = ? WHERE id = ?", values)
             return True
     return False
 
 
-def _make_row(database: sqlite3.Connection, folder: TrialFolder, record: _Record) -> TrialState:
-    cases = folder.cases()
-    (number,) = database.execute("SELECT coalesce(max(id), 0) + 1 FROM trials").fetchone()
-    database.execute(
-        "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'new', 0, NULL, NULL, 0, 0, 0,"
-        " 0, 0, 0, ?, ?, ?, ?)",
-        [
-            *(number, str(folder.path), folder.tag, record.created, record.machine.machine),
-            *(record.version, record.user, record.host),
-            *(len(cases), sum(case.repeat for case in cases)),
-            *(record.plan, record.component.component if record.component else ""),
-            *(record.phase, record.rehearsed),
-        ],
+_NEW_TRIAL = (
+    *("path", "machine", "tag", "created", "version", "owner", "host", "cases", "planned"),
+    *("plan", "component", "phase", "rehearsed", *TrialState.__struct_fields__[1:]),
+)
+_NEW_CASE = (
+    *("trial", "case_id", "test", "name", "toolchain", "parameters", "nodes", "tasks"),
+    *("tasks_per_node", "threads", "walltime", "node", "build", "repeat"),
+)
+
+
+def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialState:
+    cases = {case.id: case for case in folder.cases()}.values()
+    path, machine = str(folder.path), record.machine.machine
+    row = (
+        *(path, machine, folder.tag, record.created, record.version, record.user, record.host),
+        *(len(cases), sum(case.repeat for case in cases), record.plan),
+        *(record.component.component if record.component else "", record.phase),
+        *(record.rehearsed, *msgspec.structs.astuple(TrialState(0))[1:]),
     )
+    writer.insert("trials", _NEW_TRIAL, [row])
+    query = "SELECT id FROM trials WHERE path = ? AND machine = ?"
+    ((number,),) = writer.rows(query, (path, machine))
     words = {case.test: record.tests.get(case.test, _TestWords()) for case in cases}
-    database.executemany(
-        "INSERT INTO tests (trial, name, app, tags) VALUES (?, ?, ?, ?)",
-        [(number, name, test.app, _lines(test.tags)) for name, test in words.items()],
-    )
-    query = "SELECT name, id FROM tests WHERE trial = ?"
-    tests = dict(database.execute(query, (number,)).fetchall())
+    tests = {
+        name: test_row(writer, name, test.app, _lines(test.tags)) for name, test in words.items()
+    }
     encode = msgspec.json.Encoder().encode
-    database.executemany(
-        "INSERT OR IGNORE INTO cases (trial, case_id, test, name, toolchain, parameters, nodes,"
-        " tasks, tasks_per_node, threads, walltime, node, build, repeat)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    writer.insert(
+        "cases",
+        _NEW_CASE,
         (
             [
                 *(number, case.id, tests[case.test], case.name, case.toolchain),
@@ -297,14 +365,19 @@ def _make_row(database: sqlite3.Connection, folder: TrialFolder, record: _Record
 
 
 def _lines(words: list[str]) -> str:
-    """Words so that each can be looked for with its limits."""
-    return "".join(f"\n{word}" for word in words) + "\n" if words else ""
+    """Words so that each can be looked for with its limits; as many as an index can hold."""
+    text = ""
+    for word in words:
+        if len(f"{text}\n{word}".encode()) > LONGEST_TAGS:
+            break
+        text += f"\n{word}"
+    return text + "\n" if text else ""
 
 
-def _forget(database: sqlite3.Connection, trial: int) -> None:
+def _forget(writer: Writer, trial: int) -> None:
     of_runs = "WHERE run IN (SELECT id FROM runs WHERE trial = ?)"
-    database.execute(f"DELETE FROM metrics {of_runs}", (trial,))
-    database.execute(f"DELETE FROM events {of_runs}", (trial,))
-    for table in ("events", "runs", "cases", "tests", "builds"):
-        database.execute(f"DELETE FROM {table} WHERE trial = ?", (trial,))
-    database.execute("DELETE FROM trials WHERE id = ?", (trial,))
+    writer.execute(f"DELETE FROM metrics {of_runs}", (trial,))
+    writer.execute(f"DELETE FROM events {of_runs}", (trial,))
+    for table in ("trial_events", "runs", "cases", "builds", "gaps"):
+        writer.execute(f"DELETE FROM {table} WHERE trial = ?", (trial,))
+    writer.execute("DELETE FROM trials WHERE id = ?", (trial,))

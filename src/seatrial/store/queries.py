@@ -11,8 +11,6 @@ is asked of real ones: a rehearsal answers where it is named, or with ``Filters(
 
 from __future__ import annotations
 
-import os
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,10 +19,12 @@ import msgspec
 
 from seatrial.errors import UsageError
 from seatrial.journal import codes
-from seatrial.journal.codes import CODES, EVENT_NUMBERS
+from seatrial.journal.codes import EVENT_NUMBERS
+from seatrial.store.choosing import MOST_NAMED, conditions, trial_row, trials_chosen
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
     CaseRow,
+    Counts,
     EventRow,
     Filters,
     MetricRow,
@@ -34,17 +34,12 @@ from seatrial.store.rows import (
     TrialRow,
 )
 from seatrial.store.schema import Store
+from seatrial.store.tables import STATES
 from seatrial.units import SECOND_NS
 
-MOST_NAMED = 5
 AT_ONCE = 500
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
-
-# A run whose case runs again is neither good nor bad.
-_FAILED = (
-    f"(runs.code NOT IN ({codes.PASS.number}, {UNFINISHED[0]}, {UNFINISHED[1]}) AND NOT runs.again)"
-)
 
 
 # ---- runs ---------------------------------------------------------------------------------
@@ -53,89 +48,76 @@ _RUN_COLUMNS = (
     "runs.id, trials.tag, trials.machine, runs.run_id, cases.case_id, cases.name, tests.name,"
     " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.began, runs.started,"
     " runs.ended, runs.elapsed, runs.finished, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
-    " runs.target, runs.stage, trials.rehearsed"
+    " runs.target, runs.stage, trials.rehearsed, runs.environment"
 )
-RUN_TABLES = (
-    "runs CROSS JOIN trials ON trials.id = runs.trial CROSS JOIN cases ON cases.id = runs.case_row"
-    " CROSS JOIN tests ON tests.id = cases.test"
+_REHEARSED = -2
+# What a run is of, for a query that begins with the runs.
+OF_RUNS = (
+    " LEFT JOIN trials ON trials.id = runs.trial LEFT JOIN cases ON cases.id = runs.case_row"
+    " LEFT JOIN tests ON tests.id = runs.test"
 )
+NEWEST = "ORDER BY runs.began DESC, runs.id DESC"
 
 
 def runs(store: Store, filters: Filters) -> list[RunRow]:
     """The runs that match, newest first."""
-    where, values = conditions(store, filters)
-    sql = f"SELECT {_RUN_COLUMNS} FROM {RUN_TABLES} {where} ORDER BY runs.began DESC, runs.id DESC"
-    if filters.limit:
-        sql += f" LIMIT {int(filters.limit)}"
+    with store.reading():
+        where, values = conditions(store, filters)
+        return run_rows(store, where, values, NEWEST, filters.limit, filters.skip)
+
+
+def run_rows(
+    store: Store, where: str, values: Sequence[Any], order: str, limit: int = 0, skip: int = 0
+) -> list[RunRow]:
+    """The rows of the runs that a condition and an order choose. They are chosen first, by an
+    index that has all that is asked for, then looked up."""
+    sql = f"SELECT {_RUN_COLUMNS} FROM runs{OF_RUNS} {where} {order}"
+    if limit:
+        chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)} OFFSET {int(skip)}"
+        looked_up = f"({chosen}) AS chosen LEFT JOIN runs ON runs.id = chosen.id{OF_RUNS}"
+        sql = f"SELECT {_RUN_COLUMNS} FROM {looked_up} {order}"
     return [_run_row(row) for row in store.rows(sql, values)]
 
 
 def _run_row(row: Sequence[Any]) -> RunRow:
     values = list(row)
-    values[-1] = bool(values[-1])
+    values[_REHEARSED] = bool(values[_REHEARSED])
     return RunRow(*values)
 
 
 def count_runs(store: Store, filters: Filters) -> int:
     """How many runs match, whatever the limit."""
-    where, values = conditions(store, filters)
-    return int(store.rows(f"SELECT count(*) FROM {tables_for(filters)} {where}", values)[0][0])
+    return sum(counts(store, filters))
 
 
-def tables_for(filters: Filters) -> str:
-    """What to select runs from: alone where the filters need no more."""
-    joined = any((filters.test, filters.tag, filters.machine, filters.toolchain))
-    return RUN_TABLES if joined else "runs"
+def counts(store: Store, filters: Filters) -> Counts:
+    """How many of the runs that match are in each state, whatever the limit. Within
+    ``store.reading()`` they agree with ``runs``."""
+    of_trials = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
+    if msgspec.structs.replace(filters, limit=0, skip=0) == of_trials:
+        return _counts_of_trials(store, filters)
+    found = [0] * len(STATES)
+    for state, _, number in codes_of(store, filters):
+        found[state] += number
+    return Counts(*found)
 
 
-def conditions(store: Store, filters: Filters, *more: str) -> tuple[str, list[Any]]:
-    """The condition of the runs that match, and of ``more``, for a query from ``RUN_TABLES``."""
-    found: list[str] = list(more)
-    values: list[Any] = []
-
-    def add(condition: str, *given: Any) -> None:
-        found.append(condition)
-        values.extend(given)
-
-    if filters.trial:
-        add("runs.trial = ?", trial(store, filters.trial).row)
-    elif not filters.rehearsed:
-        made_up = store.rows("SELECT id FROM trials WHERE rehearsed")
-        if made_up:  # else the condition would cost a look at every run
-            add(f"runs.trial NOT IN ({', '.join(str(row) for (row,) in made_up)})")
-    if filters.since:
-        add("runs.began >= ?", filters.since)
-    if filters.failed:
-        add(_FAILED)
-    if filters.verdicts:
-        numbers = [verdict_number(name) for name in filters.verdicts]
-        add(f"runs.code IN ({', '.join('?' * len(numbers))})", *numbers)
-    if filters.test:
-        glob = any(sign in filters.test for sign in "*?[")
-        match = "tests.name GLOB ?" if glob else "instr(tests.name, ?) > 0"
-        add(match, _glob(filters.test) if glob else filters.test)
-    if filters.tag:
-        add("instr(tests.tags, ?) > 0", f"\n{filters.tag}\n")
-    if filters.machine:
-        add("trials.machine GLOB ?", _glob(filters.machine))
-    if filters.toolchain:
-        add("cases.toolchain GLOB ?", _glob(filters.toolchain))
-    return f"WHERE {' AND '.join(found)}" if found else "", values
+def _counts_of_trials(store: Store, filters: Filters) -> Counts:
+    sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in Counts._fields)
+    with store.reading():
+        chosen = trials_chosen(store, filters)
+        return Counts(*store.rows(f"SELECT {sums} FROM trials WHERE 1 = 1{chosen}")[0])
 
 
-def _glob(pattern: str) -> str:
-    """A pattern of the shell's as SQLite writes it."""
-    return pattern.replace("[!", "[^")
-
-
-def verdict_number(name: str) -> int:
-    """The code of a verdict's name or number: ``wrong answer``, ``wrong-answer`` or ``2``."""
-    plain = name.strip().lower().replace("-", " ").replace("_", " ")
-    for code in CODES.values():
-        if plain == code.name or name.strip() == str(code.number):
-            return code.number
-    known = ", ".join(code.name for code in CODES.values())
-    raise UsageError(f"--verdict: {name!r} is no verdict; one of: {known}")
+def codes_of(store: Store, filters: Filters) -> list[tuple[int, int, int]]:
+    """How many of the runs that match are in which state with which code: (state, code, number).
+    One index has all that is asked for, in the order in which it is counted."""
+    with store.reading():
+        where, values = conditions(store, filters, runs="+runs")
+        grouped = "GROUP BY runs.state, runs.code"
+        return store.rows(
+            f"SELECT runs.state, runs.code, count(*) FROM runs {where} {grouped}", values
+        )
 
 
 def run(store: Store, wanted: str) -> RunRow:
@@ -145,10 +127,8 @@ def run(store: Store, wanted: str) -> RunRow:
     values: list[Any] = [prefix, prefix + "\U0010ffff"]
     if tag:
         where += " AND runs.trial = ?"
-        values.append(trial(store, tag).row)
-    ordered = f"{where} ORDER BY runs.began DESC, runs.id DESC LIMIT 50"
-    sql = f"SELECT {_RUN_COLUMNS} FROM {RUN_TABLES} {ordered}"
-    found = [_run_row(row) for row in store.rows(sql, values)] if prefix else []
+        values.append(trial_row(store, tag))
+    found = run_rows(store, where, values, NEWEST, limit=50) if prefix else []
     exact = [row for row in found if row.run_id == prefix]
     if len(exact or found) == 1:
         return (exact or found)[0]
@@ -206,12 +186,17 @@ def run_again(store: Store, trial: TrialRow) -> set[int]:
 _EVENT_NAMES = {number: str(name) for name, number in EVENT_NUMBERS.items()}
 
 
+def event_name(number: int, detail: str) -> str:
+    """The name of an event's row; one that the registry has not is kept as its detail."""
+    return _EVENT_NAMES.get(number, detail)
+
+
 def events_of(store: Store, run: RunRow) -> list[EventRow]:
     """The events of a run in the order of their times; one that was written twice is one."""
-    sql = "SELECT time, number, value, detail, text FROM events WHERE run = ? ORDER BY time, rowid"
+    sql = "SELECT time, number, value, detail, text FROM events WHERE run = ? ORDER BY time, seq"
     found = dict.fromkeys(store.rows(sql, (run.row,)))
     return [
-        EventRow(time, _EVENT_NAMES.get(number, detail), value, detail, text)
+        EventRow(time, event_name(number, detail), value, detail, text)
         for time, number, value, detail, text in found
     ]
 
@@ -243,20 +228,8 @@ def _made(row: TrialRow) -> tuple[int, int]:
 
 def trial(store: Store, wanted: str) -> TrialRow:
     """The trial of that tag, of a unique beginning of it, or at that path."""
-    sql = "SELECT id, tag, path FROM trials WHERE substr(tag, 1, length(?)) = ? OR path = ?"
-    path = os.path.realpath(wanted) if "/" in wanted else ""
-    found = store.rows(sql + " ORDER BY created DESC", (wanted, wanted, path)) if wanted else []
-    exact = [row for row in found if wanted == row[1] or path == row[2]]
-    if len(exact or found) == 1:
-        return _trials(store, "WHERE trials.id = ?", ((exact or found)[0][0],))[0]
-    if not found:
-        latest = store.rows("SELECT tag FROM trials ORDER BY created DESC LIMIT 1")
-        hint = f"; the latest is {latest[0][0]}" if latest else ""
-        raise UsageError(f"no trial {wanted!r}{hint}; see `seatrial trials`")
-    names = [row[2] if exact else row[1] for row in exact or found]
-    more = ", ..." if len(names) > MOST_NAMED else ""
-    listed = ", ".join(names[:MOST_NAMED]) + more
-    raise UsageError(f"{wanted!r} could be several trials; say which: {listed}")
+    with store.reading():
+        return _trials(store, "WHERE trials.id = ?", (trial_row(store, wanted),))[0]
 
 
 def trial_of(store: Store, run: RunRow) -> TrialRow:
@@ -266,31 +239,17 @@ def trial_of(store: Store, run: RunRow) -> TrialRow:
 
 
 def _trials(store: Store, where: str, values: Sequence[Any]) -> list[TrialRow]:
-    tallies: dict[int, dict[int, int]] = {}
-    chosen = f"WHERE trial IN (SELECT id FROM trials {where})" if where else ""
-    counted = f"SELECT trial, code, again, count(*) FROM runs {chosen} GROUP BY trial, code, again"
-    again: dict[int, int] = {}
-    for row, code, runs_again, count in store.rows(counted, values):
-        tally = tallies.setdefault(row, {})
-        tally[code] = tally.get(code, 0) + count
-        again[row] = again.get(row, 0) + count * runs_again
     sql = (
         "SELECT id, tag, path, machine, created, started, last, state, cases, planned, damaged,"
-        " plan, component, phase, rehearsed"
+        " plan, component, phase, rehearsed, waiting, running, passed, failed, again"
         f" FROM trials {where} ORDER BY created DESC, id DESC"
     )
-    return [
-        _trial_row(row, tallies.get(row[0], {}), again.get(row[0], 0))
-        for row in store.rows(sql, values)
-    ]
+    return [_trial_row(row) for row in store.rows(sql, values)]
 
 
-def _trial_row(row: Sequence[Any], tally: dict[int, int], again: int) -> TrialRow:
+def _trial_row(row: Sequence[Any]) -> TrialRow:
     number, tag, path, machine, created, started, last, state, cases, planned, damaged = row[:11]
-    passed = tally.get(codes.PASS.number, 0)
-    running = tally.get(codes.IN_PROGRESS.number, 0)
-    pending = tally.get(codes.PENDING.number, 0)
-    failed = sum(tally.values()) - passed - running - pending - again
+    pending, running, passed, failed, _ = row[15:]
     waiting = max(pending, planned - passed - failed - running)
     end = last
     if state == "running":
@@ -352,7 +311,9 @@ def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
 
 
 def _summarised(one: Samples) -> SummaryRow:
-    middle = statistics.median(one.values) if one.values else None
+    from statistics import median
+
+    middle = median(one.values) if one.values else None
     least, largest = min(one.values, default=None), max(one.values, default=None)
     spread = None
     if least is not None and largest is not None and middle and len(one.values) > 1:
@@ -369,6 +330,7 @@ def failed_cases(store: Store, trial: TrialRow) -> list[str]:
     sql = (
         "SELECT cases.case_id FROM cases LEFT JOIN runs ON runs.case_row = cases.id"
         " AND runs.finished IS NOT NULL AND NOT runs.again WHERE cases.trial = ?"
-        " GROUP BY cases.id HAVING runs.code IS NULL OR max(runs.code != ?) ORDER BY cases.id"
+        " GROUP BY cases.id, cases.case_id HAVING count(runs.id) = 0 OR"
+        " max(CASE WHEN runs.code = ? THEN 0 ELSE 1 END) = 1 ORDER BY cases.id"
     )
     return [case for (case,) in store.rows(sql, (trial.row, codes.PASS.number))]

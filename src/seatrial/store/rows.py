@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -11,28 +11,36 @@ from seatrial.journal import codes
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """Which runs; what is empty does not matter. ``since`` in ns; ``limit`` 0 is all of them.
+    """Which runs; what is empty does not matter. They began from ``since`` to before ``until``, in
+    ns; ``limit`` 0 is all of them, and ``skip`` of the newest are passed over.
 
     ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
-    wildcard is looked for anywhere in the name. ``failed``: neither passed nor lost and run again.
+    wildcard is looked for anywhere in the name. ``tests`` are whole names, None is any. ``states``
+    are of ``tables.STATES``: waiting (queued, or being built), running, passed, failed, again.
+    ``failed``: neither passed nor lost and run again.
     Runs of rehearsals are left out unless their ``trial`` is named or ``rehearsed`` is true.
     """
 
     trial: str = ""
     test: str = ""
+    tests: Collection[str] | None = None
     tag: str = ""
     verdicts: Sequence[str] = ()
+    states: Sequence[str] = ()
     failed: bool = False
     since: int = 0
+    until: int = 0
     machine: str = ""
     toolchain: str = ""
     limit: int = 0
+    skip: int = 0
     rehearsed: bool = False
 
 
 class RunRow(Struct, frozen=True):
     """One run. Times in ns since the epoch; ``elapsed`` are the seconds of its script; ``target``
-    is the metadata target that it was placed on, ``stage`` is ``alone`` or ``full``."""
+    is the metadata target that it was placed on, ``stage`` is ``alone`` or ``full``;
+    ``environment`` is the hash of the one that its script had."""
 
     row: int
     trial: str
@@ -58,10 +66,21 @@ class RunRow(Struct, frozen=True):
     target: str = ""
     stage: str = ""
     rehearsed: bool = False
+    environment: str = ""
 
     @property
     def verdict(self) -> str:
         return codes.code_of(self.code).name
+
+
+class Counts(NamedTuple):
+    """How many of some runs are in each state; ``again`` are those whose case runs again."""
+
+    waiting: int
+    running: int
+    passed: int
+    failed: int
+    again: int
 
 
 class CaseRow(Struct, frozen=True):
@@ -111,10 +130,38 @@ class TrialRow(Struct, frozen=True):
     rehearsed: bool = False
 
 
+class GapRow(Struct, frozen=True):
+    """A place in a journal that could not be read: ``lines`` lines from ``line`` on, bytes from
+    ``first`` to before ``last``. ``before`` and ``after`` are the times (ns) of the events around
+    it; None where there is none."""
+
+    line: int
+    lines: int
+    first: int
+    last: int
+    before: int | None
+    after: int | None
+
+
 class EventRow(Struct, frozen=True):
     """One event of a run: ``detail`` is its job, nodes, metric name, or alias."""
 
     time: int
+    event: str
+    value: int | float | str | None
+    detail: str
+    text: str
+
+
+class StreamRow(Struct, frozen=True):
+    """One event among those of many trials; of a trial itself where ``run_id`` is ""."""
+
+    time: int
+    trial: str
+    machine: str
+    app: str
+    test: str
+    run_id: str
     event: str
     value: int | float | str | None
     detail: str

@@ -6,11 +6,13 @@ outcomes(store, Filters(trial="stability"))             # every run that is over
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 from seatrial.journal import codes
-from seatrial.store.queries import MEASURED, RUN_TABLES, UNFINISHED, conditions, tables_for
+from seatrial.store.choosing import conditions, listed
+from seatrial.store.queries import MEASURED, OF_RUNS, UNFINISHED
 from seatrial.store.rows import CaseName, Filters, Measured, Outcome
 from seatrial.store.schema import Store
 
@@ -36,35 +38,36 @@ def case_names(store: Store) -> dict[int, CaseName]:
 def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
     """The figures of a metric of all runs that match and whose answer was right, by time. A run
     that has no metric ``elapsed`` of its own has its script's time as that, in seconds."""
-    named = store.rows("SELECT id, unit, better FROM metric_names WHERE name = ?", (metric,))
-    kinds: dict[int, tuple[str, str]] = {row: (unit, better) for row, unit, better in named}
-    kinds[0] = ("s", "lower")  # of elapsed times; the rows of metrics begin at 1
-    marks = ", ".join(map(str, kinds))
-    where, values = conditions(store, filters, f"runs.code IN ({_listed(MEASURED)})")
-    tables = tables_for(filters)
-    columns = "runs.trial, runs.case_row, runs.run_id, coalesce(runs.started, runs.began)"
-    found = store.rows(
-        f"SELECT {columns}, value, metric FROM {tables} JOIN metrics ON metrics.run = runs.id"
-        f" AND metrics.metric IN ({marks}) {where} ORDER BY 4, runs.id",
-        values,
-    )
-    if metric == "elapsed":
-        own = f"SELECT 1 FROM metrics WHERE run = runs.id AND metric IN ({marks})"
-        found += store.rows(
-            f"SELECT {columns}, runs.elapsed, 0 FROM {tables} {where}"
-            f" AND runs.elapsed IS NOT NULL AND NOT EXISTS ({own}) ORDER BY 4, runs.id",
-            values,
-        )
-        found.sort(key=lambda row: row[3])
-    return [Measured._make((*row[:5], *kinds[row[5]])) for row in found]
+    found: list[Measured] = []
+
+    def add(value: str, unit: str, better: str, tables: str, *more: str) -> None:
+        right = f"runs.code IN ({listed(MEASURED)})"
+        where, values = conditions(store, filters, *more, right, tests="runs.test")
+        asked = "runs.trial, runs.case_row, runs.run_id, coalesce(runs.started, runs.began)"
+        columns = store.columns(f"SELECT {asked}, {value} FROM {tables} {where}", values)
+        found.extend(map(Measured._make, zip(*columns, repeat(unit), repeat(better))))
+
+    with store.reading():
+        kinds = "SELECT id, unit, better FROM metric_names WHERE name = ?"
+        named = store.rows(kinds, (metric,))
+        for row, unit, better in named:
+            of = ("metrics.run = runs.id", f"metrics.metric = {row:d}")
+            add("metrics.value", unit, better, "runs CROSS JOIN metrics", *of)
+        if metric == "elapsed":
+            ids = listed(row for row, *_ in named) or "0"
+            own = f"SELECT 1 FROM metrics WHERE run = runs.id AND metric IN ({ids})"
+            less = ("runs.elapsed IS NOT NULL", f"NOT EXISTS ({own})")
+            add("runs.elapsed", "s", "lower", "runs", *less)
+    found.sort(key=attrgetter("time", "run_id"))
+    return found
 
 
 def not_measured(store: Store, filters: Filters) -> dict[int, dict[str, int]]:
     """How many runs of each case (its row) are over and gave no right answer, by their verdict."""
-    neither = f"runs.code NOT IN ({_listed((*MEASURED, *UNFINISHED))})"
+    neither = f"runs.code NOT IN ({listed((*MEASURED, *UNFINISHED))})"
     where, values = conditions(store, filters, neither)
     columns = "runs.case_row, runs.code, count(*)"
-    sql = f"SELECT {columns} FROM {tables_for(filters)} {where} GROUP BY 1, 2"
+    sql = f"SELECT {columns} FROM runs {where} GROUP BY 1, 2"
     counts: dict[int, dict[str, int]] = {}
     for case, code, number in store.rows(sql, values):
         counts.setdefault(case, {})[codes.code_of(code).name] = number
@@ -73,18 +76,14 @@ def not_measured(store: Store, filters: Filters) -> dict[int, dict[str, int]]:
 
 def outcomes(store: Store, filters: Filters) -> list[Outcome]:
     """The runs that match and are over, oldest first."""
-    where, values = conditions(store, filters, f"runs.code NOT IN ({_listed(UNFINISHED)})")
+    where, values = conditions(store, filters, f"runs.code NOT IN ({listed(UNFINISHED)})")
     columns = (
         "runs.run_id, trials.tag, trials.machine, tests.name, cases.name, cases.parameters,"
         " cases.toolchain, cases.node, cases.walltime, runs.code, runs.why, runs.again,"
         " runs.started, runs.elapsed, runs.nodes"
     )
-    sql = f"SELECT {columns} FROM {RUN_TABLES} {where} ORDER BY runs.began, runs.id"
+    sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} ORDER BY runs.began, runs.id"
     found: list[list[Any]] = [list(row) for row in store.rows(sql, values)]
     for row in found:
         row[11] = bool(row[11])
     return [Outcome(*row) for row in found]
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))

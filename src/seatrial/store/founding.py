@@ -1,0 +1,96 @@
+"""Making a store in a database of PostgreSQL, for one who writes it and those who read it.
+
+    found("postgresql://admin@db/seatrial", writer="collector", viewers=["grafana"])
+
+The schema belongs to the writer, so that it can make its tables anew; whoever is a member of that
+role collects, too. Run again, it changes what is missing alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psycopg
+
+from seatrial.errors import StoreError
+from seatrial.store.location import NoStore, shown
+from seatrial.store.postgres_server import (
+    SCHEMA,
+    TABLES_LOCK,
+    TABLES_THERE,
+    Connection,
+    act,
+    become_owner,
+    connected,
+    do,
+    make_tables,
+    said,
+    select,
+    version_of,
+)
+from seatrial.store.schema import WAIT_S, newer
+from seatrial.store.tables import VERSION
+
+
+def found(url: str, writer: str, viewers: Sequence[str]) -> str:
+    """Make the schema, owned by ``writer`` (who is connected where that is ""), and the tables,
+    where they are missing; let ``viewers`` read them. Says what was done. Raises StoreError."""
+    place = shown(url)
+    try:
+        with connected(url, WAIT_S) as connection, connection.transaction():
+            _require(connection, place, [writer, *viewers])
+            do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
+            _make_schema(connection, place, writer)
+            done = _make_tables(connection, place)
+            for viewer in viewers:
+                _let_read(connection, viewer)
+    except psycopg.Error as error:
+        raise said(place, error, "", lost=False) from error
+    return done
+
+
+def _require(connection: Connection, place: str, roles: Sequence[str]) -> None:
+    ((encoding,),) = select(connection, "SHOW server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"{place}: keeps text as {encoding}; make a database for it: CREATE DATABASE"
+            " seatrial ENCODING 'UTF8' TEMPLATE template0"
+        )
+    for role in roles:
+        if role and not select(connection, "SELECT 1 FROM pg_roles WHERE rolname = ?", (role,)):
+            raise NoStore(f"{place}: has no role {role}; first: CREATE ROLE {role} LOGIN")
+
+
+def _make_schema(connection: Connection, place: str, writer: str) -> None:
+    ((own,),) = select(connection, "SELECT current_user")
+    owners = "SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = ?"
+    owner = select(connection, owners, (SCHEMA,))
+    there = {name for (name,) in select(connection, TABLES_THERE, (SCHEMA,))}
+    if there and "about" not in there:
+        raise StoreError(f"{place}: has a schema {SCHEMA} of another program; use another database")
+    if not owner:
+        act(connection, "CREATE SCHEMA {} AUTHORIZATION {}", SCHEMA, writer or own)
+    elif writer and owner[0][0] != writer:
+        raise StoreError(
+            f"{place}: its writer is {owner[0][0]}; make {writer} a member of that role: "
+            f"GRANT {owner[0][0]} TO {writer}"
+        )
+
+
+def _make_tables(connection: Connection, place: str) -> str:
+    """The tables, made as the schema's owner, who we are from then on."""
+    become_owner(connection)
+    if not select(connection, TABLES_THERE, (SCHEMA,)):
+        make_tables(connection)
+        return "made"
+    version = version_of(connection)
+    if version > VERSION:
+        raise newer(place, version)
+    return "was there"
+
+
+def _let_read(connection: Connection, viewer: str) -> None:
+    act(connection, "GRANT USAGE ON SCHEMA {} TO {}", SCHEMA, viewer)
+    act(connection, "GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}", SCHEMA, viewer)
+    future = "ALTER DEFAULT PRIVILEGES IN SCHEMA {} GRANT SELECT ON TABLES TO {}"
+    act(connection, future, SCHEMA, viewer)

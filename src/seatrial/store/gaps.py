@@ -1,0 +1,91 @@
+"""Where a journal could not be read: which lines, and between which events.
+
+    gaps(store, trial)          # [GapRow(line=812, lines=3, first=190211, last=190704, ...)]
+
+Lines that are no events are skipped when a journal is read; here they are found again, so that a
+page can say what is missing. Damaged lines beside each other are one gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from seatrial.journal.events import decode_lines
+from seatrial.journal.journal import LONGEST_LINE, Block
+from seatrial.store.known import TrialState
+from seatrial.store.rows import GapRow, TrialRow
+from seatrial.store.schema import Store, Writer
+
+MOST = 1000  # gaps of a trial; of more, the count of damaged lines alone is kept
+READ_AT_ONCE = 1 << 20
+
+_COLUMNS = ", ".join(GapRow.__struct_fields__)
+
+
+def gaps(store: Store, trial: TrialRow) -> list[GapRow]:
+    """The places in the trial's journal that could not be read, from its beginning; at most
+    ``MOST`` of them."""
+    sql = f"SELECT {_COLUMNS} FROM gaps WHERE trial = ? ORDER BY first"
+    return [GapRow(*row) for row in store.rows(sql, (trial.row,))]
+
+
+def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialState, block: Block) -> None:
+    """Keep where the damage of the next block is, which begins where the trial was read to. A gap
+    at the end of what was read before goes on, or is closed by the next event."""
+    if not block.damaged:
+        if trial.damaged and block.events:
+            closing = "UPDATE gaps SET after = ? WHERE trial = ? AND after IS NULL"
+            writer.execute(closing, (block.events[0].time, trial.id))
+        return
+    query = f"SELECT {_COLUMNS} FROM gaps WHERE trial = ? AND after IS NULL"
+    open_one = [GapRow(*row) for row in writer.rows(query, (trial.id,))]
+    ((count,),) = writer.rows("SELECT count(*) FROM gaps WHERE trial = ?", (trial.id,))
+    found = _gaps(file, trial, block.end, open_one[0] if open_one else None)
+    rows = [msgspec.structs.astuple(gap) for gap in found[: max(MOST - count, len(open_one))]]
+    columns = ("trial", *GapRow.__struct_fields__)
+    writer.upsert("gaps", columns, "trial, first", [(trial.id, *row) for row in rows])
+
+
+def _gaps(file: BinaryIO, trial: TrialState, end: int, gap: GapRow | None) -> list[GapRow]:
+    """The gaps from where the trial was read to; ``gap`` is the one that it ended in."""
+    found: list[GapRow] = []
+    before = trial.last
+    number = _lines_before(file, trial.ingested)
+    for first, last, line in _lines(file, trial.ingested, end):
+        number += 1
+        events, damaged = decode_lines([line])
+        if damaged and gap is None:
+            gap = GapRow(number, 1, first, last, before, None)
+        elif damaged and gap is not None:
+            gap = msgspec.structs.replace(gap, lines=gap.lines + 1, last=last)
+        elif events:
+            if gap is not None:
+                found.append(msgspec.structs.replace(gap, after=events[0].time))
+                gap = None
+            before = max(before or 0, events[0].time)
+    return [*found, gap] if gap is not None else found
+
+
+def _lines(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
+    """Each line with the offsets of its beginning and behind its end, however long it is."""
+    last = file.seek(start)
+    while last < end:
+        first, line = last, file.readline(LONGEST_LINE)
+        last += len(line)
+        while not line.endswith(b"\n") and last < end:
+            rest = file.readline(READ_AT_ONCE)
+            last += len(rest)
+            line = b"\0" + rest[-1:]  # longer than any event
+        yield first, last, line
+
+
+def _lines_before(file: BinaryIO, end: int) -> int:
+    file.seek(0)
+    count = done = 0
+    while done < end and (data := file.read(min(READ_AT_ONCE, end - done))):
+        done += len(data)
+        count += data.count(b"\n")
+    return count

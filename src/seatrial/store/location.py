@@ -1,0 +1,47 @@
+"""Where a store is: a file, or a database of a PostgreSQL server.
+
+    shown(Path("trials/store.sqlite"))                        # "trials/store.sqlite"
+    shown("postgresql://ana:secret@db/seatrial")              # "postgresql://ana@db/seatrial"
+
+A URL may hold a password: whatever is shown to people goes through ``shown``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from seatrial.errors import StoreError, UsageError
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_NAME = re.compile(r"[\w./~+-]+")
+_HARMLESS = re.compile(r"(?:host|port|user|dbname)=[^&]*")
+
+Location = Path | str
+"""A file's path, or the URL of a PostgreSQL database."""
+
+
+class NoStore(StoreError, UsageError):
+    """What was named is no store, and cannot become one: the user's input is at fault."""
+
+
+def shown(location: Location) -> str:
+    """The location without a password, however oddly the URL is written."""
+    if isinstance(location, Path):
+        return str(location)
+    scheme, there, rest = location.partition("://")
+    if not there or not _SCHEME.fullmatch(scheme):
+        return location if _NAME.fullmatch(location) else "what was given"
+    if scheme == "postgres":
+        scheme = "postgresql"
+    front, _, query = rest.partition("?")
+    if "@" in query and "@" not in front:  # a password with a question mark in it
+        front, query = query.rpartition("@")[2], ""
+    credentials, at, place = front.rpartition("@")
+    user = credentials.partition(":")[0]
+    address, slash, database = place.partition("/")
+    host, colon, port = address.rpartition(":")
+    if colon and not port.isdigit() and not address.endswith("]"):
+        address = host  # no port, but perhaps a password whose host was forgotten
+    words = "&".join(_HARMLESS.findall(query))
+    return f"{scheme}://{user}{at}{address}{slash}{database}" + (f"?{words}" if words else "")

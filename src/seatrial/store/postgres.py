@@ -1,0 +1,315 @@
+"""A store in a database of PostgreSQL: what serves a site, with several collectors and viewers.
+
+    store = connect("postgresql://ana@db.example.org/seatrial", wait_s=10)
+
+All tables are in the schema ``seatrial``, which ``founding`` makes. A collector holds a lock on the
+trial that it writes, and a shared one on the tables, so that these cannot be made anew under it.
+Journals can be read again, so commits do not wait for the disk. What is asked over a connection
+that turns out to be lost is asked once more over a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import psycopg
+from psycopg import errors
+from psycopg.pq import TransactionStatus
+
+from seatrial.errors import StoreError
+from seatrial.store.location import shown
+from seatrial.store.postgres_server import (
+    SCHEMA,
+    TABLES_LOCK,
+    Away,
+    Connection,
+    asked,
+    clean,
+    connected,
+    do,
+    make_tables,
+    said,
+    select,
+    version_of,
+)
+from seatrial.store.schema import ROWS_AT_ONCE, Store, Writer, newer, turned, upsert_sql
+from seatrial.store.tables import VERSION
+
+T = TypeVar("T")
+
+_NAMED = TABLES_LOCK + 1  # the class of the other advisory locks
+_AT_ONCE = 1 << 18  # characters to COPY
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\ufffd"})
+
+
+class PostgresStore(Store):
+    """An open database. ``role`` is who is connected."""
+
+    def __init__(self, url: str, wait_s: float) -> None:
+        super().__init__(shown(url), False, [])
+        self.role = ""
+        self._url = url
+        self._wait_s = wait_s
+        self._connection: Connection | None = None
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        return self._once_more(lambda connection: select(connection, sql, parameters))
+
+    def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
+        def ask(connection: Connection) -> list[list[Any]]:
+            cursor = asked(connection, sql, parameters)
+            batches = iter(lambda: cursor.fetchmany(ROWS_AT_ONCE), [])
+            return turned(batches, len(cursor.description or ()))
+
+        return self._once_more(ask)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        with self._turn:
+            if self._inside():
+                yield
+                return
+            self._once_more(
+                lambda connection: do(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            )
+            with self._ending("COMMIT"):
+                yield
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Writer]:
+        with self._turn:
+            self._once_more(lambda connection: do(connection, "BEGIN"))
+            with self._ending("COMMIT"), self._told():
+                connection = self._open()
+                self._require_writable()
+                do(connection, f"SELECT pg_advisory_xact_lock_shared({TABLES_LOCK}, 0)")
+                self._check_version(connection)
+                yield _Writer(connection)
+
+    def size(self) -> int:
+        sql = (
+            "SELECT CAST(sum(pg_total_relation_size(oid)) AS BIGINT) FROM pg_class"
+            f" WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'r'"
+        )
+        return int(self.rows(sql)[0][0] or 0)
+
+    def kind(self) -> str:
+        ((version,),) = self.rows("SHOW server_version")
+        may = "writer" if self.writable else "viewer"
+        return f"PostgreSQL {version.partition(' ')[0]}, as {may} {self.role}"
+
+    def close(self) -> None:
+        with self._turn:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def empty(self) -> None:
+        """Make the tables anew, with nothing in them."""
+        with self._turn, self._told():
+            connection = self._open()
+            self._require_writable()
+            with connection.transaction():
+                do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
+                make_tables(connection)
+
+    # ---- the connection -------------------------------------------------------------------
+
+    def _once_more(self, act: Callable[[Connection], T]) -> T:
+        """Do it, over a new connection if the one that was there is lost."""
+        with self._turn:
+            kept = self._connection is not None and not self._inside()
+            try:
+                with self._told():
+                    return act(self._open())
+            except Away:
+                if not kept:
+                    raise
+            with self._told():
+                return act(self._open())
+
+    def _inside(self) -> bool:
+        """Whether a transaction is under way."""
+        connection = self._connection
+        return connection is not None and connection.info.transaction_status not in (
+            TransactionStatus.IDLE,
+            TransactionStatus.UNKNOWN,
+        )
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            connection = connected(self._url, self._wait_s)
+            self._connection = connection
+            try:
+                self._look(connection)
+            except BaseException:
+                self._connection = None
+                connection.close()
+                raise
+        return self._connection
+
+    def _look(self, connection: Connection) -> None:
+        """Who we are, what we may do, and whether the tables are of this version."""
+        try:
+            ((self.role,),) = select(connection, "SELECT current_user")
+            sql = (
+                f"SELECT has_table_privilege('{SCHEMA}.trials', 'INSERT')"
+                " AND NOT pg_is_in_recovery()"
+                " AND current_setting('default_transaction_read_only') = 'off'"
+            )
+            ((self.writable,),) = select(connection, sql)
+            version = version_of(connection)
+        except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
+            raise StoreError(
+                f"{self.place}: has no store in it; its owner makes one: seatrial store create"
+            ) from error
+        if version < VERSION and self.writable:
+            with connection.transaction():
+                do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
+                if version_of(connection) < VERSION:  # another may have been first
+                    make_tables(connection)
+            self.notices.append(
+                f"{self.place}: was of version {version}, this is {VERSION}; rebuilt from the"
+                " journals below the folder of trials"
+            )
+        self._check_version(connection)
+
+    def _require_writable(self) -> None:
+        if not self.writable:
+            raise StoreError(
+                f"{self.place}: {self.role} may read it and not write it; connect as its writer"
+            )
+
+    def _check_version(self, connection: Connection) -> None:
+        version = version_of(connection)
+        if version > VERSION:
+            raise newer(self.place, version)
+        if version < VERSION:
+            raise StoreError(
+                f"{self.place}: is of version {version}, this reads {VERSION}, and {self.role} may "
+                "not write it; ask who collects into it to upgrade Seatrial and collect once"
+            )
+
+    @contextlib.contextmanager
+    def _ending(self, statement: str) -> Iterator[None]:
+        """The end of a transaction: well, or undone."""
+        connection = self._open()
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(psycopg.Error):
+                connection.rollback()
+            raise
+        with self._told():
+            if self._connection is not connection:
+                raise Away(f"{self.place}: went away in the middle; ask again")
+            do(connection, statement)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turns psycopg's errors into one message that names the place and the remedy. A
+        connection that is lost is given up."""
+        try:
+            yield
+        except psycopg.Error as error:
+            lost = self._connection is None or self._connection.closed
+            told = said(self.place, error, self.role, bool(lost))
+            if isinstance(told, Away) and self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            raise told from error
+
+
+class _Writer:
+    """A transaction of PostgreSQL."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        return select(self._connection, sql, parameters)
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        do(self._connection, sql, parameters)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        json = columns.index("value") if table in ("events", "trial_events") else -1
+        copying = f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()
+        with self._connection.cursor() as cursor, cursor.copy(copying) as copy:
+            for piece in _pieces(rows, json):
+                copy.write(piece)
+
+    def upsert(
+        self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
+    ) -> None:
+        sql = upsert_sql(table, columns, key, "%s").encode()
+        with self._connection.cursor() as cursor:
+            cursor.executemany(sql, [clean(row) for row in rows])
+
+    def new_ids(self, table: str, count: int) -> Sequence[int]:
+        sql = f"SELECT nextval(pg_get_serial_sequence('{table}', 'id')) FROM generate_series(1, ?)"
+        return sorted(number for (number,) in self.rows(sql, (count,)))
+
+    def lock(self, what: str) -> None:
+        self.execute(f"SELECT pg_advisory_xact_lock({_NAMED}, hashtext(?))", (what,))
+
+
+# ---- opening ------------------------------------------------------------------------------
+
+
+def connect(url: str, wait_s: float) -> Store:
+    """The store in that database."""
+    store = PostgresStore(url, wait_s)
+    store.rows("SELECT 1")
+    return store
+
+
+def connect_empty(url: str, wait_s: float) -> Store:
+    """The store in that database with nothing in it."""
+    store = PostgresStore(url, wait_s)
+    store.empty()
+    return store
+
+
+# ---- what is sent -------------------------------------------------------------------------
+
+
+def _pieces(rows: Iterable[Sequence[Any]], json: int) -> Iterator[str]:
+    """The rows as COPY reads them, in pieces of some size. The column ``json``, if it is not -1,
+    is of that type."""
+    lines: list[str] = []
+    size = 0
+    for row in rows:
+        words = [_word(value) for value in row]
+        if json >= 0 and row[json] is not None:
+            words[json] = _json(row[json])
+        line = "\t".join(words)
+        lines.append(line)
+        size += len(line)
+        if size > _AT_ONCE:
+            yield "\n".join(lines) + "\n"
+            lines, size = [], 0
+    if lines:
+        yield "\n".join(lines) + "\n"
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "\\N"
+    if isinstance(value, str):
+        return value.translate(_ESCAPES)
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    return repr(value)
+
+
+def _json(value: int | float | str) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        value = str(value)
+    if isinstance(value, str):
+        value = value.replace("\0", "\ufffd")
+    return msgspec.json.encode(value).decode().translate(_ESCAPES)

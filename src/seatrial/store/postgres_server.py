@@ -1,0 +1,176 @@
+"""A PostgreSQL server as a store uses it: connections, statements, tables, its errors.
+
+with connected("postgresql://ana@db/seatrial", wait_s=10) as connection:
+    select(connection, "SELECT tag FROM trials WHERE id = ?", (1,))
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import errors, sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.numeric import FloatLoader
+
+from seatrial.errors import StoreError
+from seatrial.store.location import NoStore, shown
+from seatrial.store.tables import VERSION, statements
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+SCHEMA = "seatrial"
+TABLES_LOCK = 0x5EA7  # the class of the advisory lock on all tables
+_DEFAULTS = {
+    "connect_timeout": 10,  # seconds for an answer to a new connection
+    "tcp_user_timeout": 20_000,  # ms; a server that is silent for so long is gone
+    "application_name": "seatrial",
+}
+
+
+class Away(StoreError):
+    """The server cannot be reached, or went away."""
+
+
+# ---- connections and statements -----------------------------------------------------------
+
+
+def connected(url: str, wait_s: float) -> Connection:
+    """A connection that finds our tables, and waits so long for locks. Raises NoStore for what
+    is no URL, psycopg's errors for what is not there."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error:  # its text may hold a password
+        raise NoStore(
+            f"{shown(url)}: cannot be read as a URL; write postgresql://USER@HOST:PORT/DATABASE, "
+            "with special characters as %XX"
+        ) from None
+    merged: dict[str, Any] = {**_DEFAULTS, **given, "client_encoding": "UTF8"}
+    settings = make_conninfo("", **merged)
+    # Statements are planned for what is asked: with our filters, one plan does not fit all.
+    connection = psycopg.connect(settings, autocommit=True, prepare_threshold=None)
+    try:
+        connection.adapters.register_loader("numeric", FloatLoader)
+        do(connection, f"SET search_path TO {SCHEMA}")
+        do(connection, f"SET lock_timeout TO {int(wait_s * 1000)}")
+        do(connection, "SET synchronous_commit TO off")  # the journals are the truth
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def select(connection: Connection, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
+    """The rows of a query with our marks."""
+    return asked(connection, text, parameters).fetchall()
+
+
+def asked(
+    connection: Connection, text: str, parameters: Sequence[Any]
+) -> psycopg.Cursor[tuple[Any, ...]]:
+    """A query with our marks, its rows still to be fetched."""
+    return connection.execute(_marked(text), clean(parameters))
+
+
+def do(connection: Connection, text: str, parameters: Sequence[Any] = ()) -> None:
+    """One statement with our marks."""
+    connection.execute(_marked(text), clean(parameters))
+
+
+@functools.lru_cache(maxsize=512)
+def _marked(text: str) -> bytes:
+    return text.replace("%", "%%").replace("?", "%s").encode()
+
+
+def clean(values: Sequence[Any]) -> list[Any]:
+    """The values of a row or query; its texts cannot hold NUL here."""
+    return [
+        value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+        for value in values
+    ]
+
+
+def act(connection: Connection, text: str, *names: str) -> None:
+    """A statement about things that are so called."""
+    connection.execute(sql.SQL(text).format(*map(sql.Identifier, names)))
+
+
+# ---- tables -------------------------------------------------------------------------------
+
+
+def version_of(connection: Connection) -> int:
+    """The version of the tables. Raises psycopg's UndefinedTable where there are none."""
+    ((version,),) = select(connection, f"SELECT version FROM {SCHEMA}.about")
+    return int(version)
+
+
+def make_tables(connection: Connection) -> None:
+    """Drop what is in the schema and make the tables, as its owner, inside the caller's
+    transaction."""
+    do(connection, "SET LOCAL synchronous_commit TO on")
+    become_owner(connection)
+    for (name,) in select(connection, TABLES_THERE, (SCHEMA,)):
+        act(connection, "DROP TABLE {}.{} CASCADE", SCHEMA, name)
+    for statement in _statements():
+        do(connection, statement)
+    do(connection, "INSERT INTO about VALUES (?)", (VERSION,))
+
+
+def become_owner(connection: Connection) -> None:
+    """From now on, in the caller's transaction, be the role that owns the schema."""
+    owner = "SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = ?"
+    ((role,),) = select(connection, owner, (SCHEMA,))
+    do(connection, f"SET LOCAL ROLE {role}")  # quoted by the server where it must be
+
+
+TABLES_THERE = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
+
+
+def _statements() -> Iterator[str]:
+    """The tables as PostgreSQL has them. Text is compared as bytes, whatever the database does."""
+    yield "CREATE TABLE about (version INTEGER NOT NULL)"
+    for statement in statements():
+        for ours, theirs in (
+            ("id INTEGER PRIMARY KEY", "id BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"),
+            (" TEXT", ' TEXT COLLATE "C"'),
+            (" BLOB", " JSONB"),
+            (" WITHOUT ROWID", ""),
+            (",\n    PRIMARY KEY (run, time, seq)", ""),  # an index by run is a tenth of it
+        ):
+            statement = statement.replace(ours, theirs)
+        yield statement
+    yield "CREATE INDEX events_by_run ON events (run)"
+
+
+# ---- errors -------------------------------------------------------------------------------
+
+
+def said(place: str, error: psycopg.Error, role: str, lost: bool) -> StoreError:
+    """An error in one message that names the place and the remedy."""
+    text = str(error).strip().partition("\n")[0]
+    state = error.sqlstate or ""
+    if (lost and not state) or state.startswith(("08", "57P")):
+        if "password" in text or state.startswith("28"):
+            remedy = "see to the user, and to the password in ~/.pgpass or $PGPASSWORD"
+        elif "does not exist" in text or state.startswith("3D"):
+            remedy = "see to the name of the database and of the user"
+        else:
+            remedy = "see that its server runs and can be reached, then ask again"
+        return Away(f"{place}: cannot be reached; {remedy} ({text})")
+    remedies: tuple[tuple[type[psycopg.Error], str], ...] = (
+        (errors.LockNotAvailable, "is locked by another collector; wait for it"),
+        (errors.DeadlockDetected, "is locked by another collector; ask again"),
+        (errors.InsufficientPrivilege, f"{role or 'this role'} may not do that; ask its owner"),
+        (errors.ReadOnlySqlTransaction, "cannot be written now; connect to the server that can"),
+        (errors.DiskFull, "cannot grow: the server's disk is full; free some space"),
+        (errors.UndefinedTable, "has no store in it; its owner makes one: seatrial store create"),
+        (errors.QueryCanceled, "took too long to answer; ask for less"),
+    )
+    for kind, remedy in remedies:
+        if isinstance(error, kind):
+            return StoreError(f"{place}: {remedy} ({text})")
+    return StoreError(
+        f"{place}: cannot be used; if that stays so, run `seatrial store rebuild` ({text})"
+    )

@@ -1,0 +1,133 @@
+"""The tables, once for both databases, and what a person calls the states of a run.
+
+    for statement in statements(): database.execute(statement)
+
+SQLite takes the text as it is. PostgreSQL knows neither ``WITHOUT ROWID`` nor columns without a
+type, gives ids from a sequence, and compares text as bytes only where told to: see ``postgres``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seatrial.journal import codes
+
+VERSION = 9
+
+# What a run is to a person who counts. One whose case runs again is neither good nor bad.
+WAITING, RUNNING, PASSED, FAILED, AGAIN = range(5)
+STATES = {
+    "waiting": WAITING,
+    "running": RUNNING,
+    "passed": PASSED,
+    "failed": FAILED,
+    "again": AGAIN,
+}
+
+
+def state_of(code: int, again: bool) -> int:
+    """The state of a run with that verdict."""
+    if code == codes.PENDING.number:
+        return WAITING
+    if code == codes.IN_PROGRESS.number:
+        return RUNNING
+    if again:
+        return AGAIN
+    return PASSED if code == codes.PASS.number else FAILED
+
+
+TABLES = f"""
+CREATE TABLE trials (
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL, machine TEXT NOT NULL,
+    tag TEXT NOT NULL, created BIGINT NOT NULL, version TEXT NOT NULL,
+    owner TEXT NOT NULL, host TEXT NOT NULL,
+    cases BIGINT NOT NULL, planned BIGINT NOT NULL,         -- runs that were asked for
+    state TEXT NOT NULL, state_time BIGINT NOT NULL,        -- by the journal's word
+    started BIGINT, last BIGINT,                            -- first start, last event
+    damaged BIGINT NOT NULL,                                -- lines that are no events
+    ingested BIGINT NOT NULL,                               -- bytes of the journal
+    events BIGINT NOT NULL, runs BIGINT NOT NULL,           -- of it, in these tables
+    waiting BIGINT NOT NULL, running BIGINT NOT NULL,       -- of the runs, in each state
+    passed BIGINT NOT NULL, failed BIGINT NOT NULL, again BIGINT NOT NULL,
+    inode BIGINT NOT NULL, size BIGINT NOT NULL, modified BIGINT NOT NULL,
+    fingerprint BIGINT NOT NULL,                            -- of the bytes that are ingested
+    plan TEXT NOT NULL, component TEXT NOT NULL, phase TEXT NOT NULL,
+    rehearsed BOOLEAN NOT NULL,                             -- nothing of it was measured
+    UNIQUE (path, machine)
+);
+CREATE TABLE tests (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, app TEXT NOT NULL,
+    tags TEXT NOT NULL,                                     -- each between line ends
+    UNIQUE (name, app, tags)
+);
+CREATE TABLE cases (
+    id INTEGER PRIMARY KEY, trial BIGINT NOT NULL, case_id TEXT NOT NULL,
+    test BIGINT NOT NULL, name TEXT NOT NULL, toolchain TEXT NOT NULL,
+    parameters TEXT NOT NULL,                               -- JSON
+    nodes BIGINT, tasks BIGINT, tasks_per_node BIGINT, threads BIGINT,
+    walltime DOUBLE PRECISION,
+    node TEXT NOT NULL, build TEXT NOT NULL, repeat BIGINT NOT NULL,
+    UNIQUE (trial, case_id)
+);
+CREATE INDEX cases_by_toolchain ON cases (toolchain, id);
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY, trial BIGINT NOT NULL, run_id TEXT NOT NULL,
+    case_row BIGINT NOT NULL, test BIGINT NOT NULL,
+    seq BIGINT NOT NULL,                                    -- order of appearance in the trial
+    state SMALLINT NOT NULL,                                -- state_of(code, again)
+    code BIGINT NOT NULL, why TEXT NOT NULL,
+    began BIGINT NOT NULL, last BIGINT NOT NULL,            -- first and last event
+    started BIGINT, ended BIGINT, elapsed DOUBLE PRECISION, -- of its script, in seconds
+    finished BIGINT,                                        -- time of the verdict
+    exit_code BIGINT, job_id TEXT NOT NULL, nodes TEXT NOT NULL, path TEXT NOT NULL,
+    again BOOLEAN NOT NULL,                                 -- its case runs again
+    target TEXT NOT NULL, stage TEXT NOT NULL,              -- where placed, alone or full
+    environment TEXT NOT NULL,                              -- its hash
+    UNIQUE (run_id, trial)
+);
+CREATE INDEX runs_by_begin ON runs (began, id, trial, test, case_row, state, code);
+CREATE INDEX runs_by_trial ON runs (trial, began, id, test, case_row, state, code);
+CREATE INDEX runs_by_state ON runs (state, code, began, trial, test, case_row);
+CREATE INDEX runs_by_test ON runs (test, trial, started, elapsed, code, case_row, began, run_id);
+CREATE INDEX runs_by_last ON runs (last, id, trial, began);
+CREATE INDEX runs_by_case ON runs (case_row, began, id);
+CREATE INDEX runs_failed ON runs (state, finished, id, trial, test) WHERE state = {FAILED};
+CREATE TABLE events (                                       -- of runs
+    run BIGINT NOT NULL, time BIGINT NOT NULL,
+    seq BIGINT NOT NULL,                                    -- its place in the journal
+    number SMALLINT NOT NULL, value BLOB, detail TEXT NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (run, time, seq)
+) WITHOUT ROWID;
+CREATE TABLE trial_events (                                 -- of no run
+    trial BIGINT NOT NULL, time BIGINT NOT NULL, seq BIGINT NOT NULL,
+    number SMALLINT NOT NULL, value BLOB, detail TEXT NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (trial, time, seq)
+) WITHOUT ROWID;
+CREATE TABLE metric_names (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, better TEXT NOT NULL,
+    UNIQUE (name, unit, better)
+);
+CREATE TABLE metrics (
+    run BIGINT NOT NULL, metric BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (run, metric)
+) WITHOUT ROWID;
+CREATE TABLE builds (
+    trial BIGINT NOT NULL, key TEXT NOT NULL, path TEXT NOT NULL,
+    started BIGINT, ended BIGINT, value BIGINT, text TEXT NOT NULL,
+    PRIMARY KEY (trial, key)
+) WITHOUT ROWID;
+CREATE TABLE gaps (
+    trial BIGINT NOT NULL, line BIGINT NOT NULL, lines BIGINT NOT NULL,
+    first BIGINT NOT NULL, last BIGINT NOT NULL,            -- bytes: from, to before
+    before BIGINT, after BIGINT,                            -- times of the events around it
+    PRIMARY KEY (trial, first)
+) WITHOUT ROWID;
+"""
+
+
+def statements() -> Iterator[str]:
+    """The statements that make the tables, without their comments."""
+    lines = (line.partition("--")[0].rstrip() for line in TABLES.splitlines())
+    for statement in "\n".join(lines).split(";"):
+        if statement.strip():
+            yield statement.strip()

@@ -1,0 +1,97 @@
+"""Where a journal is damaged: what is around it is kept, and the gap is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seatrial.journal.codes import Name
+from seatrial.store import gaps as gaps_module
+from seatrial.store import ingest, queries
+from seatrial.store.gaps import gaps
+from seatrial.store.ingest import sync, synced
+from seatrial.store.location import Location
+from seatrial.store.rows import Filters, GapRow
+from seatrial.store.schema import reopen_empty
+
+from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
+
+
+def found(location: Location, trials: Path, tag: str = "nightly") -> list[GapRow]:
+    with synced(location, trials) as store:
+        return gaps(store, queries.trial(store, tag))
+
+
+def test_a_gap_is_known_by_its_lines_bytes_and_times(tmp_path: Path, location: Location) -> None:
+    trial = a_trial(tmp_path)
+    lines = trial.folder.journal.read_bytes().split(b"\n")
+    kept = [b"", *lines[:4], b"\0\0\0\0{half", b"{}", *lines[7:20], b"[]", *lines[20:]]
+    trial.folder.journal.write_bytes(b"\n".join(kept))
+    start = len(b"\n".join(kept[:5])) + 1
+    second = len(b"\n".join(kept[:20])) + 1
+    assert found(location, tmp_path) == [
+        GapRow(6, 2, start, start + 13, NOON + 4 * SECOND, NOON + 8 * SECOND),
+        GapRow(21, 1, second, second + 3, NOON + 20 * SECOND, NOON + 21 * SECOND),
+    ]
+    with synced(location, tmp_path) as store:
+        assert queries.trials(store)[0].damaged == 3
+        assert queries.count_runs(store, Filters()) == 3
+
+
+def test_a_whole_journal_has_no_gaps(tmp_path: Path, location: Location) -> None:
+    a_trial(tmp_path)
+    assert found(location, tmp_path) == []
+
+
+def test_a_gap_at_the_end_gets_its_later_time_when_there_is_more(
+    tmp_path: Path, location: Location
+) -> None:
+    trial = TrialMaker(tmp_path, "live", [a_case(1)])
+    trial.event(Name.ALERT, text="one")
+    trial.write()
+    one = trial.folder.journal.read_bytes()
+    trial.folder.journal.write_bytes(one + b"broken\n")
+    begin = len(one)
+    with reopen_empty(location) as store:
+
+        def after(text: bytes) -> GapRow:
+            with trial.folder.journal.open("ab") as file:
+                file.write(text)
+            sync(store, tmp_path)
+            (gap,) = gaps(store, queries.trial(store, "live"))
+            return gap
+
+        before = NOON + SECOND
+        assert after(b"") == GapRow(2, 1, begin, begin + 7, before, None)
+        assert after(b"\nagain\n") == GapRow(2, 2, begin, begin + 14, before, None)
+        assert after(one) == GapRow(2, 2, begin, begin + 14, before, before)
+        assert after(one) == GapRow(2, 2, begin, begin + 14, before, before)
+
+
+def test_a_line_longer_than_any_event_is_a_gap(
+    tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.journal.journal.LONGEST_LINE", 4000)
+    monkeypatch.setattr(gaps_module, "LONGEST_LINE", 4000)
+    monkeypatch.setattr(gaps_module, "READ_AT_ONCE", 900)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 1000)
+    trial = a_trial(tmp_path)
+    whole = trial.folder.journal.read_bytes()
+    cut = whole.index(b"\n") + 1
+    trial.folder.journal.write_bytes(whole[:cut] + b"x" * 9000 + b"\n" + whole[cut:])
+    (gap,) = found(location, tmp_path)
+    assert (gap.line, gap.lines, gap.first, gap.last) == (2, 1, cut, cut + 9001)
+
+
+def test_of_very_many_gaps_some_are_kept_and_all_are_counted(
+    tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gaps_module, "MOST", 5)
+    monkeypatch.setattr(ingest, "READ_AT_ONCE", 300)
+    trial = a_trial(tmp_path)
+    lines = trial.folder.journal.read_bytes().split(b"\n")
+    trial.folder.journal.write_bytes(b"\nbad\n".join(lines))
+    assert len(found(location, tmp_path)) == 5
+    with synced(location, tmp_path) as store:
+        assert queries.trials(store)[0].damaged == len(lines) - 1

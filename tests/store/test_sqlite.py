@@ -1,0 +1,182 @@
+"""What is particular to a store in a file: its version, another file in its place, threads."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from seatrial.errors import StoreError
+from seatrial.journal.codes import Name
+from seatrial.store import queries, sqlite
+from seatrial.store.ingest import sync, synced
+from seatrial.store.location import Location
+from seatrial.store.rows import Filters
+from seatrial.store.schema import open_memory, open_store, reopen_empty
+from seatrial.store.tables import VERSION
+
+from .test_ingest import open_folder, powerless  # noqa: F401
+from .trials import a_trial
+
+
+def test_a_store_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
+    a_trial(tmp_path)
+    path = tmp_path / "store.sqlite"
+    synced(path, tmp_path).close()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = delete")
+        database.execute(f"PRAGMA user_version = {VERSION + 1}")
+    before = path.read_bytes()
+    for opening in (open_store, reopen_empty):
+        with pytest.raises(StoreError, match=r"newer Seatrial.*upgrade.*--store") as raised:
+            opening(path)
+        assert str(raised.value).startswith(f"{path}: is of version {VERSION + 1}")
+    assert path.read_bytes() == before
+
+
+def test_a_newer_store_that_cannot_be_written_is_refused_too(open_folder: Path) -> None:  # noqa: F811
+    path = open_folder / "store.sqlite"
+    open_store(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with powerless(open_folder), pytest.raises(StoreError, match="newer Seatrial"):
+        open_store(path)
+
+
+def test_a_store_that_a_newer_program_took_over_is_told(tmp_path: Path) -> None:
+    a_trial(tmp_path)
+    path = tmp_path / "store.sqlite"
+    with synced(path, tmp_path) as store:
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute("DROP TABLE runs")
+            database.execute(f"PRAGMA user_version = {VERSION + 1}")
+            database.commit()
+        with pytest.raises(StoreError, match="newer Seatrial"):
+            queries.runs(store, Filters())
+
+
+def test_a_file_that_goes_away_and_returns_is_followed(tmp_path: Path) -> None:
+    trials = tmp_path / "trials"
+    trials.mkdir()
+    a_trial(trials)
+    path = tmp_path / "stores" / "store.sqlite"
+    path.parent.mkdir()
+    with synced(path, trials) as store:
+        path.parent.rename(tmp_path / "aside")
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"is gone; put it back, or name another"):
+                queries.trials(store)
+        (tmp_path / "aside").rename(path.parent)
+        assert queries.count_runs(store, Filters()) == 3
+        path.unlink()
+        assert queries.count_runs(store, Filters()) == 0  # a new one, to be filled
+        sync(store, trials)
+        assert queries.count_runs(store, Filters()) == 3
+
+
+def test_what_is_read_as_it_was_is_read_again_when_it_changed(open_folder: Path) -> None:  # noqa: F811
+    trial = a_trial(open_folder)
+    path = open_folder / "store.sqlite"
+    synced(path, open_folder).close()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with powerless(open_folder):
+        store = open_store(path)
+        assert len(queries.events_of(store, queries.run(store, "aaaa1111"))) == 11
+    trial.event(Name.ALERT, run_id="aaaa1111nightly", case=trial.cases[0].id)
+    trial.write()
+    synced(path, open_folder).close()
+    with powerless(open_folder), store:
+        assert len(queries.events_of(store, queries.run(store, "aaaa1111"))) == 12
+
+
+def test_threads_take_turns_with_one_store(tmp_path: Path, location: Location) -> None:
+    for number in range(4):
+        a_trial(tmp_path, f"t{number}")
+    errors: list[BaseException] = []
+    with open_store(location) as store:
+
+        def work() -> None:
+            try:
+                for _ in range(5):
+                    sync(store, tmp_path)
+                    with store.reading():
+                        listed = queries.runs(store, Filters())
+                        assert queries.count_runs(store, Filters()) == len(listed)
+            except BaseException as error:
+                errors.append(error)
+
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert not errors
+        assert queries.count_runs(store, Filters()) == 12
+
+
+def test_a_reading_sees_one_moment(tmp_path: Path, location: Location) -> None:
+    a_trial(tmp_path, "one")
+    with synced(location, tmp_path) as store, open_store(location) as other:
+        with store.reading():
+            assert queries.count_runs(store, Filters()) == 3
+            a_trial(tmp_path, "two")
+            sync(other, tmp_path)
+            assert queries.count_runs(other, Filters()) == 6
+            with store.reading():
+                assert queries.count_runs(store, Filters()) == 3
+            assert len(queries.runs(store, Filters())) == 3
+        assert queries.count_runs(store, Filters()) == 6
+
+
+def test_a_store_in_memory_reads_and_writes(tmp_path: Path) -> None:
+    a_trial(tmp_path)
+    with open_memory() as store:
+        sync(store, tmp_path)
+        shutil.rmtree(tmp_path / "nightly")
+        with store.reading():
+            assert queries.count_runs(store, Filters()) == 3
+        assert store.size() == 0
+
+
+@pytest.mark.parametrize("number", [0, 1, 299, 300, 301, 700])
+def test_any_number_of_rows_is_inserted(number: int) -> None:
+    rows = [(run, 1, run / 7) for run in range(number)]
+    with open_memory() as store:
+        with store.writing() as writer:
+            writer.insert("metrics", ("run", "metric", "value"), iter(rows))
+        assert store.rows("SELECT run, metric, value FROM metrics ORDER BY run") == rows
+
+
+def test_who_writes_for_long_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, slept = [100.0], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(round(seconds, 3))
+        now[0] += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    with open_memory() as store:
+        monkeypatch.setattr(sqlite, "time", clock)
+
+        def write(hold: float, before: float = 0.0) -> None:
+            now[0] += before
+            with store.writing():
+                now[0] += hold
+
+        write(0.2, before=1.0)
+        write(0.2)
+        assert slept == []
+        write(0.2)  # after 0.4 s in all
+        assert slept == [sqlite.BREATH_S]
+        write(0.2)
+        write(0.2, before=sqlite.BREATH_S / 2)  # some of the breath has passed
+        assert slept == [sqlite.BREATH_S, sqlite.BREATH_S / 2]
+        for _ in range(5):
+            write(0.9, before=2 * sqlite.BREATH_S)
+        assert len(slept) == 2
