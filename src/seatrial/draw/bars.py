@@ -1,0 +1,93 @@
+"""Horizontal bars, of one or several parts.
+
+bars([Bar("cm4", [812, 3, 0])], parts=["passed", "failed", "timeout"], title="...",
+     axis=Axis("runs"), colours=["good", "bad", "warn"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from seatrial.draw.frame import Box, Entry, labels_width, legend, level, notes
+from seatrial.draw.scales import Axis, Scale, plain, scale_of
+from seatrial.draw.svg import WIDTH, cut, hover, ink, picture, tag, width_of, words
+
+MOST: int = 60  # bars; what is more is told
+_ROW, _THICK = 20, 13
+
+
+class Bar(NamedTuple):
+    """A bar: its name, the value of each part, and what is written behind it (its sum, else)."""
+
+    name: str
+    values: Sequence[float]
+    label: str = ""
+
+
+def bars(
+    rows: Sequence[Bar],
+    *,
+    title: str,
+    about: str = "",
+    axis: Axis = Axis(),  # noqa: B008
+    parts: Sequence[str] = (),
+    colours: Sequence[int | str] = (),
+    width: int = WIDTH,
+) -> Markup:
+    """Draw bars from 0; parts are put end to end, and must not be negative then. ``colours`` of the
+    parts are numbers from 1 or words (``good``, ``bad``, ...); default: by position."""
+    shown = [row for row in rows[:MOST] if row.values and all(map(axis.holds, row.values))]
+    inks = [*colours, *range(len(colours) + 1, 20)]
+    entries = [Entry(name, inks[i], "area", 1) for i, name in enumerate(parts)]
+    drawn, top = legend(entries if len(parts) > 1 else [], width, 0)
+    left = labels_width([row.name for row in shown], 0.4 * width)
+    behind = [row.label or plain(sum(row.values)) for row in shown]
+    right = width - max((width_of(text) for text in behind), default=0.0) - 10
+    box = Box(left, top + 4, right, top + 4 + max(1, len(shown)) * _ROW)
+    ends = [0.0, *(sum(v for v in r.values if v > 0) for r in shown)]
+    ends += [sum(v for v in row.values if v < 0) for row in shown]
+    across = scale_of(axis, ends, left, right)
+    drawn += level(axis, across, box, grid=True)
+    for i, row in enumerate(shown):
+        drawn += _bar(row, behind[i], box.top + i * _ROW, across, parts, inks, left)
+    zero = across.at(0)
+    drawn.append(tag("path", d=f"M{zero:.1f} {box.top:.1f}V{box.bottom:.1f}", stroke=ink("axis")))
+    bottom = box.bottom + (38 if axis.words else 22)
+    said = _left_out(len(rows), len(shown), "bar")
+    told, more = notes(said, bottom + 8, width)
+    return picture([*drawn, *told], width, bottom + more + 2, title, about, "bars")
+
+
+def _left_out(there: int, shown: int, noun: str) -> list[str]:
+    return [f"{there:,} {noun}s, {shown:,} drawn"] if shown < there else []
+
+
+def _bar(
+    row: Bar,
+    label: str,
+    top: float,
+    across: Scale,
+    parts: Sequence[str],
+    inks: Sequence[int | str],
+    left: float,
+) -> list[Markup]:
+    name = cut(row.name, left - 8)
+    base = top + _ROW / 2 + 4
+    found = [words(name, left - 8, base, anchor="end", full=row.name)]
+    up = down = 0.0
+    for i, value in enumerate(row.values):
+        start = up if value >= 0 else down
+        low, high = sorted((across.at(start), across.at(start + value)))
+        up, down = (up + value, down) if value >= 0 else (up, down + value)
+        if high - low < 0.05:
+            continue
+        about = f"{row.name}: {parts[i]}: {plain(value)}" if i < len(parts) else ""
+        found.append(
+            tag("rect", *([hover(about)] if about else []), x=low, y=top + (_ROW - _THICK) / 2,
+                width=max(high - low, 1.0), height=_THICK, fill=ink(inks[i]))
+        )  # fmt: skip
+    found.append(words(label, across.at(max(up, 0.0)) + 5, base, colour="muted"))
+    return found

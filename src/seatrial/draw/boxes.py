@@ -1,0 +1,96 @@
+"""A box plot of each group, lying; beside the box every value where they are few.
+
+    boxes([Group("cm4", elapsed_times)], title="...", axis=Axis("elapsed", "s"))
+
+The box is from the first to the third quartile, with the median; whiskers reach to the farthest
+value within 1.5 times its length; what is beyond them is drawn as a mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from seatrial.draw.frame import Box, labels_width, level, notes
+from seatrial.draw.scales import Axis, Scale, scale_of
+from seatrial.draw.svg import WIDTH, cut, hover, ink, number, picture, shape, tag, words
+from seatrial.draw.thin import thin_dots
+
+MOST: int = 60
+FEW: int = 40  # values that are all drawn
+MOST_BEYOND: int = 300  # marks of a group beyond its whiskers
+_ROW, _THICK = 24, 12
+
+
+class Group(NamedTuple):
+    """A group's name and its values."""
+
+    name: str
+    values: Sequence[float]
+    colour: int | str = 1
+
+
+def boxes(
+    groups: Sequence[Group],
+    *,
+    title: str,
+    about: str = "",
+    axis: Axis = Axis(),  # noqa: B008
+    width: int = WIDTH,
+) -> Markup:
+    """Draw a box plot of each group."""
+    shown = [(group, sorted(filter(axis.holds, group.values))) for group in groups[:MOST]]
+    names = [f"{group.name}  n {len(values):,}" for group, values in shown]
+    left = labels_width(names, 0.42 * width)
+    box = Box(left, 4, width - 14.0, 4.0 + max(1, len(shown)) * _ROW)
+    across = scale_of(axis, chain.from_iterable(v for _, v in shown), left + 6, width - 18)
+    parts = level(axis, across, box, grid=True)
+    for i, (group, values) in enumerate(shown):
+        middle = box.top + (i + 0.5) * _ROW
+        name = cut(names[i], left - 8)
+        parts.append(words(name, left - 8, middle + 4, anchor="end", full=names[i]))
+        if values:
+            parts += _group(group, values, middle, across)
+    bottom = box.bottom + (38 if axis.words else 22)
+    said = [f"{len(groups):,} groups, {len(shown):,} drawn"] if len(groups) > len(shown) else []
+    told, more = notes(said, bottom + 8, width)
+    return picture([*parts, *told], width, bottom + more + 2, title, about, "boxes")
+
+
+def _group(group: Group, values: Sequence[float], y: float, across: Scale) -> list[Markup]:
+    low, middle, high = (quantile(values, share) for share in (0.25, 0.5, 0.75))
+    reach = 1.5 * (high - low)
+    inside = [value for value in values if low - reach <= value <= high + reach]
+    first, q1, q2, q3, last = (across.at(v) for v in (inside[0], low, middle, high, inside[-1]))
+    colour = ink(group.colour)
+    half = _THICK / 2
+    whiskers = f"M{number(first)} {number(y)}H{number(q1)}M{number(q3)} {number(y)}H{number(last)}"
+    whiskers += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (first, last))
+    found = [
+        tag("path", d=whiskers, stroke=colour, fill="none"),
+        tag("rect", hover(f"{group.name}: median {middle:.4g}, quartiles {low:.4g} and {high:.4g}"),
+            x=q1, y=y - half, width=max(q3 - q1, 0.5), height=_THICK, fill=colour,
+            fill_opacity=0.25, stroke=colour),
+        tag("path", d=f"M{number(q2)} {number(y - half)}v{_THICK}", stroke=colour, stroke_width=2),
+    ]  # fmt: skip
+    few = len(values) <= FEW
+    marked = (
+        values if few else [value for value in values if value < inside[0] or value > inside[-1]]
+    )
+    mark = shape(1 if few else 4)
+    dots = thin_dots([(across.at(value), y) for value in marked], MOST_BEYOND)
+    if dots:
+        path = "".join(f"M{number(x)} {number(y)}{mark}" for x, _ in dots)
+        found.append(tag("path", d=path, fill=colour, fill_opacity=0.65))
+    return found
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """The quantile of sorted values, interpolated between the two beside it."""
+    at = share * (len(ordered) - 1)
+    low = int(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)

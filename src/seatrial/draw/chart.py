@@ -1,0 +1,296 @@
+"""Series over one axis: lines, steps and dots, with marks, spans and levels.
+
+chart([Series("accepted", points), Series("slow", others, "dots", colour="bad")],
+      title="...", x=Axis("start (UTC)", kind="time"), y=Axis("elapsed", "s"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Literal, NamedTuple
+
+from markupsafe import Markup
+
+from seatrial.draw.frame import Box, Entry, legend, level, notes, upright
+from seatrial.draw.scales import Axis, Scale, scale_of
+from seatrial.draw.svg import (
+    DOT,
+    LINE,
+    WIDTH,
+    cut,
+    dashes,
+    hover,
+    ink,
+    picture,
+    shape,
+    tag,
+    width_of,
+    words,
+)
+from seatrial.draw.thin import MOST_DOTS, Place, thin_dots, thin_line
+from seatrial.units import count
+
+Point = tuple[float, float | None]
+Style = Literal["line", "steps", "dots", "both"]
+
+DENSE = 400  # dots of a series of discs, from which on they are small
+MOST_SHAPED = 2000  # dots of another form, from which on they are so, too
+_ROWS = 2  # of the labels of marks
+
+
+class Series(NamedTuple):
+    """Points (x, y) in the order of x; a line has a gap where y is None. ``style`` "both" is a line
+    with dots. ``colour`` is a number from 1, or ``good``, ``bad``, ``warn``, ``muted``; 0: that of
+    its position. ``form`` chooses shape and dashes, 0: by the position."""
+
+    name: str
+    points: Sequence[Point]
+    style: Style = "line"
+    colour: int | str = 0
+    form: int = 0
+
+
+class Mark(NamedTuple):
+    """Something that happened at x: a note, a change, an alert."""
+
+    at: float
+    text: str
+    colour: int | str = "muted"
+
+
+class Span(NamedTuple):
+    """A shaded span of x, such as an outage."""
+
+    start: float
+    end: float
+    text: str = ""
+
+
+class Level(NamedTuple):
+    """A line at y, such as a reference or a bound."""
+
+    y: float
+    text: str
+    colour: int | str = "muted"
+
+
+def chart(
+    series: Sequence[Series],
+    *,
+    title: str,
+    about: str = "",
+    x: Axis = Axis(),  # noqa: B008
+    y: Axis = Axis(),  # noqa: B008
+    marks: Sequence[Mark] = (),
+    spans: Sequence[Span] = (),
+    levels: Sequence[Level] = (),
+    width: int = WIDTH,
+    height: int = 250,
+) -> Markup:
+    """Draw series. ``height`` is that of the data; legend and labels come on top of it."""
+    looks = [_look(one, i + 1) for i, one in enumerate(series)]
+    points = [_shown(one, x, y) for one in series]
+    flat = list(chain.from_iterable(points))
+    named = [entry for entry in looks if entry.name]
+    top_parts, top = legend(named if len(named) > 1 else [], width, 0)
+    if y.words:
+        top += LINE
+    rough = scale_of(y, _heights(flat, levels), 0, height, 36)
+    left = max((width_of(tick.label) for tick in rough.ticks), default=0.0) + 10
+    right = width - 12.0
+    across = scale_of(x, _widths(flat, marks, spans), left, right)
+    above, rows = _marks(marks, across, top, width)
+    box = Box(left, top + 6 + rows * LINE, right, top + 6 + rows * LINE + height)
+    upwards = scale_of(y, _heights(flat, levels), box.bottom, box.top, 36)
+    parts = [*top_parts]
+    if y.words:
+        parts.append(words(y.words, 0, top - 4, colour="muted"))
+    parts += _spans(spans, across, box)
+    parts += upright(y, upwards, box)
+    parts += [*level(x, across, box), *above, *_lines_down(marks, across, box)]
+    said: list[str] = []
+    for one, look, shown in zip(series, looks, points, strict=True):
+        drawn, left_out = _series(one, look, shown, across, upwards)
+        parts += drawn
+        said += left_out
+    parts += _levels(levels, upwards, box)
+    if not any(value is not None for _, value in flat):
+        middle = ((box.left + box.right) / 2, (box.top + box.bottom) / 2)
+        parts.append(words("nothing to show", *middle, anchor="middle", colour="muted"))
+    bottom = box.bottom + (38 if x.words else 22)
+    told, more = notes(said, bottom + 8, width)
+    return picture([*parts, *told], width, bottom + more + 2, title, about, "chart")
+
+
+def _look(one: Series, position: int) -> Entry:
+    look: str = {"line": "line", "steps": "line", "both": "both", "dots": "dots"}[one.style]
+    form = one.form or position
+    if look == "dots" and len(one.points) >= (DENSE if form == 1 else MOST_SHAPED):
+        look = "dense"
+    return Entry(one.name, one.colour or position, look, form)
+
+
+def _shown(one: Series, x: Axis, y: Axis) -> list[Point]:
+    """The points that the axes can show; what is no number is a gap."""
+    return [(at, value if y.holds(value) else None) for at, value in one.points if x.holds(at)]
+
+
+def _heights(points: Iterable[Point], levels: Sequence[Level]) -> list[float]:
+    return [value for _, value in points if value is not None] + [each.y for each in levels]
+
+
+def _widths(points: Iterable[Point], marks: Sequence[Mark], spans: Sequence[Span]) -> list[float]:
+    found = [at for at, _ in points] + [mark.at for mark in marks]
+    return found + [end for span in spans for end in (span.start, span.end)]
+
+
+# ---- series -------------------------------------------------------------------------------
+
+
+def _series(
+    one: Series, look: Entry, points: Sequence[Point], across: Scale, upwards: Scale
+) -> tuple[list[Markup], list[str]]:
+    """A series, and what there is to say of it."""
+    pieces = _pieces(points, across, upwards)
+    places = list(chain.from_iterable(pieces))
+    parts: list[Markup] = []
+    drawn = len(places)
+    if one.style != "dots":
+        kept = [thin_line(piece) for piece in pieces]
+        drawn = sum(map(len, kept))
+        path = "".join(_path(piece, one.style == "steps") for piece in kept)
+        parts.append(
+            tag("path", d=path, fill="none", stroke=ink(look.colour), stroke_width=1.6,
+                stroke_linejoin="round", stroke_dasharray=dashes(look.form))
+        )  # fmt: skip
+    if one.style in ("dots", "both"):
+        dots = thin_dots(places)
+        drawn = min(drawn, len(dots)) if one.style == "both" else len(dots)
+        parts.append(_dots(dots, look))
+    said = []
+    if drawn < len(places) > (MOST_DOTS if one.style == "dots" else 0):
+        of = f" of {one.name}" if one.name else ""
+        said.append(
+            f"{drawn:,} of {len(places):,} points{of} drawn; the others lie on or close to these"
+        )
+    if lost := len(one.points) - len(places):
+        gaps = sum(value is None for _, value in one.points)
+        if lost > gaps:
+            said.append(f"{count(lost - gaps, 'point')} cannot be shown on these axes")
+    return parts, said
+
+
+def _pieces(points: Sequence[Point], across: Scale, upwards: Scale) -> list[list[Place]]:
+    pieces: list[list[Place]] = [[]]
+    for at, value in points:
+        if value is not None:
+            pieces[-1].append((across.at(at), upwards.at(value)))
+        elif pieces[-1]:
+            pieces.append([])
+    return [piece for piece in pieces if piece]
+
+
+def _path(places: Sequence[Place], steps: bool) -> str:
+    first, rest = places[0], places[1:]
+    begin = f"M{first[0]:.1f} {first[1]:.1f}"
+    if not rest:
+        return f"{begin}h1"
+    if steps:
+        return begin + "".join(f"H{x:.1f}V{y:.1f}" for x, y in rest)
+    return begin + "L" + " ".join(f"{x:.1f} {y:.1f}" for x, y in rest)
+
+
+def _dots(dots: Sequence[Place], look: Entry) -> Markup:
+    if look.look == "dense":
+        path = "".join(f"M{x:.1f} {y:.1f}{DOT}" for x, y in dots)
+        return tag("path", d=path, stroke=ink(look.colour), stroke_width=2.2, fill="none",
+                   stroke_linecap="round", stroke_opacity=0.75)  # fmt: skip
+    mark = shape(look.form)
+    path = "".join(f"M{x:.1f} {y:.1f}{mark}" for x, y in dots)
+    return tag("path", d=path, fill=ink(look.colour), fill_opacity=0.9)
+
+
+# ---- around them --------------------------------------------------------------------------
+
+
+def _spans(spans: Sequence[Span], across: Scale, box: Box) -> list[Markup]:
+    found = []
+    for span in spans:
+        start, end = across.at(span.start), across.at(span.end)
+        hint = [hover(span.text)] if span.text else []
+        rect = tag(
+            "rect",
+            *hint,
+            x=start,
+            y=box.top,
+            width=max(1.0, end - start),
+            height=box.bottom - box.top,
+            fill=ink("shade"),
+        )
+        found.append(rect)
+        if span.text and width_of(span.text) + 6 <= end - start:
+            found.append(words(span.text, start + 4, box.top + 12, colour="muted"))
+    return found
+
+
+def _levels(levels: Sequence[Level], upwards: Scale, box: Box) -> list[Markup]:
+    """Lines at heights; their labels keep apart, each above its line where there is room."""
+    found = []
+    taken: list[float] = []
+    for each in sorted(levels, key=lambda one: upwards.at(one.y)):
+        y = upwards.at(each.y)
+        found.append(
+            tag("path", d=f"M{box.left:.1f} {y:.1f}H{box.right:.1f}", stroke=ink(each.colour),
+                stroke_dasharray="5 3")
+        )  # fmt: skip
+        above, below = y - 4, y + 13
+        rooms = [above, below] if above - LINE >= box.top - 8 else [below]
+        base = next((b for b in rooms if all(abs(b - other) >= LINE - 2 for other in taken)), None)
+        if base is not None:
+            taken.append(base)
+            text = cut(each.text, box.right - box.left)
+            found.append(
+                words(
+                    text,
+                    box.right - 2,
+                    base,
+                    anchor="end",
+                    colour=each.colour,
+                    full=each.text,
+                    halo=True,
+                )
+            )
+    return found
+
+
+def _marks(
+    marks: Sequence[Mark], across: Scale, top: float, width: float
+) -> tuple[list[Markup], int]:
+    """The labels of marks above the data, in as many rows as they need; one that finds no room is
+    shown by its line alone."""
+    ends = [0.0] * _ROWS
+    found: list[tuple[int, Markup]] = []
+    for mark in sorted(marks, key=lambda one: one.at):
+        text = cut(mark.text, 150)
+        needs = width_of(text)
+        x = across.at(mark.at)
+        start = max(0.0, min(x - needs / 2, width - needs))
+        row = next((i for i, end in enumerate(ends) if start >= end), None)
+        if row is None or not text:
+            continue
+        ends[row] = start + needs + 8
+        base = top + 12 + row * LINE
+        label = words(text, start, base, colour=mark.colour, full=mark.text)
+        found.append((row, label))
+    rows = max((row + 1 for row, _ in found), default=0)
+    return [label for _, label in found], rows
+
+
+def _lines_down(marks: Sequence[Mark], across: Scale, box: Box) -> list[Markup]:
+    return [
+        tag("path", hover(mark.text),
+            d=f"M{across.at(mark.at):.1f} {box.top - 3:.1f}V{box.bottom:.1f}",
+            stroke=ink(mark.colour), stroke_width=1.2, stroke_dasharray="3 2")
+        for mark in marks
+    ]  # fmt: skip

@@ -1,0 +1,126 @@
+"""Values with their intervals, a row each: ratios of a comparison, changes in per cent.
+
+forest([Interval("cm4", -1.2, -2.0, -0.4, label="-1.2 %", colour="bad")], title="...",
+       axis=Axis("change", "%"), centre=0, bounds=[-5], ends=("worse", "better"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from seatrial.draw.frame import Box, labels_width, level, notes
+from seatrial.draw.scales import Axis, Scale, plain, scale_of
+from seatrial.draw.svg import (
+    LINE,
+    WIDTH,
+    cut,
+    hover,
+    ink,
+    number,
+    picture,
+    shape,
+    tag,
+    width_of,
+    words,
+)
+
+MOST: int = 80
+_ROW = 20
+_TALL = 40  # of a row below its name
+
+
+class Interval(NamedTuple):
+    """A value and its interval; ends that are None have none. ``label`` is written at the right
+    (the value, else); ``form`` chooses the shape of its mark."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    label: str = ""
+    colour: int | str = 1
+    form: int = 3
+
+
+def forest(
+    rows: Sequence[Interval],
+    *,
+    title: str,
+    about: str = "",
+    axis: Axis = Axis(),  # noqa: B008
+    centre: float | None = None,
+    bounds: Sequence[float] = (),
+    ends: tuple[str, str] = ("", ""),
+    width: int = WIDTH,
+    stacked: bool = False,
+) -> Markup:
+    """Draw rows. ``centre`` is the value of no difference, a line; ``bounds`` are dashed lines;
+    ``ends`` say what lies at the left and at the right. Where there is little room rows are
+    ``stacked``: each below its name and label."""
+    shown = [row for row in rows[:MOST] if axis.holds(row.value)]
+    labels = [row.label or plain(row.value) for row in shown]
+    left = 0.0 if stacked else labels_width([row.name for row in shown], 0.36 * width)
+    right = width - (0.0 if stacked else labels_width(labels, 0.3 * width) + 4)
+    top = 4.0 + (LINE if any(ends) else 0)
+    tall = _TALL if stacked else _ROW
+    box = Box(left, top, right, top + max(1, len(shown)) * tall)
+    values = [row.value for row in shown]
+    values += [end for row in shown for end in (row.low, row.high) if axis.holds(end) and end]
+    values += [*bounds, *([] if centre is None else [centre])]
+    across = scale_of(axis, values, left + 4, right - 4)
+    parts = level(axis, across, box, grid=True)
+    if any(ends):
+        parts.append(words(ends[0], left, top - 6, colour="muted"))
+        parts.append(words(ends[1], right, top - 6, anchor="end", colour="muted"))
+    if centre is not None:
+        parts.append(_line(across.at(centre), box, "axis", None))
+    parts += [_line(across.at(bound), box, "bad", "5 3") for bound in bounds]
+    for i, row in enumerate(shown):
+        below = box.top + (i + 1) * tall
+        parts += (_above if stacked else _beside)(row, labels[i], below, box, width)
+        parts += _row(row, labels[i], below - _ROW / 2, across)
+    bottom = box.bottom + (38 if axis.words else 22)
+    said = [f"{len(rows):,} rows, {len(shown):,} drawn"] if len(rows) > len(shown) else []
+    told, more = notes(said, bottom + 8, width)
+    return picture([*parts, *told], width, bottom + more + 2, title, about, "forest")
+
+
+def _beside(row: Interval, label: str, below: float, box: Box, width: int) -> list[Markup]:
+    """The name at the left of a row, the label at its right."""
+    y, left, right = below - _ROW / 2 + 4, box.left - 8, box.right + 8
+    return [
+        words(cut(row.name, left), left, y, anchor="end", full=row.name),
+        words(cut(label, width - right), right, y, colour="muted", full=label),
+    ]
+
+
+def _above(row: Interval, label: str, below: float, box: Box, width: int) -> list[Markup]:
+    """Both on a line above the row."""
+    y, room = below - _ROW, width - width_of(label) - 8
+    top, tall = below - _TALL, _TALL - 17.0
+    return [
+        tag("rect", x=0.0, y=top, width=float(width), height=tall, fill=ink("paper")),
+        words(cut(row.name, room), box.left, y, full=row.name),
+        words(label, box.right, y, anchor="end", colour="muted"),
+    ]
+
+
+def _line(x: float, box: Box, colour: str, dash: str | None) -> Markup:
+    path = f"M{number(x)} {number(box.top)}V{number(box.bottom)}"
+    return tag("path", d=path, stroke=ink(colour), stroke_width=1.2, stroke_dasharray=dash)
+
+
+def _row(row: Interval, label: str, y: float, across: Scale) -> list[Markup]:
+    colour = ink(row.colour)
+    found = []
+    if row.low is not None and row.high is not None:
+        low, high = across.at(row.low), across.at(row.high)
+        path = f"M{number(low)} {number(y)}H{number(high)}"
+        path += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (low, high))
+        found.append(tag("path", d=path, stroke=colour, stroke_width=1.6, fill="none"))
+    place = f"M{number(across.at(row.value))} {number(y)}{shape(row.form)}"
+    found.append(tag("path", hover(f"{row.name}: {label}"), d=place, fill=colour))
+    return found

@@ -1,0 +1,136 @@
+"""What surrounds data: the grid, axes, legend and notes of a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from seatrial.draw.scales import Axis, Scale, Tick
+from seatrial.draw.svg import DOT, LINE, cut, dashes, ink, shape, tag, width_of, words
+
+_SAMPLE = 22  # what the sample of a legend's entry takes
+
+
+class Box(NamedTuple):
+    """Where the data lie."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class Entry(NamedTuple):
+    """An entry of a legend: how a series looks, and its name. ``look`` is "line", "dots", "both",
+    "dense" or "area"."""
+
+    name: str
+    colour: int | str
+    look: str
+    form: int  # which shape, or which dashes
+
+
+def legend(entries: Sequence[Entry], width: float, top: float) -> tuple[list[Markup], float]:
+    """A legend in rows from the left, and its height."""
+    parts: list[Markup] = []
+    x, y = 0.0, top
+    for entry in entries:
+        name = cut(entry.name, width - _SAMPLE)
+        needs = _SAMPLE + width_of(name) + 14
+        if x and x + needs > width + 14:
+            x, y = 0.0, y + LINE
+        parts += sample(entry, x, y + 8)
+        parts.append(words(name, x + _SAMPLE, y + 12, full=entry.name))
+        x += needs
+    return parts, y - top + LINE + 2 if entries else 0.0
+
+
+def sample(entry: Entry, x: float, y: float) -> list[Markup]:
+    """How a series looks, in little."""
+    colour = ink(entry.colour)
+    if entry.look == "area":
+        return [tag("rect", x=x + 2, y=y - 5, width=13, height=10, fill=colour)]
+    found = []
+    if entry.look in ("line", "both"):
+        path = f"M{x:g} {y:g}h17"
+        found.append(tag("path", d=path, stroke=colour, stroke_width=2, fill="none",
+                         stroke_dasharray=dashes(entry.form)))  # fmt: skip
+    if entry.look == "dense":
+        path = f"M{x + 4:g} {y + 1:g}{DOT}m4-3{DOT}m4 2{DOT}"
+        found.append(tag("path", d=path, stroke=colour, stroke_width=3, stroke_linecap="round"))
+    if entry.look in ("dots", "both"):
+        found.append(tag("path", d=f"M{x + 8.5:g} {y:g}{shape(entry.form)}", fill=colour))
+    return found
+
+
+def upright(axis: Axis, scale: Scale, box: Box) -> list[Markup]:
+    """A vertical axis: lines of the grid, labels at the left."""
+    lines = "".join(f"M{box.left:.1f} {tick.at:.1f}H{box.right:.1f}" for tick in scale.ticks)
+    labels = [
+        words(tick.label, box.left - 6, tick.at + 4, anchor="end")
+        for tick in apart(scale.ticks, lambda _: LINE - 2.0)
+    ]
+    return [
+        tag("path", d=lines, stroke=ink("grid"), fill="none"),
+        tag("g", *labels, fill=ink("muted")),
+    ]
+
+
+def level(axis: Axis, scale: Scale, box: Box, grid: bool = False) -> list[Markup]:
+    """A horizontal axis: its line, ticks, labels that do not overlap, and its title below."""
+    shown = apart(scale.ticks, lambda tick: width_of(tick.label) + 8)
+    top = box.top if grid else box.bottom
+    marks = "".join(f"M{t.at:.1f} {top:.1f}V{box.bottom + 4:.1f}" for t in shown)
+    parts = [
+        tag("path", d=marks, stroke=ink("grid" if grid else "axis"), fill="none"),
+        tag("path", d=f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}", stroke=ink("axis")),
+    ]
+    labels = []
+    for tick in shown:
+        half = width_of(tick.label) / 2
+        x = min(max(tick.at, half), box.right + 10 - half)
+        labels.append(words(tick.label, x, box.bottom + 16, anchor="middle"))
+    parts.append(tag("g", *labels, fill=ink("muted")))
+    if axis.words:
+        middle = (box.left + box.right) / 2
+        title = cut(axis.words, box.right)
+        parts.append(
+            words(title, middle, box.bottom + 32, anchor="middle", colour="muted", full=axis.words)
+        )
+    return parts
+
+
+def apart(ticks: Sequence[Tick], needs: Callable[[Tick], float]) -> list[Tick]:
+    """The ticks whose labels do not overlap that of one before."""
+    kept: list[Tick] = []
+    for tick in ticks:
+        if not kept or abs(tick.at - kept[-1].at) >= (needs(tick) + needs(kept[-1])) / 2:
+            kept.append(tick)
+    return kept
+
+
+def notes(said: Sequence[str], y: float, width: float) -> tuple[list[Markup], float]:
+    """What a figure says of itself, in lines of its width; and their height."""
+    lines = [line for text in said for line in _lines(text, width)]
+    return [
+        words(line, 0, y + LINE * i, colour="muted") for i, line in enumerate(lines)
+    ], LINE * len(lines)
+
+
+def _lines(text: str, width: float) -> Iterator[str]:
+    line = ""
+    for word in text.split():
+        longer = f"{line} {word}".lstrip()
+        if line and width_of(longer) > width:
+            yield line
+            line = word
+        else:
+            line = longer
+    yield cut(line, width)
+
+
+def labels_width(names: Sequence[str], most: float) -> float:
+    """The room that names at the left take."""
+    return min(most, max((width_of(name) for name in names), default=0.0) + 10)

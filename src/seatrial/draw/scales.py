@@ -1,0 +1,236 @@
+"""Axes: where a value lies, and ticks that people would choose.
+
+scale = scale_of(Axis("elapsed", "s"), values, 40, 620)
+scale.at(17.3), scale.ticks            # a place, and (place, label) of each tick
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal, NamedTuple
+
+Kind = Literal["linear", "log", "time", "clock"]
+_LATEST = 32_503_680_000.0  # the year 3000; what no calendar of ours holds is no time
+
+
+class Axis(NamedTuple):
+    """What an axis shows. ``kind`` "time": seconds since the epoch; "clock": seconds since a
+    beginning. ``low`` and ``high`` are values that it reaches in any case; ``ticks`` those that it
+    names instead of its own. ``zone`` is that of a time, else UTC."""
+
+    title: str = ""
+    unit: str = ""
+    kind: Kind = "linear"
+    low: float | None = None
+    high: float | None = None
+    ticks: Sequence[float] = ()
+    zone: tzinfo | None = None
+
+    @property
+    def words(self) -> str:
+        unit = "" if self.unit in ("", "1") else f" ({self.unit})"
+        return f"{self.title}{unit}"
+
+    def holds(self, value: float | None) -> bool:
+        """Whether a value can be shown."""
+        if value is None or not math.isfinite(value):
+            return False
+        if self.kind == "log":
+            return value > 0
+        return 0 <= value < _LATEST if self.kind == "time" else abs(value) < 1e300
+
+
+class Tick(NamedTuple):
+    """A place along an axis, and what is written there."""
+
+    at: float
+    label: str
+
+
+class Scale(NamedTuple):
+    """From values to places between ``start`` and ``end``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+    ticks: list[Tick]
+
+    def at(self, value: float) -> float:
+        """The place of a value; what is beyond the axis is at its end."""
+        return _place(value, self.low, self.high, self.start, self.end, self.log)
+
+
+def scale_of(
+    axis: Axis, values: Iterable[float], start: float, end: float, room: float = 70
+) -> Scale:
+    """The scale that holds these values; ``room`` is what a tick needs along the axis."""
+    shown = [value for value in (*values, *axis.ticks) if axis.holds(value)]
+    shown += [v for v in (axis.low, axis.high) if v is not None and axis.holds(v)]
+    low, high = (min(shown), max(shown)) if shown else (1.0, 1.0)
+    most = max(2, int(abs(end - start) / room))
+    make = {"log": _log, "time": _time, "clock": _clock}.get(axis.kind, _linear)
+    low, high, ticks = make(axis, low, high, most)
+    if axis.ticks:
+        ticks = [(value, plain(value)) for value in axis.ticks]
+    is_log = axis.kind == "log"
+    placed = [
+        Tick(_place(value, low, high, start, end, is_log), label)
+        for value, label in ticks
+        if low <= value <= high
+    ]
+    return Scale(low, high, start, end, is_log, placed)
+
+
+def _place(value: float, low: float, high: float, start: float, end: float, log: bool) -> float:
+    if log:
+        value, low, high = (math.log10(max(v, 1e-300)) for v in (value, low, high))
+    if high <= low:
+        return (start + end) / 2
+    share = (value / 2 - low / 2) / (high / 2 - low / 2)
+    return start + (end - start) * min(1.0, max(0.0, share))
+
+
+_Made = tuple[float, float, list[tuple[float, str]]]
+
+
+def _linear(axis: Axis, low: float, high: float, most: int) -> _Made:
+    """Ends and ticks at 1, 2 or 5 times a power of ten; an end that was asked for is kept."""
+    if high <= low:
+        pad = abs(low) * 0.05 or 1.0
+        low, high = low - pad, high + pad
+    step = nice_step((high - low) / most)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    ticks = [(n * step, labelled(n * step, step)) for n in range(first, last + 1)]
+    keep_low = axis.low is not None and low == axis.low
+    keep_high = axis.high is not None and high == axis.high
+    return low if keep_low else first * step, high if keep_high else last * step, ticks
+
+
+def nice_step(least: float) -> float:
+    """The least of 1, 2, 5 times a power of ten that is not below a positive number."""
+    power = 10.0 ** math.floor(math.log10(max(least, 1e-300)))
+    return next(power * m for m in (1, 2, 5, 10) if power * m >= least * (1 - 1e-9))
+
+
+def labelled(value: float, step: float) -> str:
+    """A tick's label, with as many digits as its step has."""
+    if abs(value) < step / 1e6:
+        return "0"
+    if max(abs(value), step) >= 1e9 or step < 1e-6:
+        return f"{value:.6g}"
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    return f"{value:,.{digits}f}"
+
+
+def plain(value: float) -> str:
+    """A number as a label of its own."""
+    magnitude = abs(value)
+    if magnitude and not 1e-4 <= magnitude < 1e9:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
+
+
+_LEAST, _MOST = 1e-300, 1e300  # so that a tick beyond is still a number
+
+
+def _log(axis: Axis, low: float, high: float, most: int) -> _Made:
+    """Ticks at powers of ten; at 2 and 5 times these where there is room."""
+    low, high = (min(max(value, _LEAST), _MOST) for value in (low, high))
+    if high <= low:
+        low, high = low / 2, high * 2
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    decades = last - first
+    parts = (1, 2, 5) if 3 * decades <= most + 2 else (1,)
+    every = max(1, -(-decades // most))
+    values = [m * 10.0**n for n in range(first, last + 1, every) for m in parts]
+    inside = [value for value in values if low * 0.999 <= value <= high * 1.001]
+    if len(inside) < 2:
+        step = nice_step((high - low) / most)
+        inside = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return low, high, [(value, plain(value)) for value in inside if value > 0]
+
+
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+_STEPS = (
+    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
+    *(_MINUTE, 2 * _MINUTE, 5 * _MINUTE, 10 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE),
+    *(_HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR),
+    *(_DAY, 2 * _DAY, 5 * _DAY, 10 * _DAY, 20 * _DAY, 50 * _DAY, 100 * _DAY),
+)
+
+_DATES = (*(s for s in _STEPS if s <= 2 * _DAY), 7 * _DAY, 14 * _DAY, 28 * _DAY)
+
+
+def _clock(axis: Axis, low: float, high: float, most: int) -> _Made:
+    """Ticks of time since a beginning: in the unit that the step has."""
+    if high <= low:
+        high = low + max(1.0, abs(low) * 1e-6)
+    step = _step_of((high - low) / most)
+    unit = next((size for size in (_DAY, _HOUR, _MINUTE) if step >= size), 1.0)
+    name = {_DAY: "d", _HOUR: "h", _MINUTE: "min", 1.0: "s"}[unit]
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    ticks = [
+        (n * step, f"{n * step / unit:,.10g} {name}" if n else "0") for n in range(first, last + 1)
+    ]
+    return low, high, ticks
+
+
+def _step_of(least: float) -> float:
+    if least > _STEPS[-1]:
+        return nice_step(least / _DAY) * _DAY
+    if least < 1:
+        return nice_step(least)
+    return next(step for step in _STEPS if step >= least)
+
+
+def _time(axis: Axis, low: float, high: float, most: int) -> _Made:
+    """Ticks of the calendar. The first one of a day tells the day."""
+    if high <= low:
+        low, high = max(0.0, low - 30), high + 30
+    least = (high - low) / most
+    zone = axis.zone or UTC
+    if least > 20 * _DAY:
+        steps = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
+        months = next((n for n in steps if n * 28 * _DAY >= least), 1200)
+        return low, high, _months(low, high, months, zone)
+    step = next((s for s in _DATES if s >= least), _DATES[-1])
+    at = _start_of_day(datetime.fromtimestamp(low, zone))
+    if step < _DAY:
+        hop: Callable[[datetime], datetime] = lambda t: t + timedelta(seconds=step)  # noqa: E731
+        at += timedelta(seconds=math.floor((low - at.timestamp()) / step) * step)
+    else:
+        hop = lambda t: t + timedelta(days=round(step / _DAY))  # noqa: E731
+    ticks: list[tuple[float, str]] = []
+    day = None
+    while (moment := at.timestamp()) <= high:
+        if moment >= low:
+            clock = f"{at:%H:%M:%S}" if step < _MINUTE else f"{at:%H:%M}"
+            told = f"{at.day} {at:%b}"
+            ticks.append((moment, told if step >= _DAY or day != at.date() else clock))
+            if step < _DAY and not ticks[:-1] and at.time().isoformat() != "00:00:00":
+                ticks[-1] = (moment, f"{told} {at:%H:%M}")
+            day = at.date()
+        at = hop(at)
+    return low, high, ticks
+
+
+def _months(low: float, high: float, step: int, zone: tzinfo) -> list[tuple[float, str]]:
+    first = datetime.fromtimestamp(low, zone)
+    number = (first.year * 12 + first.month - 1) // step * step
+    ticks: list[tuple[float, str]] = []
+    while number // 12 < 9999:
+        at = datetime(number // 12, number % 12 + 1, 1, tzinfo=zone)
+        if at.timestamp() > high:
+            break
+        if at.timestamp() >= low:
+            ticks.append((at.timestamp(), f"{at:%Y}" if step >= 12 else f"{at:%b %Y}"))
+        number += step
+    return ticks
+
+
+def _start_of_day(at: datetime) -> datetime:
+    return at.replace(hour=0, minute=0, second=0, microsecond=0)
