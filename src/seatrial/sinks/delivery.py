@@ -1,0 +1,318 @@
+"""Delivering a trial's journal to one sink, from where it was left.
+
+    delivery = Delivery(folder, sink, about, Course(folder, follow=True))
+    delivery.run()               # True: all of it was delivered
+
+The journal is read a bounded block at a time, and nothing is kept in memory but one block: what is
+not taken stays in the journal, for as long as it takes. The cursor moves when all of a block was
+answered; after a crash the block is sent again, which changes nothing where points replace
+themselves, and can be told by ``seq`` elsewhere.
+
+A server that takes nothing at all any more, one event after the other, is at fault itself: the
+delivery is held there, and tried again with all that has come since.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO
+
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.journal.journal import Block, fingerprint, read_blocks
+from seatrial.machine.sinks import Sink
+from seatrial.sinks import cursor as cursors
+from seatrial.sinks.about import About
+from seatrial.sinks.course import Course
+from seatrial.sinks.secrets import BadEnvironment
+from seatrial.sinks.standing import behind
+from seatrial.sinks.targets import Reply, Target, planned, target_of
+from seatrial.trial.folder import TrialFolder
+from seatrial.units import bytes_of, count, seconds
+
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 60.0
+LEAST_BLOCK = 64 << 10  # bytes of the journal
+LOOK_S = 1.0  # between two looks how far behind it is
+SAY_S = 600.0  # between two lines about the same trouble
+MOST_HALVES = 64  # requests that are made of one to find what the server does not take
+HELD_AFTER = 3  # pieces that are refused with none taken between them
+
+Tell = Callable[[str], None]
+
+
+class GivenUp(SeatrialError):
+    """The sink was not to be had for as long as is waited for it."""
+
+
+class _Held(SeatrialError):
+    """The sink takes nothing of what it is sent."""
+
+
+class Delivery:
+    """One sink of one trial. ``tell`` is given a line when something begins or ends to go wrong.
+    ``again``: what a person types to go on where this gave up."""
+
+    def __init__(
+        self,
+        folder: TrialFolder,
+        sink: Sink,
+        about: About,
+        course: Course,
+        tell: Tell,
+        again: str = "",
+    ) -> None:
+        self.sink = sink
+        self._folder = folder
+        self._about = about
+        self._course = course
+        self._tell = tell
+        self._again = again or f"seatrial sink {folder.tag}"
+        self._size = bytes_of(sink.size)
+        self._at_once = max(LEAST_BLOCK, self._size)
+        self._cursor = cursors.load(folder, sink.name)
+        self._cursor.kind = sink.kind
+        self._cursor.to = planned(sink)
+        self._refused = 0  # of the block that is being delivered
+        self._done = 0  # the last event of it that needs not be sent again when that is held
+        self._in_a_row = 0  # that were refused since one was taken
+        self._held = False  # as it took nothing
+        self._untold = 0  # of what was refused
+        self._said = {"refused": -SAY_S, "changed": -SAY_S}  # when, by the monotonic clock
+        self._failing = 0.0  # since when, by the monotonic clock
+        self._looked = 0.0  # when it was looked how far behind this is
+        self._unsaved = ""  # why the cursor cannot be written
+
+    def run(self) -> bool:
+        """Deliver until the course is over; whether all was delivered. Never raises for what the
+        sink or a file system does."""
+        try:
+            while True:
+                try:
+                    if not self._pass_through():
+                        return True
+                except OSError as error:
+                    why = f"{error.filename or self._folder.journal}: {error.strerror}"
+                    self._fail(Reply("again", why), "the journal cannot be read")
+                    self._pause(0.0)
+                except _Held as error:
+                    self._fail(Reply("again", str(error)), self._cursor.to)
+                    self._pause(0.0)
+        except GivenUp as error:
+            self._tell(str(error))
+            return False
+
+    def _pass_through(self) -> bool:
+        """Deliver one journal to its end; whether there is another in its place now."""
+        with contextlib.closing(self._target()) as target, self._journal() as journal:
+            self._cursor.to = target.shown
+            if journal is None:
+                self._save()
+                return False
+            if not cursors.goes_on(journal, self._cursor):
+                self._begin_anew()
+            if target.folds:
+                self._fold(journal, target)
+            self._save()
+            while True:
+                last = self._course.is_over()
+                for block in read_blocks(journal, self._cursor.offset, self._at_once):
+                    self._deliver(journal, block, target)
+                if self._cursor.behind.events or self._cursor.error:
+                    self._recover()
+                    self._looked = 0.0
+                    self._save()
+                if not self._is_there(journal):
+                    return True
+                if last:
+                    return False
+                self._course.wait(seconds(self.sink.every))
+
+    # ---- the journal ----------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _journal(self) -> Iterator[BinaryIO | None]:
+        """The journal, opened when it is there; None where there will be none."""
+        while True:
+            try:
+                with self._folder.journal.open("rb") as journal:
+                    yield journal
+                    return
+            except FileNotFoundError:
+                if self._course.is_over():
+                    break
+                self._course.wait(seconds(self.sink.every))
+        yield None
+
+    def _is_there(self, journal: BinaryIO) -> bool:
+        """Whether this is still the trial's journal, and no shorter than it was."""
+        ours = os.fstat(journal.fileno())
+        try:
+            now = self._folder.journal.stat()
+        except FileNotFoundError:
+            return True  # it was deleted: what was read of it is all there is
+        return now.st_ino == ours.st_ino and ours.st_size >= self._cursor.offset
+
+    def _begin_anew(self) -> None:
+        self._refused = self._done = self._in_a_row = 0
+        old, new = self._cursor, cursors.Cursor(sink=self.sink.name, kind=self.sink.kind)
+        new.to = old.to
+        if old.offset:
+            new.told = "the journal is another one than before; it is sent from its beginning"
+            self._tell(f"{self.sink.name}: {new.told}")
+        self._cursor = new
+
+    def _fold(self, journal: BinaryIO, target: Target) -> None:
+        """Tell the target of the events that were sent, for what later ones need of them."""
+        number = 0
+        for block in read_blocks(journal, until=self._cursor.offset):
+            for event in block.events:
+                number += 1
+                target.pieces(event, number)
+
+    # ---- one block ------------------------------------------------------------------------
+
+    def _deliver(self, journal: BinaryIO, block: Block, target: Target) -> None:
+        cursor = self._cursor
+        pieces: list[bytes] = []
+        size = 0
+        for number, event in enumerate(block.events, cursor.read + 1):
+            made = target.pieces(event, number)  # told of each: some follow from others
+            for piece in made if number > self._done else ():
+                if len(pieces) >= self.sink.lines or (pieces and size + len(piece) >= self._size):
+                    self._push(target, pieces)
+                    self._done = number - 1
+                    pieces, size = [], 0
+                pieces.append(piece)
+                size += len(piece) + 1
+        if pieces:
+            self._push(target, pieces)
+        cursor.offset = block.end
+        cursor.fingerprint = fingerprint(journal, block.end)
+        cursor.read += len(block.events)
+        cursor.damaged += block.damaged
+        cursor.refused += self._refused
+        cursor.answered = time.time_ns()
+        self._untold += self._refused
+        self._refused = 0
+        if self._untold and self._may_say("refused"):
+            refusals = count(self._untold, "point" if target.folds else "event")
+            self._tell(f"{self.sink.name}: {refusals} not taken: {cursor.told}")
+            self._untold = 0
+        self._save()
+
+    def _push(self, target: Target, pieces: Sequence[bytes]) -> None:
+        """Send pieces until each was taken or refused. Raises GivenUp, and _Held where all of them
+        were refused, and were not the first: then none counts as refused."""
+        refused = self._sent(target, pieces)
+        if self._held and len(refused) < len(pieces):  # some may be of before it came to itself
+            refused = self._sent(target, refused)
+        whole = len(refused) == len(pieces)
+        if whole and self._in_a_row + len(refused) >= HELD_AFTER:
+            self._held = True
+            raise _Held(f"it takes no event: {self._cursor.told}")
+        self._held = False
+        self._in_a_row = self._in_a_row + len(refused) if whole else 0
+        self._refused += len(refused)
+        if self._cursor.error:
+            self._tell(f"{self.sink.name}: {target.shown} takes events again")
+            self._recover()
+
+    def _sent(self, target: Target, pieces: Sequence[bytes]) -> list[bytes]:
+        """Send pieces, in halves where they are refused; those that were refused."""
+        waiting = [pieces] if pieces else []
+        refused: list[bytes] = []
+        halves = 0
+        while waiting:
+            part = waiting.pop()
+            reply = self._answered(target, part)
+            if reply.fate == "smaller" and len(part) > 1 and halves < MOST_HALVES:
+                halves += 2
+                middle = len(part) // 2
+                waiting += [part[middle:], part[:middle]]
+            elif reply.fate != "taken":
+                refused += part
+                self._cursor.told = reply.why
+            elif reply.lost:
+                self._refused += min(reply.lost, len(part))
+                self._cursor.told = reply.why
+        return refused
+
+    def _answered(self, target: Target, pieces: Sequence[bytes]) -> Reply:
+        """Send one request until the server says what becomes of it."""
+        while True:
+            reply = target.send(pieces)
+            if reply.fate != "again":
+                return reply
+            self._fail(reply, target.shown)
+            self._pause(reply.wait)
+
+    # ---- what goes wrong ------------------------------------------------------------------
+
+    def _target(self) -> Target:
+        """The target, as soon as its secrets are to be had. Raises GivenUp where one must come
+        from our environment, which never changes."""
+        while True:
+            try:
+                return target_of(self.sink, self._about)
+            except BadEnvironment as error:
+                self._fail(Reply("again", str(error)), "it cannot be used")
+                raise GivenUp(
+                    f"{self.sink.name}: given up: put that right, then "
+                    f"`{self._again}` sends what is not sent yet"
+                ) from error
+            except UsageError as error:
+                self._fail(Reply("again", str(error)), "it cannot be used")
+                self._pause(0.0)
+
+    def _fail(self, reply: Reply, shown: str) -> None:
+        cursor = self._cursor
+        if not cursor.error or (reply.why != cursor.error and self._may_say("changed")):
+            self._tell(f"{self.sink.name}: {shown}: {reply.why}")
+        cursor.error = reply.why
+        cursor.since = cursor.since or time.time_ns()
+        cursor.tries += 1
+        self._failing = self._failing or time.monotonic()
+        self._save()
+
+    def _may_say(self, what: str) -> bool:
+        """Whether a line about it would not be one of too many."""
+        now = time.monotonic()
+        if now - self._said[what] < SAY_S:
+            return False
+        self._said[what] = now
+        return True
+
+    def _recover(self) -> None:
+        self._cursor.error, self._cursor.since, self._cursor.tries = "", 0, 0
+        self._failing = 0.0
+
+    def _pause(self, wanted: float) -> None:
+        """Wait before the next try: longer each time, up to a minute, and never in step with
+        others. Raises GivenUp."""
+        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._cursor.tries - 1, 10))
+        pause = max(longest * random.uniform(0.5, 1.0), min(wanted, LONGEST_PAUSE_S))
+        if not self._course.bears(self._failing, seconds(self.sink.patience), pause):
+            raise GivenUp(
+                f"{self.sink.name}: given up for now: {self._cursor.error}; "
+                f"`{self._again}` goes on from there"
+            )
+        self._course.wait(pause)
+
+    def _save(self) -> None:
+        """Write the cursor. Where it cannot be, it goes on: to send twice does no harm."""
+        cursor, now = self._cursor, time.monotonic()
+        if cursor.error or now - self._looked >= LOOK_S:
+            cursor.behind = behind(self._folder, cursor)
+            self._looked = now
+        try:
+            cursors.save(self._folder, cursor)
+        except OSError as error:
+            if error.strerror != self._unsaved:
+                self._tell(f"{self.sink.name}: its cursor cannot be written: {error.strerror}")
+            self._unsaved = error.strerror or "unknown"
+        else:
+            self._unsaved = ""

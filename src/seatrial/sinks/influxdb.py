@@ -1,0 +1,97 @@
+"""InfluxDB 1.x (``/write?db=``) and 2.x (``/api/v2/write?org=&bucket=``) as a target.
+
+What the server answers decides what becomes of a request:
+
+- 204: taken. No other 2xx is: what answers so is a login page, or no InfluxDB at all.
+- 400 and 422 of a *partial write*: taken, but for the points that the answer counts as dropped.
+- any other 400 or 422, and 413: again in halves, until what is at fault is found.
+- everything else, such as 401, 404 (no such database), 429, 500, 503: again later. It is the server
+  that must be put right, not the points.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from seatrial.journal.events import Event
+from seatrial.machine.sinks import Sink
+from seatrial.sinks.about import About
+from seatrial.sinks.points import Points
+from seatrial.sinks.post import Answer, Server, Unreachable, basic
+from seatrial.sinks.secrets import secret_of
+from seatrial.sinks.targets import Reply
+from seatrial.units import seconds
+
+LONGEST_WHY = 300
+
+_DROPPED = re.compile(r"dropped[= ](\d+)")
+
+
+class InfluxDB:
+    """A database or a bucket that gets the points of one trial."""
+
+    folds = True
+
+    def __init__(self, sink: Sink, about: About) -> None:
+        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        if sink.bucket:
+            self._path = "/api/v2/write?" + urlencode(
+                {"org": sink.org, "bucket": sink.bucket, "precision": "ns"}
+            )
+        else:
+            where = {"db": sink.database, "precision": "ns"}
+            if sink.retention:
+                where["rp"] = sink.retention
+            self._path = "/write?" + urlencode(where)
+        if sink.token:
+            token = secret_of(sink.token, f"the token of the sink {sink.name}")
+            login = basic(sink.user, token) if sink.user else f"Token {token}"
+            headers["Authorization"] = login
+        url = sink.url
+        if url.startswith(("env:", "file:")):
+            url = secret_of(url, f"the URL of the sink {sink.name}")
+        self._server = Server(url, headers, seconds(sink.timeout), sink.ca, sink.verify)
+        self._points = Points(about, sink.oth_compatible)
+        self.shown = self._server.shown
+
+    def pieces(self, event: Event, number: int) -> list[bytes]:
+        return self._points.of(event)
+
+    def send(self, pieces: Sequence[bytes]) -> Reply:
+        try:
+            answer = self._server.post(self._path, b"\n".join(pieces))
+        except Unreachable as error:
+            return Reply("again", str(error))
+        return reply_to(answer)
+
+    def close(self) -> None:
+        self._server.close()
+
+
+def reply_to(answer: Answer) -> Reply:
+    """What an answer of InfluxDB says of the points that were sent."""
+    if answer.status == 204:
+        return Reply("taken")
+    if 200 <= answer.status < 300:
+        return Reply("again", f"it answered {answer.status}, as InfluxDB does not")
+    said = _message(answer.text)
+    why = f"{answer.status}: {said}" if said else f"it answered {answer.status}"
+    if answer.status in (400, 422) and "partial write" in said:
+        dropped = sum(map(int, _DROPPED.findall(said)[:1])) + said.count("unable to parse")
+        return Reply("taken", why[:LONGEST_WHY], max(1, dropped))
+    if answer.status in (400, 413, 422):
+        return Reply("smaller", why[:LONGEST_WHY])
+    return Reply("again", why[:LONGEST_WHY], wait=answer.wait)
+
+
+def _message(text: str) -> str:
+    """The message of an error, which 1.x and 2.x name differently."""
+    try:
+        found = msgspec.json.decode(text, type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return " ".join(text.split())
+    return " ".join(str(found.get("error") or found.get("message") or "").split())

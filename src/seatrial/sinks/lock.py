@@ -1,0 +1,119 @@
+"""One process delivers a trial's events: ``trials/TAG/sinks/lock``.
+
+with held(folder):       # Busy where another process has it
+    ...
+holder(folder)           # "process 123 on login1", "" where there is none
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from seatrial.errors import SeatrialError, TrialError
+from seatrial.sinks.cursor import folder_of
+from seatrial.trial.folder import TrialFolder
+
+WAIT_S = 0.5
+STOP_S = 10.0
+
+_OWNER = re.compile(r"process ([1-9]\d{0,9}) on (\S+)")
+
+
+class Busy(SeatrialError):
+    """Another process delivers this trial's events."""
+
+
+@contextlib.contextmanager
+def held(folder: TrialFolder, wait_s: float = WAIT_S) -> Iterator[None]:
+    """Be the one process for that trial, after ``wait_s`` at most: who only looks at the lock has
+    it for an instant, too. Raises Busy, and TrialError where it cannot be locked."""
+    path = folder_of(folder) / "lock"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise TrialError(f"{path}: cannot be opened: {error.strerror}") from error
+    try:
+        try:
+            if not locked_within(descriptor, wait_s):
+                owner = _name_in(descriptor) or "another process"
+                raise Busy(
+                    f"{folder.tag}: its events are being delivered by {owner}; "
+                    f"`seatrial sink {folder.tag} --stop` ends it"
+                )
+        except OSError as error:
+            raise TrialError(f"{path}: cannot be locked: {error.strerror}") from error
+        with contextlib.suppress(OSError):  # on a full disk the lock holds all the same
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        yield
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def locked_within(descriptor: int, wait_s: float) -> bool:
+    """Lock an open file for oneself; False where another has it for so many seconds."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+
+
+def holder(folder: TrialFolder) -> str:
+    """Who delivers a trial's events now. The lock is tried, shared and for an instant."""
+    try:
+        descriptor = os.open(folder_of(folder) / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return _name_in(descriptor) or "another process"
+    finally:
+        os.close(descriptor)
+    return ""
+
+
+def stop(folder: TrialFolder) -> str:
+    """End the process that delivers a trial's events, and wait until it has ended: what is not
+    delivered stays in the journal. Who that was, "" where there is none. Raises TrialError for one
+    that cannot be ended from here."""
+    who = holder(folder)
+    if not who:
+        return ""
+    words = _OWNER.fullmatch(who)
+    if words is None or words[2] != socket.gethostname():
+        raise TrialError(f"{folder.tag}: its events are delivered by {who}; end it there")
+    number = int(words[1])
+    try:
+        if b"seatrial" not in Path(f"/proc/{number}/cmdline").read_bytes():
+            raise TrialError(f"{folder.tag}: {who} is no process of Seatrial; it was left alone")
+        os.kill(number, signal.SIGTERM)
+    except OSError as error:
+        if holder(folder):
+            raise TrialError(f"{folder.tag}: {who} cannot be ended: {error.strerror}") from error
+    deadline = time.monotonic() + STOP_S
+    while holder(folder):
+        if time.monotonic() > deadline:
+            raise TrialError(f"{folder.tag}: {who} has not ended in {STOP_S:g} s; kill it")
+        time.sleep(0.02)
+    return who
+
+
+def _name_in(descriptor: int) -> str:
+    return os.pread(descriptor, 200, 0).decode(errors="replace").strip()

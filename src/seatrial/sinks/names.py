@@ -1,0 +1,67 @@
+"""What the OLCF Test Harness calls an event: its file, type and subtype."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from seatrial.journal.codes import EVENT_NUMBERS, Name
+from seatrial.units import SECOND_NS
+
+NO_VALUE = "[NO_VALUE]"
+
+# Every field of an event there, in its order.
+FIELDS = (
+    "build_directory",
+    "event_filename",
+    "event_name",
+    "event_subtype",
+    "event_time",
+    "event_type",
+    "event_value",
+    "check_alias",
+    "hostname",
+    "job_account_id",
+    "job_id",
+    "path_to_rgt_package",
+    "rgt_path_to_sspace",
+    "rgt_system_log_tag",
+    "run_archive",
+    "user",
+    "workdir",
+    "comment",
+    "output_txt",
+)
+
+
+class EventName(NamedTuple):
+    """``Event_170_binary_execute_start.txt``, ``binary_execute``, ``start``."""
+
+    file: str
+    type: str
+    subtype: str
+
+
+@lru_cache(maxsize=256)
+def event_name(name: str) -> EventName:
+    """The names of an event, also of one that is not in the registry."""
+    kind, _, subtype = name.rpartition("_")
+    if name not in set(Name):
+        return EventName(f"Event_{name}.txt", kind or name, subtype if kind else "")
+    file = f"Event_{EVENT_NUMBERS[Name(name)]}_{name}.txt"
+    return EventName(file, kind or name, subtype if kind else "")
+
+
+def time_text(time: int) -> str:
+    """A time in ns since the epoch as ISO 8601 has it, in UTC, to the nanosecond."""
+    seconds, rest = divmod(time, SECOND_NS)
+    try:
+        return f"{_second_text(seconds)}.{rest:09d}Z"
+    except (ValueError, OverflowError, OSError):  # beyond the year 9999
+        return f"{time} ns"
+
+
+@lru_cache(maxsize=64)
+def _second_text(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"

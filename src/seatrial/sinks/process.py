@@ -1,0 +1,159 @@
+"""The process that delivers a trial's events: one for each trial, beside its driver.
+
+    start(folder)                                   # from the driver's process; does not wait
+    deliver(folder, sinks, Course(folder, follow=True), tell)
+
+Each sink has a thread of its own, so that one which hangs holds up no other.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.errors import SeatrialError
+from seatrial.journal.events import Event
+from seatrial.machine.sinks import Sink
+from seatrial.sinks.about import About, about_of
+from seatrial.sinks.course import Course
+from seatrial.sinks.cursor import folder_of, forget
+from seatrial.sinks.delivery import Delivery, Tell
+from seatrial.sinks.lock import WAIT_S, Busy, held
+from seatrial.sinks.secrets import missing
+from seatrial.suite.model import Case
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.observer import Observer
+from seatrial.verify.reading import plain_line
+
+LONGEST_LOG = 1 << 20
+
+BESIDE_A_DRIVER = 10  # how nice the process is
+LEAVING_S = 5.0  # how long the process before may take to leave
+
+_COMMAND = "import sys; from seatrial.sinks.process import run; sys.exit(run(sys.argv[1]))"
+_started: list[subprocess.Popen[bytes]] = []  # kept: they outlive us, and nobody waits for them
+
+
+def start(folder: TrialFolder) -> str:
+    """Start the process for a trial whose machine names sinks; it leaves when the trial is over and
+    all is delivered. Why it could not be started, or ""."""
+    place = folder_of(folder)
+    log = place / "log"
+    try:
+        place.mkdir(exist_ok=True)
+        if log.exists() and log.stat().st_size > LONGEST_LOG:
+            log.unlink()
+        with log.open("ab") as said:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _COMMAND, str(folder.path)],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+    except OSError as error:
+        return f"{error.filename or place}: {error.strerror}"
+    _started.append(process)
+    return ""
+
+
+def run(path: str) -> int:
+    """What that process does: deliver a trial's events for as long as it is driven. It leaves
+    where another does that already."""
+    folder = TrialFolder(Path(path))
+    os.nice(BESIDE_A_DRIVER)
+
+    def tell(line: str) -> None:
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {plain_line(line)}", flush=True)
+
+    try:
+        sinks = wanted(about_of(folder))
+        return 0 if deliver(folder, sinks, Course(folder, follow=True), tell, LEAVING_S) else 1
+    except Busy:
+        return 0
+    except SeatrialError as error:
+        tell(str(error))
+        return 1
+
+
+class Starting:
+    """An observer that starts the process when the trial's drive begins, and passes all on."""
+
+    def __init__(self, folder: TrialFolder, observer: Observer) -> None:
+        self._folder = folder
+        self._observer = observer
+
+    def on_open(self, finished: int, wanted: int) -> None:
+        if why := start(self._folder):
+            print(f"seatrial: the sinks of this trial were not started: {why}", file=sys.stderr)
+        _warn(self._folder)
+        self._observer.on_open(finished, wanted)
+
+    def on_event(self, event: Event, case: Case | None) -> None:
+        self._observer.on_event(event, case)
+
+
+def _warn(folder: TrialFolder) -> None:
+    """Say which sinks of a trial get nothing, as our environment lacks their secrets."""
+    for sink in wanted(about_of(folder)):
+        if why := missing(sink):
+            print(
+                f"seatrial: the sink {sink.name} gets nothing: {why}; set it, then "
+                f"`seatrial sink {folder.tag} --sink {sink.name}` sends what is missing",
+                file=sys.stderr,
+            )
+
+
+def deliver(
+    folder: TrialFolder,
+    sinks: Sequence[Sink],
+    course: Course,
+    tell: Tell,
+    wait_s: float = WAIT_S,
+    *,
+    again: str = "",
+    from_start: bool = False,
+) -> bool:
+    """Deliver a trial's events to some sinks; whether all was delivered. Raises Busy where another
+    process does that (``wait_s``: how long it may take to leave), and TrialError. ``again``: what a
+    person types to go on; ``from_start``: from the journal's beginning, whatever was sent."""
+    about = about_of(folder)
+    with held(folder, wait_s):
+        if from_start:
+            for sink in sinks:
+                forget(folder, sink.name)
+        deliveries = [Delivery(folder, sink, about, course, tell, again) for sink in sinks]
+        done: list[bool] = []
+        threads = [
+            threading.Thread(target=_run, args=(delivery, done, tell), daemon=True)
+            for delivery in deliveries
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return all(done) and len(done) == len(deliveries)
+
+
+def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
+    try:
+        done.append(delivery.run())
+    except Exception as error:  # of one sink: the others go on
+        import traceback
+
+        traceback.print_exc()
+        tell(f"{delivery.sink.name}: this is a defect of Seatrial: {error}")
+
+
+def wanted(about: About, names: Sequence[str] = ()) -> list[Sink]:
+    """The sinks of a trial's machine that are asked for by name; without names all of them, but of
+    a rehearsal those alone that want rehearsals."""
+    sinks = about.machine.sinks
+    if names:
+        return [sink for sink in sinks if sink.name in names]
+    return [sink for sink in sinks if sink.rehearsals or not about.rehearsed]

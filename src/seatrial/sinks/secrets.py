@@ -1,0 +1,56 @@
+"""Where a secret is: ``env:NAME`` or ``file:PATH``, read when it is used, never kept or shown."""
+
+from __future__ import annotations
+
+import os
+
+from seatrial.errors import UsageError
+from seatrial.machine.sinks import Sink, path_of
+
+LARGEST_SECRET = 65536
+
+
+class BadEnvironment(UsageError):
+    """The environment does not hold a secret that it should; that of a process never changes."""
+
+
+def secret_of(place: str, what: str) -> str:
+    """The secret at a place, without blanks around it. Raises UsageError, which shows none, and
+    its BadEnvironment."""
+    kind, _, name = place.partition(":")
+    if kind == "env":
+        found = os.environ.get(name, "")
+        if not found.strip():
+            raise BadEnvironment(f"{what}: the environment variable {name} is not set")
+        try:
+            return _clean(found, what)
+        except UsageError as error:
+            raise BadEnvironment(str(error)) from error
+    path = path_of(name)
+    try:
+        with path.open("rb") as file:
+            found = file.read(LARGEST_SECRET).decode("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(f"{what}: {path} cannot be read: {error.strerror}") from error
+    if not found.strip():
+        raise UsageError(f"{what}: {path} is empty")
+    return _clean(found, what)
+
+
+def missing(sink: Sink) -> str:
+    """What of a sink is to come from our environment, and cannot; "" where nothing is. No file is
+    looked at: that may take its time."""
+    for place, what in ((sink.token, "token"), (sink.url, "URL")):
+        if place.startswith("env:"):
+            try:
+                secret_of(place, f"the {what} of the sink {sink.name}")
+            except BadEnvironment as error:
+                return str(error)
+    return ""
+
+
+def _clean(text: str, what: str) -> str:
+    text = text.strip()
+    if not text.isprintable():
+        raise UsageError(f"{what}: it holds line ends or control characters; write it in one line")
+    return text

@@ -1,0 +1,88 @@
+"""A web server that gets events as JSON: the records of the journal, each with its ``seq``, by
+which one that comes twice can be told.
+
+5xx, 408, 425, 429 and no answer: again later, and so are 401, 403 and 407, as it is the token that
+must be put right. Everything else but 2xx: again in halves, until what is at fault is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seatrial.journal.events import Event, encode
+from seatrial.journal.journal import read_blocks
+from seatrial.machine.sinks import Sink
+from seatrial.sinks.course import Course
+from seatrial.sinks.post import Server, Unreachable
+from seatrial.sinks.secrets import secret_of
+from seatrial.sinks.targets import Reply
+from seatrial.trial.folder import TrialFolder
+from seatrial.units import seconds
+
+LONGEST_WHY = 300
+
+LOOK_S = 1.0
+BEGINNING = b'{"seq":'
+
+_AGAIN = frozenset((401, 403, 407, 408, 425, 429))
+
+
+class Webhook:
+    """A URL that events are posted to."""
+
+    folds = False
+
+    def __init__(self, sink: Sink) -> None:
+        self._array = sink.body == "array"
+        kind = "application/json" if self._array else "application/x-ndjson"
+        headers = {"Content-Type": kind}
+        if sink.token:
+            token = secret_of(sink.token, f"the token of the sink {sink.name}")
+            headers["Authorization"] = f"Bearer {token}"
+        url = sink.url
+        if url.startswith(("env:", "file:")):
+            url = secret_of(url, f"the URL of the sink {sink.name}")
+        self._server = Server(url, headers, seconds(sink.timeout), sink.ca, sink.verify)
+        self.shown = self._server.shown
+
+    def pieces(self, event: Event, number: int) -> list[bytes]:
+        return [record(event, number)]
+
+    def send(self, pieces: Sequence[bytes]) -> Reply:
+        body = b"[" + b",".join(pieces) + b"]" if self._array else b"\n".join([*pieces, b""])
+        try:
+            answer = self._server.post("", body)
+        except Unreachable as error:
+            return Reply("again", str(error))
+        if 200 <= answer.status < 300:
+            return Reply("taken")
+        said = " ".join(answer.text.split())
+        why = (f"{answer.status}: {said}" if said else f"it answered {answer.status}")[:LONGEST_WHY]
+        if answer.status >= 500 or answer.status in _AGAIN:
+            return Reply("again", why, wait=answer.wait)
+        return Reply("smaller", why)
+
+    def close(self) -> None:
+        self._server.close()
+
+
+def record(event: Event, number: int) -> bytes:
+    """An event as JSON, as it is in the journal, with its number in there."""
+    return BEGINNING + b"%d," % number + encode(event)[1:]
+
+
+def records(folder: TrialFolder, course: Course) -> Iterator[bytes]:
+    """A trial's events as JSON lines, some at a time, from the journal's beginning."""
+    offset = number = 0
+    while True:
+        last = course.is_over()
+        with folder.journal.open("rb") as journal:
+            for block in read_blocks(journal, offset):
+                lines = [
+                    record(event, number) for number, event in enumerate(block.events, number + 1)
+                ]
+                number, offset = number + len(lines), block.end
+                yield b"\n".join([*lines, b""])
+        if last:
+            return
+        course.wait(LOOK_S)

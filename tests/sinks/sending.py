@@ -1,0 +1,25 @@
+"""What the tests of sinks share: delivering in this process, and what it tells."""
+
+from __future__ import annotations
+
+from seatrial.machine.sinks import Sink
+from seatrial.sinks.about import about_of
+from seatrial.sinks.course import Course
+from seatrial.sinks.delivery import Delivery
+from seatrial.trial.folder import TrialFolder
+
+
+class Told(list[str]):
+    """The lines that a delivery told."""
+
+    def __call__(self, line: str) -> None:
+        self.append(line)
+
+
+def deliver(
+    folder: TrialFolder, sink: Sink, patience: float = 30, tell: Told | None = None
+) -> bool:
+    """Deliver what a journal holds; whether all of it was."""
+    course = Course(folder, patience=patience)
+    told = Told() if tell is None else tell
+    return Delivery(folder, sink, about_of(folder), course, told).run()

@@ -1,0 +1,224 @@
+"""Events as points: the names of the OLCF Test Harness, and no two points that are one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE, Name
+from seatrial.journal.events import Event
+from seatrial.journal.journal import read
+from seatrial.sinks.about import About, _Machine, about_of
+from seatrial.sinks.moments import Moments
+from seatrial.sinks.points import Points
+from seatrial.trial.folder import TrialFolder
+from tests.sinks.protocol import Point, parse
+from tests.store.trials import NOON, SECOND, TrialMaker, a_case, a_trial
+
+GOLDEN = Path(__file__).with_name("golden") / "points.txt"
+ABOUT = About("t", _Machine("frontier", {"rack1": "n[001-002]"}), "tester", "login1")
+
+
+def points_of(folder: TrialFolder, oth: bool = False) -> list[Point]:
+    """Every point of a trial, as InfluxDB would read it."""
+    points = Points(about_of(folder), oth)
+    return [parse(line) for event in read(folder.journal) for line in points.of(event)]
+
+
+def test_a_trial_as_points(tmp_path: Path) -> None:
+    """To renew the golden file: SEATRIAL_REGENERATE=1."""
+    folder = a_trial(tmp_path).folder
+    points = Points(about_of(folder))
+    lines = [line.decode() for event in read(folder.journal) for line in points.of(event)]
+    text = "\n".join([*lines, ""]).replace(str(tmp_path), "/trials")
+    if os.environ.get("SEATRIAL_REGENERATE"):
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
+
+
+def test_names_are_those_of_the_olcf_test_harness(tmp_path: Path) -> None:
+    points = points_of(a_trial(tmp_path).folder, oth=True)
+    events = [point for point in points if point.measurement == "events"]
+    of_runs = [point for point in events if "test_id" in dict(point.tags)]
+    assert of_runs
+    fields = {
+        *("build_directory", "event_filename", "event_name", "event_subtype", "event_time"),
+        *("event_type", "event_value", "check_alias", "hostname", "job_account_id", "job_id"),
+        *("path_to_rgt_package", "rgt_path_to_sspace", "rgt_system_log_tag", "run_archive"),
+        *("user", "workdir", "comment", "output_txt"),
+    }
+    for point in of_runs:
+        assert dict(point.tags).keys() == {"app", "machine", "runtag", "test", "test_id"}
+        assert fields <= point.fields.keys()
+    (over,) = [
+        point.fields
+        for point in of_runs
+        if dict(point.tags)["test_id"] == "aaaa1111nightly"
+        and point.fields["event_name"] == "check_end"
+    ]
+    assert over["event_filename"] == "Event_200_check_end.txt"
+    assert (over["event_type"], over["event_subtype"]) == ("check", "end")
+    assert (over["event_value"], over["job_account_id"]) == ("0", "[NO_VALUE]")
+    assert over["job_id"] == "4711"
+    started = next(p.fields for p in of_runs if p.fields["event_name"] == "binary_execute_start")
+    assert (started["event_type"], started["event_subtype"]) == ("binary_execute", "start")
+
+
+def test_the_runs_id_is_a_field_unless_old_dashboards_want_a_tag(tmp_path: Path) -> None:
+    folder = a_trial(tmp_path).folder
+    for point in points_of(folder):
+        assert "test_id" not in dict(point.tags)
+    ids = {point.fields.get("test_id") for point in points_of(folder)}
+    assert ids >= {"aaaa1111nightly", "aaaa2222nightly", "bbbb3333nightly"}
+    for point in points_of(folder, oth=True):
+        assert "test_id" not in point.fields or point.measurement == "node_health"
+
+
+def test_figures_and_elapsed_time_of_a_run(tmp_path: Path) -> None:
+    points = points_of(a_trial(tmp_path).folder)
+    (figures,) = [
+        point
+        for point in points
+        if point.measurement == "metrics" and point.fields.get("test_id") == "aaaa1111nightly"
+    ]
+    stem = "stream-app-stream"
+    assert figures.fields == {
+        "test_id": "aaaa1111nightly",
+        f"{stem}-triad": 5694.0,
+        f"{stem}-copy": 5000.5,
+        f"{stem}-execution_time": 1.0,
+    }
+    (checked,) = [
+        point.time
+        for point in points
+        if point.fields.get("event_name") == "check_start"
+        and point.fields["test_id"] == "aaaa1111nightly"
+    ]
+    assert figures.time == checked
+    assert any("hpl-build_time" in point.fields for point in points)
+
+
+def test_a_run_that_is_over_is_told_at_its_start(tmp_path: Path) -> None:
+    runs = [point for point in points_of(a_trial(tmp_path).folder) if point.measurement == "runs"]
+    verdicts = {str(point.fields["test_id"]): dict(point.tags)["verdict"] for point in runs}
+    assert verdicts == {
+        "aaaa1111nightly": "pass",
+        "aaaa2222nightly": "wrong answer",
+        "bbbb3333nightly": "build failed",
+    }
+    first = runs[0].fields
+    assert (first["elapsed"], first["passed"], first["failed"], first["code"]) == (1.0, 1, 0, 0)
+    assert first["waited"] == 3.0
+    assert "elapsed" not in runs[2].fields
+
+
+# ---- nodes and gauges ---------------------------------------------------------------------
+
+
+def of(*events: Event) -> list[Point]:
+    points = Points(ABOUT)
+    return [parse(line) for event in events for line in points.of(event)]
+
+
+def test_what_is_said_of_nodes() -> None:
+    found = of(
+        Event(time=NOON, event=Name.NODE_DOWN, nodes="n[001-003]", text="no answer"),
+        Event(time=NOON + SECOND, event=Name.NODE_UP, nodes="n001"),
+    )
+    health = [point for point in found if point.measurement == "node_health"]
+    assert [(dict(p.tags)["node"], p.fields["status"]) for p in health] == [
+        *(("n001", "FAILED"), ("n002", "FAILED"), ("n003", "FAILED")),
+        ("n001", "SUCCESS"),
+    ]
+    assert health[0].fields == {"test_id": "", "status": "FAILED", "message": "no answer"}
+    assert [dict(point.tags).get("group") for point in health] == ["rack1", "rack1", None, "rack1"]
+
+
+def test_what_is_no_node_set_is_one_node() -> None:
+    found = of(Event(time=NOON, event=Name.NODE_DOWN, nodes="n[1-,\n", text="x"))
+    assert [dict(p.tags)["node"] for p in found if p.measurement == "node_health"] == ["n[1-,"]
+
+
+def test_a_run_of_one_node_speaks_of_it(tmp_path: Path) -> None:
+    trial = TrialMaker(tmp_path, "t", [a_case(1)])
+    trial.run(trial.cases[0], "r1", NODE_FAILURE, why="it fell")
+    trial.run(trial.cases[0], "r2", PERFORMANCE, why="slow")
+    trial.run(trial.cases[0], "r3", NODE_FAILURE, again=True)
+    trial.end()
+    health = [p for p in points_of(trial.folder) if p.measurement == "node_health"]
+    assert [(p.fields["test_id"], p.fields["status"]) for p in health] == [
+        ("r1", "FAILED"),
+        ("r2", "PERF-FAIL"),
+    ]
+    assert dict(health[0].tags) == {"machine": "frontier", "node": "n001", "test": "stream"}
+
+
+def test_gauges_and_rehearsals() -> None:
+    gauge = Event(time=NOON, event=Name.GAUGE, alias="time", value=12.5)
+    none = Event(time=NOON + 2, event=Name.GAUGE, alias="time", text="it ended with exit code 1")
+    about = About("t", _Machine("frontier"), rehearsed=True)
+    points = Points(about)
+    found = [parse(line) for event in (gauge, none) for line in points.of(event)]
+    (read_out,) = [point for point in found if point.measurement == "non_harness_metrics"]
+    assert read_out.fields == {"value": 12.5}
+    assert all(dict(point.tags)["rehearsed"] == "true" for point in found)
+
+
+# ---- identity -----------------------------------------------------------------------------
+
+EVENTS = st.lists(
+    st.builds(
+        Event,
+        time=st.integers(NOON, NOON + 3) | st.integers(NOON, NOON + 5 * SECOND),
+        event=st.sampled_from([str(name) for name in Name]),
+        test=st.sampled_from(["", "a", "b"]),
+        run_id=st.sampled_from(["", "r1", "r2", " \n"]),
+        value=st.sampled_from([None, 0, 1.5, 10**400, float("nan"), "text"]),
+        nodes=st.sampled_from(["", "n1", "n[1-3]", "n[1-", "a b,c"]),
+        alias=st.sampled_from(["", "m", " ", "a=b, c\\"]),
+        text=st.sampled_from(["", 'a "quoted"\nline\\']),
+        path=st.sampled_from(["", "/a b"]),
+    ),
+    max_size=60,
+)
+
+
+@given(EVENTS, st.booleans())
+def test_no_event_replaces_another(events: list[Event], oth: bool) -> None:
+    driver = [event for event in events if "binary" not in event.event]
+    times = iter(sorted(event.time for event in driver))
+    ordered = [
+        event if "binary" in event.event else replace(event, time=next(times)) for event in events
+    ]
+    points = Points(ABOUT, oth)
+    lines = [line for event in ordered for line in points.of(event)]
+    found = [parse(line) for line in lines]
+    assert len({point.identity for point in found}) == len(found)
+    assert all(float(point.fields.get("waited", 0)) < 10**6 for point in found)
+    again = Points(ABOUT, oth)
+    assert [line for event in ordered for line in again.of(event)] == lines
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2000)), max_size=200))
+def test_a_moment_is_near_its_events_time(steps: list[tuple[bool, int]]) -> None:
+    moments, now, seen = Moments(), NOON, set()
+    for of_job, step in steps:
+        now += step
+        name = Name.BINARY_EXECUTE_END if of_job else Name.CHECK_END
+        time = now - 40 * SECOND if of_job else now
+        moment = moments.of(Event(time=time, event=name))
+        seen.add(moment)
+        assert abs(moment - time) <= (1_000_000 if of_job else 2 * len(steps))
+    assert len(seen) == len(steps)
+
+
+def test_a_time_far_ahead_does_not_drag_the_later_ones_along() -> None:
+    moments = Moments()
+    times = [NOON, NOON + 10**17, NOON + SECOND, NOON + SECOND]
+    found = [moments.of(Event(time=time, event=Name.CHECK_END)) for time in times]
+    assert found == [NOON, NOON + 10**17, NOON + SECOND, NOON + SECOND + 2]

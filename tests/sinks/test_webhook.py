@@ -1,0 +1,310 @@
+"""A webhook that fails in every way a web server can: nothing is lost, and each failure is told."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from seatrial.errors import UsageError
+from seatrial.journal.journal import read
+from seatrial.machine.sinks import Sink
+from seatrial.sinks import delivery as deliveries
+from seatrial.sinks import standing
+from seatrial.sinks.about import about_of
+from seatrial.sinks.course import Course
+from seatrial.sinks.delivery import Delivery
+from seatrial.trial.folder import TrialFolder
+from tests.programs import LONG_S
+from tests.sinks.receiver import Answer, Receiver, Request
+from tests.sinks.sending import Told, deliver
+from tests.store.trials import a_trial
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> TrialFolder:
+    return a_trial(tmp_path).folder
+
+
+def hook(receiver: Receiver, **keys: object) -> Sink:
+    return Sink(name="hook", kind="webhook", url=f"{receiver.url}/take/this", **keys)  # type: ignore[arg-type]
+
+
+def numbers(receiver: Receiver) -> list[int]:
+    return [event["seq"] for event in receiver.events()]
+
+
+@pytest.mark.parametrize("body", ["lines", "array"])
+def test_every_event_comes_once_and_in_order(folder: TrialFolder, body: str) -> None:
+    with Receiver() as receiver:
+        assert deliver(folder, hook(receiver, body=body, lines=7))
+    events = list(read(folder.journal))
+    got = receiver.events()
+    assert numbers(receiver) == list(range(1, len(events) + 1))
+    assert [(one["time"], one["event"]) for one in got] == [(e.time, e.event) for e in events]
+    assert len(receiver.taken) == -(-len(events) // 7)
+    (where,) = standing(folder)
+    assert (where.sent, where.behind.events, where.error) == (len(events), 0, "")
+
+
+WAYS: list[Answer] = [
+    *(500, 503, 502, 408, 425, 401, 403),
+    (429, "slow down", {"Retry-After": "0"}),
+    *("close", "garbage", "half", "hang", "drip", "flood"),
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_what_is_not_answered_well_is_sent_again(folder: TrialFolder, way: Answer) -> None:
+    told = Told()
+    with Receiver() as receiver:
+        receiver.answers = [204, way, way, 204]
+        timeout = 1.0 if way in ("hang", "drip") else LONG_S
+        assert deliver(folder, hook(receiver, lines=10, timeout=timeout), tell=told)
+    whole = len(list(read(folder.journal)))
+    assert numbers(receiver) == list(range(1, whole + 1))
+    assert told[-1] == f"hook: {receiver.url} takes events again"
+    assert standing(folder)[0].refused == 0
+
+
+@pytest.mark.parametrize(
+    "way", [400, 404, 410, 422, 302, (400, "what <is> this\x1b[31m?")], ids=str
+)
+def test_what_is_refused_is_counted_and_told_and_the_rest_goes_on(
+    folder: TrialFolder, way: Answer
+) -> None:
+    told = Told()
+    with Receiver() as receiver:
+        receiver.decide = lambda request: way if b'"seq":15,' in request.body else 204
+        assert deliver(folder, hook(receiver, lines=10), tell=told)
+    whole = len(list(read(folder.journal)))
+    assert numbers(receiver) == [*range(1, 15), *range(16, whole + 1)]
+    (where,) = standing(folder)
+    assert (where.refused, where.error) == (1, "")
+    assert "1 event not taken" in told[-1]
+    assert str(way if isinstance(way, int) else way[0]) in where.told
+
+
+@pytest.mark.parametrize("lines", [1, 4, 10, 5000])
+def test_a_server_that_refuses_everything_holds_the_delivery(
+    folder: TrialFolder, lines: int
+) -> None:
+    """A gateway that answers 400 for a while must not cost the whole journal."""
+    told = Told()
+    with Receiver() as receiver:
+        receiver.decide = lambda request: (
+            (400, "bad gateway") if len(receiver.requests) in range(2, 150) else 204
+        )
+        assert deliver(folder, hook(receiver, lines=lines), tell=told)
+        got = numbers(receiver)
+    whole = len(list(read(folder.journal)))
+    (where,) = standing(folder)
+    assert (where.sent, where.error, where.behind.events) == (whole, "", 0)
+    assert len(got) == len(set(got)) == whole - where.refused
+    assert where.refused < deliveries.HELD_AFTER
+    if lines < whole:
+        assert "it takes no event: 400: bad gateway" in told[0]
+        assert told[-1 if not where.refused else -2].endswith("takes events again")
+
+
+def test_what_was_held_and_given_up_goes_on_from_there(folder: TrialFolder) -> None:
+    told = Told()
+    whole = len(list(read(folder.journal)))
+    with Receiver() as receiver:
+        receiver.otherwise = (404, "nothing here")
+        assert not deliver(folder, hook(receiver), patience=0.05, tell=told)
+        (where,) = standing(folder)
+        assert (where.sent, where.refused, where.behind.events) == (0, 0, whole)
+        assert where.error == "it takes no event: 404: nothing here"
+        receiver.otherwise = 204
+        assert deliver(folder, hook(receiver))
+    assert numbers(receiver) == list(range(1, whole + 1))
+
+
+def test_what_is_too_large_is_sent_in_pieces(folder: TrialFolder) -> None:
+    def decide(request: Request) -> Answer:
+        return 413 if len(request.body) > 1000 else 204
+
+    with Receiver() as receiver:
+        receiver.decide = decide
+        assert deliver(folder, hook(receiver))
+    assert numbers(receiver) == list(range(1, len(list(read(folder.journal))) + 1))
+
+
+def test_nobody_there(folder: TrialFolder) -> None:
+    with Receiver() as gone:
+        sink = hook(gone)
+    told = Told()
+    assert not deliver(folder, sink, patience=0.2, tell=told)
+    (where,) = standing(folder)
+    assert where.error == "Connection refused"
+    assert where.since > 0
+    assert where.tries > 1
+    assert (where.sent, where.behind.events) == (0, len(list(read(folder.journal))))
+    assert where.behind.seconds > 0
+    assert len(told) == 2  # once that it fails, and that it was given up
+    assert "`seatrial sink nightly` goes on" in told[-1]
+
+
+def test_a_host_that_is_none(folder: TrialFolder) -> None:
+    sink = Sink(name="hook", kind="webhook", url="http://no-such-host.invalid/")
+    assert not deliver(folder, sink, patience=0.05)
+    assert standing(folder)[0].error != ""
+
+
+def test_it_waits_as_long_as_the_server_wants(
+    folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliveries, "LONGEST_PAUSE_S", 0.5)
+    waited: list[float] = []
+    monkeypatch.setattr(Course, "wait", lambda self, pause: waited.append(pause))
+    with Receiver() as receiver:
+        receiver.answers = [(503, "", {"Retry-After": "3600"}), 500, 500, 204]
+        assert deliver(folder, hook(receiver))
+    assert waited[0] == 0.5  # never longer than the longest pause
+    assert 0.01 <= waited[1] <= 0.02
+    assert 0.02 <= waited[2] <= 0.04
+
+
+# ---- secrets ------------------------------------------------------------------------------
+
+
+def test_tokens_come_from_where_they_are_kept_and_are_shown_nowhere(
+    folder: TrialFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("s3cret-token\n")
+    monkeypatch.setenv("HOOK", "http://me:s3cret-word@127.0.0.1:1/s3cret-path?s3cret=1")
+    told = Told()
+    sink = Sink(name="hook", kind="webhook", url="env:HOOK", token=f"file:{tmp_path}/token")
+    assert not deliver(folder, sink, patience=0.05, tell=told)
+    with Receiver() as receiver:
+        sink = hook(receiver, token=f"file:{tmp_path}/token")
+        assert deliver(folder, sink, tell=told)
+    assert receiver.taken[0].headers["Authorization"] == "Bearer s3cret-token"
+    said = "\n".join([*told, *(str(each) for each in standing(folder))])
+    said += (folder.path / "sinks" / "hook.json").read_text()
+    assert "127.0.0.1" in said
+    assert "s3cret" not in said
+
+
+def test_a_secret_that_our_environment_lacks_is_not_waited_for(
+    folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_TOKEN", raising=False)
+    with Receiver() as receiver:
+        sink = hook(receiver, token="env:NO_TOKEN")
+        assert not deliver(folder, sink, patience=3600)
+        (where,) = standing(folder)
+        assert "NO_TOKEN is not set" in where.error
+        assert where.to == receiver.url
+        monkeypatch.setenv("NO_TOKEN", "x")
+        assert deliver(folder, sink)
+    assert standing(folder)[0].error == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "token"),
+    [
+        ("http://127.0.0.1:1/x", "s3cret\u20ac"),
+        ("http://127.0.0.1:99999/s3cret", "x"),
+        ("ftp://127.0.0.1/s3cret", "x"),
+        ("s3cret", "x"),
+        ("http://127.0.0.1:1/s3cr\u00e9t", "x"),
+        ("http://[s3cret/", "x"),
+        ("http://127.0.0.1:1/\ns3cret", "x"),
+        (" ", "x"),
+    ],
+)
+def test_secrets_that_cannot_be_used_are_not_shown(
+    folder: TrialFolder, monkeypatch: pytest.MonkeyPatch, url: str, token: str
+) -> None:
+    monkeypatch.setenv("HOOK", url)
+    monkeypatch.setenv("TOKEN", token)
+    told = Told()
+    sink = Sink(name="hook", kind="webhook", url="env:HOOK", token="env:TOKEN")
+    assert not deliver(folder, sink, patience=0.01, tell=told)
+    assert standing(folder)[0].error
+    assert "s3cr" not in str(told) + str(standing(folder))
+
+
+def test_a_secret_in_a_file_that_is_not_there_yet_is_waited_for(
+    folder: TrialFolder, tmp_path: Path
+) -> None:
+    with Receiver() as receiver:
+        sink = hook(receiver, token=f"file:{tmp_path}/token")
+        assert not deliver(folder, sink, patience=0.05)
+        assert standing(folder)[0].tries > 1
+        (tmp_path / "token").write_text("x")
+        assert deliver(folder, sink)
+
+
+# ---- TLS and proxies ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key and a certificate of 127.0.0.1 that nobody signed."""
+    file = tmp_path_factory.mktemp("tls") / "pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", f"{file}.key", "-out", str(file)),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    return file
+
+
+@pytest.mark.needs("openssl")
+def test_certificates_are_checked(folder: TrialFolder, certificate: Path) -> None:
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, f"{certificate}.key")
+    with Receiver(context) as receiver:
+        assert not deliver(folder, hook(receiver), patience=0.05)
+        assert "certificate is not trusted" in standing(folder)[0].error
+        assert receiver.requests == []
+        assert deliver(folder, hook(receiver, ca=str(certificate)))
+        assert len(receiver.taken) == 1
+    with Receiver(context) as receiver:
+        (folder.path / "sinks" / "hook.json").unlink()
+        assert deliver(folder, hook(receiver, verify=False))
+        assert len(receiver.taken) == 1
+
+
+def test_a_file_of_certificates_that_is_none(folder: TrialFolder, tmp_path: Path) -> None:
+    from seatrial.sinks.post import Server
+
+    with pytest.raises(UsageError, match="cannot be read as certificates"):
+        Server("https://127.0.0.1", {}, 1, ca=str(tmp_path / "none"))
+
+
+def test_the_proxy_of_the_environment_is_used(
+    folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = Sink(name="hook", kind="webhook", url="http://hook.invalid:8080/take?a=b")
+    with Receiver() as proxy:
+        monkeypatch.setenv("http_proxy", f"http://me:word@127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert deliver(folder, sink)
+        assert proxy.taken[0].path == "http://hook.invalid:8080/take?a=b"
+        assert proxy.taken[0].headers["Proxy-Authorization"] == "Basic bWU6d29yZA=="
+        (folder.path / "sinks" / "hook.json").unlink()
+        monkeypatch.setenv("no_proxy", "hook.invalid")
+        assert not deliver(folder, sink, patience=0.05)
+        assert len(proxy.requests) == 1
+
+
+def test_it_ends_when_it_is_told_to(folder: TrialFolder) -> None:
+    with Receiver() as receiver:
+        receiver.otherwise = 500
+        course = Course(folder, patience=3600)
+        one = Delivery(folder, hook(receiver), about_of(folder), course, Told())
+        threading.Timer(0.1, course.stop).start()
+        assert not one.run()
