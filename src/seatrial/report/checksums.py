@@ -1,0 +1,141 @@
+"""Checksums of what a report rests on: its trials' journals, and what the trials were made of.
+
+    files = [file_of(folder, "journal.jsonl", end), ...]
+    block(files)                     # as it stands in a report, a line for each file
+    files_in(document)               # what a report says of them
+
+A journal only grows: its checksum is of its first so many bytes, which never change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from seatrial.decoding import DAMAGED, decoder
+from seatrial.errors import TrialError, UsageError
+from seatrial.trial.folder import TrialFolder
+
+PLACE: Final = "checksums"  # id of the block in HTML, language of the block in Markdown
+NAMES: Final = ("trial.json", "cases.jsonl", "journal.jsonl")
+MOST_FILES: Final = 10_000
+_AT_ONCE = 1 << 20
+_LINE = re.compile(
+    r"([0-9a-f]{64}) +(\d{1,15}) +([A-Za-z0-9][A-Za-z0-9._+-]{0,99})/"
+    rf"({'|'.join(map(re.escape, NAMES))})"
+)
+_FENCED = re.compile(rf"^```{PLACE}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class File(Struct, frozen=True, kw_only=True):
+    """The first ``bytes`` bytes of a file of a trial. Of a journal: its ``events``, and ``damaged``
+    lines that are none."""
+
+    trial: str
+    name: str
+    sha256: str
+    bytes: int
+    events: int | None = None
+    damaged: int = 0
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def sum_of(path: Path, size: int) -> tuple[str, int]:
+    """The checksum of the first ``size`` bytes of a file, and how many of them there are. Raises
+    OSError."""
+    summed = hashlib.sha256()
+    left = size
+    with path.open("rb") as file:
+        while left > 0 and (data := file.read(min(left, _AT_ONCE))):
+            summed.update(data)
+            left -= len(data)
+    return summed.hexdigest(), size - left
+
+
+def file_of(
+    folder: TrialFolder,
+    name: str,
+    size: int | None = None,
+    events: int | None = None,
+    damaged: int = 0,
+) -> File:
+    """A file of a trial, or its first ``size`` bytes. Raises TrialError."""
+    path = folder.path / name
+    try:
+        sha256, there = sum_of(path, path.stat().st_size if size is None else size)
+    except OSError as error:
+        raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
+    return File(
+        trial=folder.tag, name=name, sha256=sha256, bytes=there, events=events, damaged=damaged
+    )
+
+
+# ---- in documents -------------------------------------------------------------------------
+
+
+def block(files: Iterable[File]) -> str:
+    """A line for each file: checksum, bytes, name."""
+    return "".join(f"{each.sha256}  {each.bytes:>12}  {each.trial}/{each.name}\n" for each in files)
+
+
+def files_in(document: bytes) -> list[File]:
+    """The files that a report names, in any of its forms. Raises UsageError for what is none."""
+    text = document.decode("utf-8", errors="replace")
+    if text.lstrip().startswith("{"):
+        return _in_json(document)
+    if text.lstrip()[:9].lower() == "<!doctype":  # a fence in it is what somebody wrote
+        reader = _Reader()
+        reader.feed(text)
+        return _in_lines("".join(reader.kept))
+    found = _FENCED.findall(text)
+    return _in_lines(found[-1] if found else "")  # the last one: what people wrote is before it
+
+
+def _in_lines(text: str) -> list[File]:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = [_LINE.fullmatch(line) for line in lines[: MOST_FILES + 1]]
+    if not lines or len(lines) > MOST_FILES or None in found:
+        raise UsageError("it names no checksums of journals: it is no report of Seatrial's, or cut")
+    return [
+        File(sha256=one[1], bytes=int(one[2]), trial=one[3], name=one[4]) for one in found if one
+    ]
+
+
+class _Files(Struct):
+    files: list[File]
+
+
+def _in_json(document: bytes) -> list[File]:
+    try:
+        files = decoder(_Files).decode(document).files
+    except DAMAGED as error:
+        raise UsageError(f"it is no report of Seatrial's: {error}") from error
+    return _in_lines(block(files))
+
+
+class _Reader(HTMLParser):
+    """Keeps the text of the element whose id is that of the block."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.kept: list[str] = []
+        self._inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._inside = tag == "pre" and ("id", PLACE) in attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.kept.append(data)

@@ -1,0 +1,63 @@
+"""Figures of merit against what the machine's references expect of them.
+
+table = expected(view)      # of every test and metric that a reference is for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from seatrial.judge.criteria import Result, View, judge
+from seatrial.plan.model import Criterion
+from seatrial.report.content import Cell, Column, Table, bounded
+from seatrial.suite.model import Case
+from seatrial.verify import references as refs
+
+MOST: Final = 500
+
+
+def expected(view: View) -> Table:
+    """The median of each figure that has a reference, as the criterion figure_of_merit judges it:
+    over the runs with a right answer, case by case."""
+    columns = [
+        *(Column("case"), Column("metric"), Column("unit"), Column("n", "count")),
+        *(Column("median", "number"), Column("reference", "number"), Column("allowed")),
+        *(Column("off", "per cent"), Column("state"), Column("why")),
+    ]
+    rows = list(_rows(view))
+    about = (
+        "Medians over the runs with a right answer, against the references of the machine that the "
+        "trial was made with."
+    )
+    return bounded("Figures of merit against their references", columns, rows, about, MOST)
+
+
+def _rows(view: View) -> Iterator[list[Cell]]:
+    tests = {case.test for case in view.accounts.cases}
+    for test, metric in view.references.by_metric:
+        if test not in tests:
+            continue
+        asked = Criterion(criterion="figure_of_merit", metric=metric, tests=[test])
+        found = {one.subject: one for one in judge(asked, view)}
+        for group in view.groups(asked):
+            one = found.get(group.name)
+            if one is not None and (row := _row(view, metric, group.case, one)) is not None:
+                yield row
+
+
+def _row(view: View, metric: str, case: Case, one: Result) -> list[Cell] | None:
+    """None for a case that no reference is for."""
+    why = "" if one.state == "met" else one.why
+    try:
+        reference = refs.matching(
+            view.references, case.test, metric, case.parameters, case.toolchain
+        )
+    except refs.AmbiguousReference:
+        return [one.subject, metric, "", one.n, None, None, "", None, one.state, why]
+    if reference is None:
+        return None
+    unit = "" if reference.unit == "1" else reference.unit
+    shown: list[Cell] = [one.subject, metric, unit, one.n, one.value, reference.value, one.bound]
+    off = one.numbers.get("per cent off")
+    return [*shown, off if isinstance(off, int | float) else None, one.state, why]

@@ -1,0 +1,66 @@
+"""The runs of a trial that did not pass, told by test, verdict and reason.
+
+reasons = {event.run_id: event.text for event in journal if event.event == Name.CHECK_END}
+table = failed(accounts, reasons)
+table.rows[0]        # ["cm4", "failed", "exit code 3, not 0", 38, None, "gee7..., xn3f..."]
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from seatrial.journal.codes import code_of
+from seatrial.judge.accounts import Accounts, Run
+from seatrial.report.content import Cell, Column, Table, bounded
+from seatrial.verify.reading import plain_line
+
+MOST: Final = 200
+NAMED: Final = 3  # runs of a row
+LONGEST: Final = 300  # characters of a reason
+ALIKE: Final = ", or alike"
+_MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
+
+
+def failed(accounts: Accounts, reasons: Mapping[str, str]) -> Table:
+    """Each reason of each test with its number of runs, the most frequent first. Reasons that
+    differ in measured numbers or nodes alone are one: exit codes stay apart."""
+    order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in accounts.cases))}
+    found: dict[tuple[str, str, str], list[Run]] = {}
+    for run in accounts.runs:
+        if run.over and not run.passed:
+            alike = _MEASURED.sub("#", reasons.get(run.id, ""))
+            key = (accounts.test_of(run), code_of(run.code).name, alike)
+            found.setdefault(key, []).append(run)
+    totals: Counter[str] = Counter()
+    for (test, _, _), runs in found.items():
+        totals[test] += len(runs)
+    ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
+    rows = [_row(test, verdict, runs, reasons) for (test, verdict, _), runs in ranked]
+    columns = [
+        *(Column("test"), Column("verdict"), Column("reason"), Column("runs", "count")),
+        *(Column("made good", "count"), Column("first of them")),
+    ]
+    if not rows:
+        return bounded("Runs that did not pass", columns, rows)
+    listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
+    more = f" and {len(totals) - 12} more tests" if len(totals) > 12 else ""
+    ended = sum(run.over for run in accounts.runs)
+    about = f"{totals.total():,} of {ended:,} that ended: {listed}{more}."
+    if any(str(row[2]).endswith(ALIKE) for row in rows):
+        about += " Reasons that are alike differ in measured numbers or nodes alone."
+    if any(row[4] for row in rows):
+        about += " Made good: another run of the same case took its place."
+    about += " `seatrial show RUN` tells all of a run."
+    return bounded("Runs that did not pass", columns, rows, about, MOST)
+
+
+def _row(test: str, verdict: str, runs: list[Run], reasons: Mapping[str, str]) -> list[Cell]:
+    texts = list(dict.fromkeys(reasons.get(run.id, "") for run in runs))
+    reason = plain_line(texts[0])[:LONGEST] or "none was given"
+    if len(texts) > 1:
+        reason += ALIKE
+    again = sum(run.again for run in runs)
+    return [test, verdict, reason, len(runs), again or None, ", ".join(r.id for r in runs[:NAMED])]

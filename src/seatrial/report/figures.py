@@ -1,0 +1,265 @@
+"""The figures of a component, each with its data as a table.
+
+    for figure in figures(found, variability, tables): figure.title, figure.drawing
+
+Everything that is drawn was computed by ``judge``: the results of criteria, the classes of
+outliers, the table of variability, scaling.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from seatrial.draw import (
+    Axis,
+    Bar,
+    Curve,
+    Group,
+    Interval,
+    Level,
+    Series,
+    bars,
+    boxes,
+    chart,
+    forest,
+)
+from seatrial.draw import scaling as scaling_plot
+from seatrial.judge.criteria import Result
+from seatrial.judge.evidence import Kind
+from seatrial.judge.scaling import Table as Scaled
+from seatrial.judge.status import Status
+from seatrial.report.content import Cell, Column, Figure, bounded
+from seatrial.report.courses import courses
+from seatrial.report.judged import Judged
+from seatrial.store.queries import MEASURED
+
+MOST_SCALED: Final = 12
+MOST_CURVES: Final = 8  # of a scaling figure
+
+
+def figures(found: Judged) -> list[Figure]:
+    """The figures that there is something to show in."""
+    made = [*_difference(found.pairs), *_runs(found.status), *_utilisation(found.status)]
+    kinds = found.varied.kinds
+    return [*made, *courses(found), *_spread(kinds), *_scaling(found.scaled)]
+
+
+# ---- alone and at full machine ------------------------------------------------------------
+
+
+def _difference(pairs: Sequence[Result]) -> Iterator[Figure]:
+    """Each case at full machine beside the same case alone, by the results of slowdown."""
+    if not pairs:
+        return
+    each = pairs[1:] or pairs
+    rows: list[list[Cell]] = []
+    drawn = []
+    for one in each:
+        numbers = one.numbers
+        low, high = _number(numbers.get("low")), _number(numbers.get("high"))
+        waves = _number(numbers.get("waves"))
+        cells = [_number(numbers.get(key)) for key in ("alone", "alone n", "full", "full n")]
+        rows.append([one.subject, *cells, waves, one.value, low, high, one.state, one.why])
+        if one.value is not None:
+            colour = {"met": "good", "not met": "bad"}.get(one.state, "muted")
+            form = {"met": 1, "not met": 8}.get(one.state, 4)
+            label = f"{one.value + 0.0:+.2f} %"
+            drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
+    columns = [
+        Column("case"),
+        *(Column("alone", "number"), Column("n alone", "count")),
+        *(Column("at full machine", "number"), Column("n full", "count")),
+        *(Column("waves", "count"), Column("difference", "per cent")),
+        *(Column("95 % from", "per cent"), Column("to", "per cent")),
+        *(Column("state"), Column("why")),
+    ]
+    title = "Each application alone and at full machine"
+    about = (
+        "Median at full machine against the median alone, in per cent; positive is better. Bars "
+        "are intervals of 95 %."
+    )
+    data = bounded("Alone and at full machine", columns, rows)
+    drawing = forest(
+        drawn,
+        title=title,
+        about=about,
+        axis=Axis("difference", "%"),
+        centre=0.0,
+        ends=("worse at full machine", "better"),
+    )
+    yield Figure(title, about, data, str(drawing))
+
+
+def _number(value: float | int | str | None) -> float | None:
+    return value if isinstance(value, int | float) else None
+
+
+# ---- runs ---------------------------------------------------------------------------------
+
+
+def _runs(status: Status) -> Iterator[Figure]:
+    """Runs of each test by their verdicts."""
+    total: Counter[str] = Counter()
+    for part in status.parts:
+        total.update(part.verdicts)
+    if not total:
+        return
+    names = ["pass", *(name for name, _ in total.most_common() if name != "pass")]
+    shown = names[:6]
+    rest = names[6:]
+    legend = [*shown, *(["others"] if rest else [])]
+    colours: list[int | str] = ["good", "bad", 5, 4, 2, 7, 8]
+    rows: list[list[Cell]] = []
+    drawn = []
+    for part in status.parts:
+        verdicts = part.verdicts
+        ended = sum(verdicts.values())
+        passed = verdicts.get("pass", 0)
+        rows.append([part.test, ended, *(verdicts.get(n, 0) for n in names)])
+        rows[-1].append(passed / ended if ended else None)
+        values = [verdicts.get(name, 0) for name in shown]
+        values += [sum(verdicts.get(name, 0) for name in rest)] if rest else []
+        label = f"{passed:,} of {ended:,} passed"
+        drawn.append(Bar(part.test, values, label))
+    columns = [Column("test"), Column("ended", "count"), *(Column(n, "count") for n in names)]
+    title = "Runs and failures of each application"
+    about = "Runs that ended, by their verdict; those that another run made good are called again."
+    yield Figure(
+        title,
+        about,
+        bounded("Runs by verdict", [*columns, Column("passed", "share")], rows),
+        str(
+            bars(drawn, title=title, about=about, axis=Axis("runs"), parts=legend, colours=colours)
+        ),
+    )
+
+
+def _utilisation(status: Status) -> Iterator[Figure]:
+    """The share of node-hours in accepted work over the trial's time."""
+    points = status.over_time
+    if len(points) < 2 or not status.duration:
+        return
+    columns = [Column("until", "seconds"), Column("accepted", "share")]
+    rows: list[list[Cell]] = [[end, share] for end, share in points]
+    title = "Node-hours in accepted work over the trial's time"
+    about = (
+        f"Share of the available node-hours in runs that passed, in {len(points)} spans of the "
+        "trial's clock."
+    )
+    whole = status.utilisation
+    levels = [] if whole is None else [Level(100 * whole, f"in all {100 * whole:.1f} %")]
+    drawing = chart(
+        [Series("", _steps(points), "steps")],
+        title=title,
+        about=about,
+        x=Axis("time of the trial", kind="clock"),
+        y=Axis("accepted", "%", low=0, high=100),
+        levels=levels,
+        height=160,
+    )
+    yield Figure(title, about, bounded("Accepted over time", columns, rows), str(drawing))
+
+
+def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
+    """The spans that end at these points as steps, in per cent; a gap where nodes were not
+    available, and so no span is given."""
+    width = min(after - before for (before, _), (after, _) in pairwise([(0.0, 0.0), *points]))
+    steps: list[tuple[float, float | None]] = []
+    before = 0.0
+    for end, share in points:
+        if end - before > 1.5 * width:
+            steps.append((before, None))
+        steps += [(end - width, 100 * share), (end, 100 * share)]
+        before = end
+    return steps
+
+
+# ---- elapsed times ------------------------------------------------------------------------
+
+
+def _spread(kinds: Sequence[Kind]) -> Iterator[Figure]:
+    """Elapsed times of runs with a right answer against the median of their kind."""
+    groups = []
+    rows: list[list[Cell]] = []
+    for kind in kinds:
+        times = [
+            one.elapsed
+            for one in kind.runs
+            if one.code in MEASURED and one.elapsed is not None and one.elapsed > 0
+        ]
+        if len(times) < 2:
+            continue
+        middle = median(times)
+        away = sorted(100 * (time / middle - 1) for time in times)
+        groups.append(Group(kind.name, away))
+        at = [away[round(share * (len(away) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
+        rows.append([kind.name, len(times), middle, *at])
+    if not groups:
+        return
+    columns = [
+        *(Column("runs of"), Column("n", "count"), Column("median", "number", "s")),
+        *(Column(name, "per cent") for name in ("least", "25 %", "50 %", "75 %", "greatest")),
+    ]
+    title = "How alike runs are"
+    about = (
+        "Elapsed times of runs with a right answer, against the median of their kind. A box holds "
+        "the middle half of them."
+    )
+    axis = Axis("elapsed against the median", "%")
+    drawing = boxes(groups, title=title, about=about, axis=axis)
+    yield Figure(title, about, bounded("Elapsed against the median", columns, rows), str(drawing))
+
+
+# ---- scaling ------------------------------------------------------------------------------
+
+
+def _scaling(tables: Sequence[Scaled]) -> Iterator[Figure]:
+    """Speed-up over nodes, tasks or threads: the cases of one test and metric together."""
+    together: dict[tuple[str, str, str], list[Scaled]] = {}
+    for one in tables:
+        test = one.case.partition("{")[0].partition("@")[0]
+        together.setdefault((test, one.metric, one.x), []).append(one)
+    for (test, metric, x), panels in list(together.items())[:MOST_SCALED]:
+        yield _scaled(test, metric, x, panels)
+
+
+def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> Figure:
+    rows: list[list[Cell]] = []
+    curves = []
+    for panel in panels:
+        for line in panel.lines:
+            points = []
+            for cell in line.cells:
+                measured: list[Cell] = [panel.case, cell.x, cell.median, cell.n, cell.speedup]
+                rows.append([*measured, cell.low, cell.high, cell.ideal, cell.efficiency, cell.why])
+                if cell.speedup is not None:
+                    points.append((cell.x, cell.speedup, cell.low, cell.high))
+            if points:
+                curves.append(Curve(panel.case, points))
+    unit = panels[0].unit
+    columns = [
+        *(Column("case"), Column(x, "number"), Column("median", "number", unit)),
+        *(Column("n", "count"), Column("speed-up", "number"), Column("95 % from", "number")),
+        *(Column("to", "number"), Column("ideal", "number"), Column("efficiency", "share")),
+        Column("why not"),
+    ]
+    title = f"Scaling of {test} over {x}"
+    better = f"{metric}, {panels[0].better} is better"
+    about = f"Speed-up of {better}, against the smallest number of {x}."
+    notes = []
+    if len(curves) > MOST_CURVES:
+        notes = [f"{len(curves)} curves, {MOST_CURVES} drawn"]
+    drawing = scaling_plot(
+        curves[:MOST_CURVES],
+        title=title,
+        about=about,
+        x=Axis(x),
+        y=Axis("speed-up"),
+        height=150,
+    )
+    data = bounded(f"Scaling of {test}", columns, rows)
+    return Figure(title, about, data, str(drawing), notes)

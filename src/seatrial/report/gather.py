@@ -1,0 +1,275 @@
+"""From trials to what a report says of them.
+
+    report = gather([TrialFolder(path)], store)
+
+Each journal is read once; its checksum is of what was read.
+"""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from seatrial import __version__
+from seatrial.draw import Span
+from seatrial.errors import UsageError
+from seatrial.journal.codes import Name
+from seatrial.journal.events import Event
+from seatrial.journal.journal import read
+from seatrial.judge import diary
+from seatrial.judge.accounts import NEVER, Accounts
+from seatrial.judge.criteria import Result, View, judge, overall
+from seatrial.judge.diary import Note
+from seatrial.judge.outages import outages_of
+from seatrial.judge.scaling import Asked, scaling
+from seatrial.judge.scaling import Table as Scaled
+from seatrial.judge.sides import NUMBERS, Selection, Side
+from seatrial.judge.sides import gather as gather_side
+from seatrial.judge.status import Status, accounts_of, status
+from seatrial.judge.variability import Variability, variability
+from seatrial.machine.facts import groups_of
+from seatrial.plan.model import Component as Written
+from seatrial.plan.model import Criterion
+from seatrial.report import tables
+from seatrial.report.checksums import NAMES, File, file_of
+from seatrial.report.conditions import conditions
+from seatrial.report.content import Component, Machine, Other, Report
+from seatrial.report.expected import expected
+from seatrial.report.failed import failed
+from seatrial.report.figures import figures
+from seatrial.report.judged import Judged
+from seatrial.store import queries
+from seatrial.store.liveness import owned
+from seatrial.store.schema import Store
+from seatrial.suite.model import Case
+from seatrial.trial.folder import Record, TrialFolder, references_of
+from seatrial.units import SECOND_NS, count
+
+
+def gather(
+    trials: Sequence[TrialFolder],
+    store: Store,
+    others: Sequence[Other] = (),
+    remarks: Sequence[str] = (),
+    skipped: Sequence[tuple[str, str, str]] = (),
+    plan_file: Path | None = None,
+    about: str = "",
+) -> Report:
+    """A report on trials, in their order. ``others`` are components of the plan without one,
+    ``skipped`` what cannot run there: (component, what, why). Raises UsageError where some were
+    measured and some rehearsed."""
+    _require_one_kind([folder.record() for folder in trials])
+    read_trials = [_trial(folder, store) for folder in trials]
+    parts = [part for part, _, _ in read_trials]
+    records = [record for _, record, _ in read_trials]
+    files = list(chain.from_iterable(files for _, _, files in read_trials))
+    damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
+    results = [one for part in parts for one in part.status.criteria]
+    waiting = [each for each in others if each.state == "not begun"]
+    verdict = overall(results) if results else ""
+    if waiting and verdict in ("met", "waived"):
+        verdict = "undecided"
+    plans = list(dict.fromkeys(record.plan for record in records))
+    plan = plans[0] if len(plans) == 1 else ""
+    return Report(
+        title=_title(plan, parts, records),
+        about=about,
+        plan=plan,
+        made=time.time_ns(),
+        made_by=f"{_user()}@{socket.gethostname()}",
+        version=__version__,
+        rehearsed=any(record.rehearsed for record in records),
+        assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
+        verdict=verdict,
+        complete=not waiting and not damaged and all(p.status.state == "ended" for p in parts),
+        remarks=[*remarks, *damaged, *_versions(records)],
+        components=parts,
+        others=list(others),
+        machines=_machines(records),
+        versions=tables.versions(records, plan_file, skipped),
+        files=files,
+    )
+
+
+def _title(plan: str, parts: Sequence[Component], records: Sequence[Record]) -> str:
+    machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
+    what = plan or ", ".join(part.tag for part in parts[:3])
+    return f"{what} on {machines}"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def _require_one_kind(records: Sequence[Record]) -> None:
+    rehearsed = [record.tag for record in records if record.rehearsed]
+    measured = [record.tag for record in records if not record.rehearsed]
+    if rehearsed and measured:
+        raise UsageError(
+            f"{', '.join(rehearsed)}: rehearsed, but {', '.join(measured)} measured; no report "
+            "holds both: make one of each kind"
+        )
+
+
+def _versions(records: Sequence[Record]) -> Iterator[str]:
+    versions = sorted({record.version for record in records} - {__version__})
+    if versions:
+        yield (
+            f"Trials were run with Seatrial {', '.join(versions)}; this report was made with "
+            f"{__version__}, whose criteria decide here."
+        )
+
+
+def _machines(records: Sequence[Record]) -> list[Machine]:
+    """Each machine as the trials knew it, once where they knew it alike."""
+    found: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        key = (record.machine.machine, tables.digest_of_struct(record.machine))
+        found.setdefault(key, []).append(record)
+    return [tables.machine(same, len(found) > 1) for same in found.values()]
+
+
+# ---- one trial ----------------------------------------------------------------------------
+
+
+def _trial(folder: TrialFolder, store: Store) -> tuple[Component, Record, list[File]]:
+    record, cases = folder.record(), folder.cases()
+    reading = read(folder.journal)
+    accounts = accounts_of(record, cases)
+    events = 0
+    reasons: dict[str, str] = {}
+
+    def told() -> Iterator[Event]:
+        nonlocal events
+        for event in reading:
+            events += 1
+            if event.event == Name.CHECK_END and event.value:  # 0: it passed
+                reasons[event.run_id] = event.text
+            yield event
+
+    driven = owned(str(folder.path))
+    found = status(record, cases, told(), driven=driven, accounts=accounts)
+    files = [file_of(folder, name) for name in NAMES[:-1]]
+    files.append(file_of(folder, NAMES[-1], reading.end, events, reading.damaged))
+    component = record.component or Written(component="", kind=record.policy.kind)
+    row = queries.trial(store, str(folder.path))
+    varied = variability(store, row, groups_of(record.machine))
+    view = View(accounts, found.now, references_of(record))
+    judged = Judged(
+        status=found,
+        pairs=_pairs(view, found),
+        varied=varied,
+        scaled=_scaled(store, folder, cases, varied),
+        notes=_notes(folder, record, accounts, found.now),
+        outages=[Span(*each) for each in _outages(accounts)],
+        failed=failed(accounts, reasons),
+        expected=expected(view),
+        conditions=conditions(record, accounts, found.now),
+    )
+    part = Component(
+        title=_component_title(component.component, record.phase, folder.tag),
+        tag=folder.tag,
+        about=component.about,
+        seed=record.seed,
+        created=record.created,
+        begun=accounts.start if accounts.start != NEVER else None,
+        ended=_end(accounts),
+        remarks=list(_remarks(found, reading.damaged)),
+        status=found,
+        waivers=component.waivers,
+        evidence=component.evidence,
+        tables=tables.of_component(judged),
+        figures=figures(judged),
+        excluded=tables.excluded(record, accounts, judged, reading.damaged),
+        versions=tables.tests(folder, record, cases),
+    )
+    return part, record, files
+
+
+def _notes(folder: TrialFolder, record: Record, accounts: Accounts, now: int) -> list[Note]:
+    """What people noted of its machine while it ran; nothing of a rehearsal, whose time is made
+    up."""
+    if record.rehearsed or not accounts.spans:
+        return []
+    end = max([now, *(stop for _, stop in accounts.spans)])
+    notes = diary.read(folder.path.parent / diary.FILE).of(record.machine.machine)
+    return [note for note in notes if accounts.start <= note.time <= end]
+
+
+def _outages(accounts: Accounts) -> Iterator[tuple[float, float, str]]:
+    """Planned outages as far as they lie in the trial's time: seconds since the epoch."""
+    first, last = accounts.start, accounts.last
+    for each in outages_of(accounts) if accounts.spans else ():
+        start, end = max(first, each.start), min(last, each.end)
+        if start < end:
+            yield start / SECOND_NS, end / SECOND_NS, "outage"
+
+
+def _component_title(component: str, phase: str, tag: str) -> str:
+    if not component:
+        return tag
+    return f"{component}, phase {phase}" if phase else component
+
+
+def _end(accounts: Accounts) -> int | None:
+    """When its clock stopped for good; None while it may go on."""
+    if not accounts.over or not accounts.spans:
+        return None
+    end = accounts.spans[-1][1]
+    return None if end == NEVER else end
+
+
+def _remarks(found: Status, damaged: int) -> Iterator[str]:
+    if found.state in ("abandoned", "cancelled"):
+        yield f"This trial was {found.state}: it did not come to its end."
+    elif found.state != "ended":
+        yield (
+            f"Interim: this trial is {found.state}; what is said of it is as of its journal's end "
+            "in this report."
+        )
+    if damaged:
+        yield _unread(damaged)
+
+
+def _unread(damaged: int) -> str:
+    are = "is" if damaged == 1 else "are"
+    return f"{count(damaged, 'line')} of its journal could not be read, and {are} not counted."
+
+
+def _pairs(view: View, found: Status) -> list[Result]:
+    """The results of slowdown: the plan's own, else without a bound where cases ran both ways."""
+    own = [results for results in found.criteria if results[0].criterion == "slowdown"]
+    if own:
+        return own[0]
+    stages = {run.stage for run in view.accounts.runs}
+    if not {"alone", "full"} <= stages:
+        return []
+    return judge(Criterion(criterion="slowdown"), view)
+
+
+def _scaled(
+    store: Store, folder: TrialFolder, cases: Sequence[Case], varied: Variability
+) -> list[Scaled]:
+    """How tests scale that ran with several numbers of nodes, threads or tasks: by their first
+    metric, else by the elapsed time."""
+    side = gather_side(store, Selection(folder.tag, str(folder.path), {}))
+    found: list[Scaled] = []
+    for test in dict.fromkeys(case.test for case in cases):
+        members = [member for member in side.cases if member.test == test]
+        names = [row.metric for row in varied.rows if row.test == test and row.metric != "elapsed"]
+        x = next((n for n in NUMBERS if len({m.attribute(n) for m in members}) > 1), None)
+        if x is None:
+            continue
+        try:
+            asked = Asked(x=x, metric=names[0] if names else "elapsed")
+            found += scaling([Side(side.text, side.trials, members)], asked)
+        except UsageError:
+            continue  # no two of its cases differ in that alone, or nothing was measured
+    return [one for one in found if any(cell.speedup for line in one.lines for cell in line.cells)]

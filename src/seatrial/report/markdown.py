@@ -1,0 +1,249 @@
+"""The report as Markdown: the same content, figures as the tables behind them.
+
+    text(report)
+
+What people wrote is escaped, so that it stays text on one line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from seatrial.judge.criteria import Result, show_value
+from seatrial.plan.model import Evidence, Waiver
+from seatrial.report.checksums import PLACE, block
+from seatrial.report.content import (
+    Component,
+    Machine,
+    Other,
+    Report,
+    Table,
+    moment,
+    not_passed,
+    sentence,
+    shown,
+)
+from seatrial.units import show_seconds
+from seatrial.verify.reading import plain_line
+
+MARK: Final = "> **Rehearsed.** In virtual time, on a simulated machine: nothing here was measured."
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
+
+
+def text(report: Report) -> str:
+    """The report as Markdown text."""
+    lines = [*_head(report), *_summary(report)]
+    for each in report.machines:
+        lines += _machine(each)
+    for part in report.components:
+        lines += _component(part)
+    for other in report.others:
+        if other.evidence or other.waivers:
+            lines += ["", f"## {plain(other.title)}", "", f"{other.state.capitalize()}."]
+            lines += _documents(other)
+    lines += _grounds(report)
+    if report.rehearsed:
+        lines = list(_marked(lines))
+    return "\n".join(lines) + "\n"
+
+
+def plain(words: str) -> str:
+    """What people wrote, as text of a line."""
+    return _SPECIAL.sub(r"\\\1", plain_line(words.strip()))
+
+
+def _marked(lines: Iterable[str]) -> Iterator[str]:
+    """With the mark of a rehearsal below each heading of a section."""
+    for line in lines:
+        yield line
+        if line.startswith(("# ", "## ")):
+            yield from ("", MARK)
+
+
+def _head(report: Report) -> Iterator[str]:
+    yield f"# {'Acceptance report' if report.plan else 'Report'}: {plain(report.title)}"
+    if report.about:
+        yield from ("", plain(report.about))
+    if report.verdict:
+        yield from ("", f"**{sentence(report)}**")
+    facts = [
+        ("made", f"{moment(report.made)} UTC"),
+        ("by", plain(report.made_by)),
+        ("with", f"Seatrial {plain(report.version)}"),
+        ("report", report.name),
+        ("complete", "yes" if report.complete else "no"),
+    ]
+    yield from ("", *_facts(facts))
+    for remark in report.remarks:
+        yield from ("", f"> {plain(remark)}")
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (f"- {name}: {words}" for name, words in facts)
+
+
+def _summary(report: Report) -> Iterator[str]:
+    yield from ("", "## Summary", "")
+    titles = ["component", "state", "verdict", "clock", "of", "runs passed", "did not pass"]
+    rows = [_summed(part) for part in report.components]
+    rows += [[other.title, other.state, *[""] * 8] for other in report.others]
+    yield from _grid([*titles, "node-hours accepted", "begun (UTC)", "ended (UTC)"], rows)
+    if report.assumed:
+        yield from ("", "**What the rehearsal assumes**", "")
+        yield from (f"- {plain(each)}" for each in report.assumed)
+
+
+def _summed(part: Component) -> list[str]:
+    status = part.status
+    return [
+        part.title + (" (rehearsed)" if status.rehearsed else ""),
+        *(status.state, status.verdict if status.criteria else "no criteria"),
+        show_seconds(status.clock) if status.clock else "",
+        show_seconds(status.duration) if status.duration else "",
+        f"{sum(each.accepted for each in status.parts):,}",
+        f"{not_passed(part):,}",
+        "" if status.utilisation is None else shown(status.utilisation, "share"),
+        *(moment(part.begun), moment(part.ended)),
+    ]
+
+
+def _machine(one: Machine) -> Iterator[str]:
+    yield from ("", f"## Machine {plain(one.name)}")
+    if one.about:
+        yield from ("", plain(one.about))
+    yield from ("", *_facts((name, plain(words)) for name, words in one.facts))
+    for table in one.tables:
+        yield from _table(table)
+
+
+def _component(part: Component) -> Iterator[str]:
+    status = part.status
+    verdict = f": {status.verdict}" if status.criteria else ""
+    yield from ("", f"## {plain(part.title)}{verdict}")
+    if part.about:
+        yield from ("", plain(part.about))
+    facts = [
+        ("trial", plain(part.tag)),
+        ("kind", status.kind.replace("_", " ")),
+        ("state", status.state),
+        ("nodes", f"{status.nodes:,}"),
+        ("begun", f"{moment(part.begun)} UTC" if part.begun else "not yet"),
+        ("ended", f"{moment(part.ended)} UTC" if part.ended else "not yet"),
+        ("clock", show_seconds(status.clock) if status.clock else "0"),
+    ]
+    facts += [("rehearsed", f"with seed {part.seed}")] if status.rehearsed else []
+    yield from ("", *_facts(facts))
+    for remark in part.remarks:
+        yield from ("", f"> {plain(remark)}")
+    if status.criteria:
+        yield from _criteria(status.criteria)
+    yield from _documents(part)
+    for number, figure in enumerate(part.figures):
+        yield from ("", f"### Figure {number + 1}: {plain(figure.title)}", "", plain(figure.about))
+        for note in figure.notes:
+            yield from ("", plain(note))
+        yield from _table(figure.table)
+    for table in part.tables:
+        yield from _table(table)
+    yield from ("", "### What was excluded, and why")
+    for table in part.excluded:
+        yield from _table(table)
+    if not part.excluded:
+        yield from ("", "Nothing was excluded.")
+    for table in part.versions:
+        yield from _table(table)
+
+
+def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
+    yield from ("", "### Criteria", "")
+    rows = []
+    for results in criteria:
+        for one in results:
+            rows.append(
+                [
+                    one.label if one is results[0] else f"- {one.subject}",
+                    *(one.bound, show_value(one.criterion, one.value), f"{one.n:,}"),
+                    *(one.state, one.why),
+                ]
+            )
+    yield from _grid(["criterion", "asked", "found", "n", "state", "why"], rows)
+    for results in criteria:
+        one = results[0]
+        if one.numbers:
+            said = "; ".join(
+                f"{name} {value if isinstance(value, str) else shown(value, 'number')}"
+                for name, value in sorted(one.numbers.items())
+            )
+            yield from ("", f"Numbers of {plain(one.label)}: {plain(said)}.")
+
+
+def _documents(one: Component | Other) -> Iterator[str]:
+    if one.waivers:
+        yield from ("", "### Waivers", "")
+        yield from map(_waiver, one.waivers)
+    if one.evidence:
+        yield from ("", "### Evidence", "")
+        titles = ["document", "about", "signed by", "on", "SHA-256"]
+        yield from _grid(titles, map(_evidence, one.evidence))
+
+
+def _waiver(one: Waiver) -> str:
+    what = ", ".join(one.criteria).replace("_", " ") or "the whole component"
+    return f"- {what}: {plain(one.reason)} (waived by {plain(one.by)} on {plain(one.on)})"
+
+
+def _evidence(one: Evidence) -> list[str]:
+    return [one.document, one.about, one.signed_by, one.signed_on, one.sha256]
+
+
+def _grounds(report: Report) -> Iterator[str]:
+    yield from ("", "## Versions and checksums")
+    for table in report.versions:
+        yield from _table(table)
+    yield from (
+        "",
+        "### What this report rests on",
+        "",
+        "SHA-256, bytes and name of each trial's record, cases and journal. A journal only grows: "
+        "its checksum is that of its first so many bytes. `seatrial report verify` checks them, "
+        "and so does `head -c BYTES FILE | sha256sum`.",
+        "",
+    )
+    yield from (f"```{PLACE}", block(report.files).rstrip("\n"), "```", "")
+    journals = [each for each in report.files if each.events is not None]
+    rows = [[f.trial, f"{f.events:,}", str(f.damaged), f"{f.bytes:,}"] for f in journals]
+    yield from _grid(["journal of", "events", "damaged lines", "bytes"], rows)
+    yield from ("", "## Signatures", "")
+    said = f"We have read report {report.name} of {moment(report.made)} UTC on "
+    said += f"{plain(report.title)}. {sentence(report)}"
+    yield said + (" It is of a rehearsal, and accepts nothing." if report.rehearsed else "")
+    rows = [[word, "", ""] for word in ("name", "position", "place and date", "signature")]
+    yield from ("", *_grid(["", "for the vendor", "for the centre"], rows))
+
+
+# ---- tables -------------------------------------------------------------------------------
+
+
+def _table(one: Table) -> Iterator[str]:
+    yield from ("", f"**{plain(one.title)}** {plain(one.about)}".rstrip(), "")
+    columns = one.filled
+    rows = [[shown(row[i], column.kind) for i, column in columns] for row in one.rows]
+    right = [column.right for _, column in columns]
+    yield from _grid([plain(column.words) for _, column in columns], rows, right)
+    if one.left_out:
+        yield from ("", f"{one.total:,} rows, of which the first {len(one.rows):,} are shown.")
+
+
+def _grid(
+    titles: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()
+) -> Iterator[str]:
+    yield _row(titles)
+    yield _row(("---:" if i < len(right) and right[i] else "---") for i in range(len(titles)))
+    for row in rows:
+        yield _row(map(plain, row))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,151 @@
+"""What a plan's report is on: the trials of its components, and what has none.
+
+found = find(trials, Path("plan.yaml"))
+found.trials, found.others, found.remarks
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.documents import Faults, read
+from seatrial.errors import InvalidFiles, TrialError, UsageError
+from seatrial.plan.model import Component
+from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
+from seatrial.report.content import Other
+from seatrial.trial.accepting import PlanTrial, changed_judging, changes, latest, made, plan_name
+from seatrial.trial.folder import TrialFolder, tags
+
+
+class Planned(NamedTuple):
+    """The trials of a plan, in its order; components without one; what is to be said first; what
+    the plan leaves out: (component, what, why)."""
+
+    trials: list[TrialFolder]
+    others: list[Other]
+    remarks: list[str]
+    skipped: list[tuple[str, str, str]]
+    about: str
+
+
+def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> Planned:
+    """What there is of a plan; ``name`` stands for the plan's in its trials' tags. With
+    ``rehearsed`` the latest rehearsal of each component. Raises UsageError where there is none."""
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such plan")
+    _require_plan(path)
+    try:
+        prepared = prepare_plan(path, with_builds=False)
+    except InvalidFiles as error:
+        known = _rehearsals(trials, path) if rehearsed else made(trials, path, name)
+        if not known:
+            raise
+        said = f"The plan has faults by now, and is told by its trials alone: {error.faults[0]}"
+        return Planned([one.folder for one in known], [], [said], [], "")
+    if rehearsed:
+        found = _rehearsed(trials, path, prepared)
+    else:
+        found = [(part, latest(trials, prepared.plan.plan, part, name)) for part in prepared.parts]
+    there = [trial.folder for _, trial in found if trial is not None]
+    if not there:
+        raise UsageError(_nothing(trials, path, rehearsed))
+    others = [_waiting(part) for part, trial in found if trial is None]
+    others += [_shown(each) for each in prepared.plan.components if _on_evidence(each, prepared)]
+    skipped = [
+        (part.component.component, what, why) for part, _ in found for what, why in part.skipped
+    ]
+    remarks = [said for part, trial in found if trial and (said := _changed(trial, prepared, part))]
+    return Planned(there, others, remarks, skipped, prepared.plan.about)
+
+
+def _require_plan(path: Path) -> None:
+    """A file of another kind is told as that, not by the keys that a plan has not."""
+    node = read(path, Faults())
+    keys = set(node.value) if node is not None and isinstance(node.value, dict) else set()
+    if keys and not keys & {"plan", "components"}:
+        what = "a test" if keys & {"run", "app", "metrics"} else "something else"
+        raise UsageError(
+            f"{path}: is {what}, not a plan; a report is on a plan's file, or on trials by their "
+            "tags: `seatrial trials` lists them"
+        )
+
+
+def _changed(trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent) -> str:
+    what = changed_judging(trial, part)
+    if not trial.record.rehearsed:  # which has a policy of its own
+        what += changes(trial, prepared, part, builds=False)
+    if not what:
+        return ""
+    return (
+        f"{trial.folder.tag}: the plan changed since: {', '.join(what)}. It is judged by what it "
+        "was made with."
+    )
+
+
+def _waiting(part: PreparedComponent) -> Other:
+    component = part.component
+    title = f"{component.component}, phase {part.phase}" if part.phase else component.component
+    return Other(
+        title=title,
+        state="not begun",
+        about=component.about,
+        evidence=component.evidence,
+        waivers=component.waivers,
+    )
+
+
+def _on_evidence(component: Component, prepared: PreparedPlan) -> bool:
+    """Whether a component runs nothing, and is shown by documents."""
+    runs = any(part.component.component == component.component for part in prepared.parts)
+    return bool(component.evidence) and not runs
+
+
+def _shown(component: Component) -> Other:
+    return Other(
+        title=component.component,
+        state="shown by evidence",
+        about=component.about,
+        evidence=component.evidence,
+        waivers=component.waivers,
+    )
+
+
+# ---- rehearsals ---------------------------------------------------------------------------
+
+
+def _rehearsed(
+    trials: Path, path: Path, prepared: PreparedPlan
+) -> list[tuple[PreparedComponent, PlanTrial | None]]:
+    """The latest rehearsal of each component and phase."""
+    found: dict[tuple[str, str], PlanTrial] = {}
+    for trial in _rehearsals(trials, path):
+        component = trial.record.component
+        key = (component.component if component else "", trial.record.phase)
+        other = found.get(key)
+        if other is None or other.record.created <= trial.record.created:
+            found[key] = trial
+    return [(part, found.get((part.component.component, part.phase))) for part in prepared.parts]
+
+
+def _rehearsals(trials: Path, path: Path) -> list[PlanTrial]:
+    plan = plan_name(path)
+    found = []
+    for tag in tags(trials):
+        folder = TrialFolder(trials / tag)
+        try:
+            record = folder.record()
+        except TrialError:
+            continue
+        if record.rehearsed and record.plan == plan and record.component is not None:
+            found.append(PlanTrial(folder, record, "complete"))
+    return found
+
+
+def _nothing(trials: Path, path: Path, rehearsed: bool) -> str:
+    if rehearsed:
+        return f"{path}: no rehearsal of it in {trials}; `seatrial rehearse {path}` makes one"
+    said = f"{path}: none of its components was started in {trials}"
+    if _rehearsals(trials, path):
+        return f"{said}; --rehearsed reports on its rehearsal"
+    return f"{said}; `seatrial accept {path}` runs it"

@@ -1,0 +1,107 @@
+"""The report in a browser, from disk, without a network: on screens, in the dark, for paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, ViewportSize
+
+from seatrial.report import html
+from seatrial.report.content import Report
+from tests.web.served import chromium
+
+pytestmark = pytest.mark.needs("chromium")
+
+# Pairs of texts of one figure that lie on each other by more than their margins.
+OVERLAPS = """() => [...document.querySelectorAll('svg')].flatMap(svg => {
+  const texts = [...svg.querySelectorAll('text')]
+    .map(t => [t.firstChild.nodeName === 'title' ? t.lastChild.data : t.textContent,
+               t.getBoundingClientRect()]);
+  return texts.flatMap(([a, p], i) => texts.slice(i + 1).filter(([b, q]) =>
+    Math.min(p.right, q.right) - Math.max(p.left, q.left) > 1 &&
+    Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top) > 4).map(([b]) => [a, b]));
+})"""
+OUTSIDE = """() => [...document.querySelectorAll('svg')].flatMap(svg => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].filter(t => {
+    const r = t.getBoundingClientRect();
+    return r.left < box.left - 1 || r.right > box.right + 1 || r.bottom > box.bottom + 1;
+  }).map(t => t.textContent);
+})"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def file(rehearsed: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "r.html"
+    path.write_text(html.page(rehearsed))
+    return path
+
+
+def opened(browser: Browser, file: Path, width: int = 1100, **more: Any) -> tuple[Page, list[str]]:
+    """The report, and what the browser complained of or asked for besides it."""
+    size = ViewportSize(width=width, height=900)
+    page = browser.new_context(offline=True, viewport=size, **more).new_page()
+    odd: list[str] = []
+    page.on("console", lambda message: odd.append(message.text))
+    page.on("pageerror", lambda error: odd.append(str(error)))
+    page.on("request", lambda request: None if request.url == file.as_uri() else
+            odd.append(request.url))  # fmt: skip
+    page.goto(file.as_uri())
+    return page, odd
+
+
+def test_it_opens_offline_and_nothing_else_is_asked_for(browser: Browser, file: Path) -> None:
+    page, odd = opened(browser, file)
+    assert page.title() == "Rehearsed: Acceptance report: p on toy"
+    page.locator("summary").first.click()
+    assert page.locator("details table").first.is_visible()
+    page.get_by_role("link", name="stability").click()
+    assert page.get_by_role("heading", name="stability").is_visible()
+    assert not odd, "the policy allows its own style, and nothing else happens"
+    accessible = page.get_by_role("img", name="Each application alone and at full machine")
+    assert accessible.count() == 1
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [320, 700, 1100, 2560])
+def test_words_of_figures_lie_apart_and_pages_do_not_scroll_sideways(
+    browser: Browser, file: Path, width: int
+) -> None:
+    page, _ = opened(browser, file, width)
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate(OUTSIDE) == []
+    page.context.close()
+
+
+def test_it_is_dark_where_people_want_it_and_white_on_paper(browser: Browser, file: Path) -> None:
+    page, _ = opened(browser, file, color_scheme="dark")
+    paper = "getComputedStyle(document.documentElement).backgroundColor"
+    bar = "getComputedStyle(document.querySelector('svg path[fill^=var], svg rect')).fill"
+    assert page.evaluate(paper) == "rgb(18, 23, 28)"
+    dark = page.evaluate(bar)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate(paper) == "rgb(255, 255, 255)"
+    assert page.evaluate(bar) != dark
+    assert page.locator(".watermark").is_visible()
+    short = page.locator("details.few").first
+    assert short.locator("table").is_visible(), "short tables are printed though nobody opened them"
+    assert page.locator("details.many table").first.is_hidden()
+    page.context.close()
+
+
+def test_paper_has_pages(browser: Browser, file: Path) -> None:
+    page, _ = opened(browser, file)
+    pdf = page.pdf(prefer_css_page_size=True)
+    assert pdf.startswith(b"%PDF")
+    assert 5 <= pdf.count(b"/Type /Page\n") <= 20
+    page.context.close()

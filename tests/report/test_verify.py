@@ -1,0 +1,326 @@
+"""Signatures of reports and what they rest on: good ones, and everything that is not."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seatrial.report import sign as signing
+from seatrial.report.checksums import NAMES, files_in
+from tests.programs import until
+from tests.report.conftest import Command
+
+pytestmark = pytest.mark.needs("ssh-keygen", "ssh-agent", "ssh-add")
+
+
+def make_key(path: Path, passphrase: str = "") -> Path:
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "who", "-f", str(path)]
+    subprocess.run(words, check=True)
+    return path
+
+
+@pytest.fixture
+def signed(copied: Path, seatrial: Command) -> Path:
+    """A folder with a trial, its signed report, two keys and a file of allowed signers."""
+    make_key(copied / "key")
+    make_key(copied / "other")
+    public = (copied / "key.pub").read_text()
+    (copied / "signers").write_text(f"lead@centre,vendor@firm {public}")
+    done = seatrial(copied, "report", "t", "-o", "r.html", "--sign", "key")
+    assert done.code == 0, done.said
+    assert "r.html.sig: its signature" in done.out
+    return copied
+
+
+def test_a_good_one(signed: Path, seatrial: Command) -> None:
+    done = seatrial(signed, "report", "verify", "r.html", "--signers", "signers")
+    assert done.code == 0, done.said
+    assert "signature   good, by the key SHA256:" in done.out
+    assert done.out.count("as it was  ") == 3
+    assert " of lead@centre" in done.out
+    assert "The report is as it was signed" in done.out
+    for key in ("key.pub", "key"):
+        done = seatrial(signed, "report", "verify", "r.html", "--key", key)
+        assert done.code == 0, done.said
+    assert "lead" not in done.out
+
+
+@pytest.mark.parametrize("form", ["html", "md", "json"])
+def test_every_form_can_be_signed(signed: Path, seatrial: Command, form: str) -> None:
+    name = f"other.{form}"
+    assert seatrial(signed, "report", "t", "-o", name, "--sign", "key").code == 0
+    assert seatrial(signed, "report", "verify", name, "--key", "key.pub").code == 0
+    assert [each.name for each in files_in((signed / name).read_bytes())] == list(NAMES)
+
+
+def test_whose_key_it_is_must_be_asked(signed: Path, seatrial: Command) -> None:
+    done = seatrial(signed, "report", "verify", "r.html")
+    assert done.code == 3
+    assert "whose key that is was not checked: --signers or --key" in done.out
+    assert "not everything could be checked" in done.out
+
+
+@pytest.mark.parametrize("words", [(), ("--signers", "signers"), ("--key", "key.pub")])
+def test_a_report_changed_by_one_byte(
+    signed: Path, seatrial: Command, words: tuple[str, ...]
+) -> None:
+    report = signed / "r.html"
+    data = bytearray(report.read_bytes())
+    data[data.index(b"no criteria")] ^= 1
+    report.write_bytes(data)
+    done = seatrial(signed, "report", "verify", "r.html", *words)
+    assert done.code == 1
+    assert "signature   BAD" in done.out
+    assert "Do not trust this report: its signature is bad." in done.out
+
+
+@pytest.mark.parametrize("words", [("--signers", "signers"), ("--key", "key.pub")])
+def test_a_signature_by_another_key(
+    signed: Path, seatrial: Command, words: tuple[str, ...]
+) -> None:
+    assert seatrial(signed, "report", "t", "-o", "r.html", "--sign", "other").code == 0
+    done = seatrial(signed, "report", "verify", "r.html", *words)
+    assert done.code == 1
+    assert re.search(r"BAD: it is by the key SHA256:\S+, which is not among those", done.out)
+
+
+def test_a_signature_for_another_purpose(signed: Path, seatrial: Command) -> None:
+    (signed / "r.html.sig").unlink()
+    words = ["ssh-keygen", "-Y", "sign", "-n", "file", "-f", "key", "r.html"]
+    subprocess.run(words, cwd=signed, check=True, capture_output=True)
+    for more in ((), ("--signers", "signers"), ("--key", "key.pub")):
+        done = seatrial(signed, "report", "verify", "r.html", *more)
+        assert done.code == 1, done.said
+        assert "signature   BAD" in done.out
+
+
+def test_a_signature_that_is_none_or_missing(signed: Path, seatrial: Command) -> None:
+    (signed / "r.html.sig").write_text("nonsense")
+    for words in ((), ("--signers", "signers"), ("--key", "key.pub")):
+        done = seatrial(signed, "report", "verify", "r.html", *words)
+        assert done.code == 1
+        assert "BAD: r.html.sig is no signature of OpenSSH's" in done.out
+    (signed / "r.html.sig").write_text("-----BEGIN SSH SIGNATURE-----\n" + "A" * 100_000)
+    done = seatrial(signed, "report", "verify", "r.html")
+    assert done.code == 2
+    assert "larger than any signature" in done.err
+    (signed / "r.html.sig").unlink()
+    done = seatrial(signed, "report", "verify", "r.html")
+    assert done.code == 3
+    assert "not checked: there is no r.html.sig beside it" in done.out
+    done = seatrial(signed, "report", "verify", "r.html", "--key", "key.pub")
+    assert done.code == 1
+    assert "signature   MISSING: there is no r.html.sig beside it" in done.out
+    assert "Do not trust this report: it is not signed." in done.out
+
+
+# ---- what it rests on ---------------------------------------------------------------------
+
+
+def verified(seatrial: Command, folder: Path, *words: str) -> tuple[int, str]:
+    done = seatrial(folder, "report", "verify", "r.html", "--key", "key.pub", *words)
+    assert "signature   good" in done.out, done.said
+    return done.code, done.out
+
+
+def test_a_journal_that_went_on_since(signed: Path, seatrial: Command) -> None:
+    journal = signed / "trials" / "t" / "journal.jsonl"
+    size = journal.stat().st_size
+    with journal.open("ab") as file:
+        file.write(b'{"event": "more"}\n')
+    code, out = verified(seatrial, signed)
+    assert code == 0
+    assert (
+        f"went on since   t/journal.jsonl: its first {size:,} bytes are as they were, 18 more"
+        in out
+    )
+
+
+def _change(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def _grow(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b" ")
+
+
+@pytest.mark.parametrize(
+    ("harm", "name", "state"),
+    [
+        (_change, "journal.jsonl", "changed"),
+        (_cut, "journal.jsonl", "cut"),
+        (_change, "trial.json", "changed"),
+        (_grow, "trial.json", "changed"),
+        (_grow, "cases.jsonl", "changed"),
+    ],
+)
+def test_what_was_changed_since(
+    signed: Path, seatrial: Command, harm: Callable[[Path], None], name: str, state: str
+) -> None:
+    harm(signed / "trials" / "t" / name)
+    code, out = verified(seatrial, signed)
+    assert code == 1
+    assert f"\n{state} " in out
+    assert "Do not trust this report: what it rests on was changed since." in out
+
+
+def test_journals_that_are_not_here_or_elsewhere(signed: Path, seatrial: Command) -> None:
+    shutil.move(signed / "trials", signed / "moved")
+    code, out = verified(seatrial, signed)
+    assert code == 3
+    assert out.count("not here  ") == 3
+    assert "--trials names another folder" in out
+    code, _ = verified(seatrial, signed, "--trials", "moved")
+    assert code == 0
+    journal = signed / "moved" / "t" / "journal.jsonl"
+    journal.unlink()
+    os.mkfifo(journal)
+    code, out = verified(seatrial, signed, "--trials", "moved")
+    assert code == 3
+    assert "not here        t/journal.jsonl" in out
+
+
+# ---- what people and attackers give it ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"<p>no report</p>",
+        b"{}",
+        b"{",
+        b"\xff\xfe" * 50,
+        b'{"files": [{"trial": "..", "name": "journal.jsonl", "sha256": "", "bytes": 1}]}',
+        b'<pre id="checksums">' + b"a" * 64 + b"  1  ../t/journal.jsonl</pre>",
+        b'<pre id="checksums">' + b"a" * 64 + b"  1  t/../../etc/passwd</pre>",
+        b'<pre id="checksums">' + b"a" * 64 + b"  1  -t/journal.jsonl</pre>",
+        b'<pre id="checksums">' + b"a" * 64 + b"  1  t/trial.json\nnonsense</pre>",
+        b"```checksums\n```\n",
+        b"[" * 100_000,
+        b'{"files": ' + b"[" * 100_000,
+    ],
+)
+def test_what_is_no_report_is_refused(tmp_path: Path, seatrial: Command, document: bytes) -> None:
+    (tmp_path / "r.html").write_bytes(document)
+    done = seatrial(tmp_path, "report", "verify", "r.html")
+    assert done.code == 2, done.said
+    assert "r.html: it " in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["none.html"], "none.html: there is no such report"),
+        (["."], ".: there is no such report"),
+        (["r.html", "--signers", "none"], "none: there is no such file of allowed signers"),
+        (["r.html", "--key", "none"], "none: is no public key"),
+        (["r.html", "--key", "r.html"], "r.html: is "),
+        (["r.html", "--key", "key.pub", "--signers", "signers"], "one of them"),
+    ],
+)
+def test_files_that_are_not_there(
+    signed: Path, seatrial: Command, words: list[str], said: str
+) -> None:
+    done = seatrial(signed, "report", "verify", *words)
+    assert done.code == 2, done.said
+    assert said in done.err
+
+
+def test_names_that_look_like_options(signed: Path, seatrial: Command) -> None:
+    """ssh-keygen is given no path that it could take for an option."""
+    for name, to in (("key", "-f"), ("key.pub", "-f.pub"), ("signers", "-Oprint")):
+        shutil.copy(signed / name, signed / to)
+    done = seatrial(signed, "report", "write", "t", "-o", "-r.html", "--sign", "./-f")
+    assert done.code == 0, done.said
+    done = seatrial(signed, "report", "verify", "--signers=-Oprint", "--", "-r.html")
+    assert done.code == 0, done.said
+    (signed / "named").write_text(f"-x {(signed / 'key.pub').read_text()}")
+    done = seatrial(signed, "report", "verify", "--signers", "named", "--", "-r.html")
+    assert done.code == 1, "a name that looks like an option is no name"
+
+
+def test_a_key_with_a_passphrase_that_nobody_can_type(
+    signed: Path, seatrial: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_key(signed / "locked", "secret")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.setenv("SSH_ASKPASS", "/bin/false")
+    monkeypatch.setenv("SSH_ASKPASS_REQUIRE", "force")
+    done = seatrial(signed, "report", "t", "-o", "r.html", "--sign", "locked")
+    assert done.code == 2, done.said
+    assert "locked: ssh-keygen did not sign r.html: " in done.err
+    assert not (signed / "r.html.sig").exists(), "no signature of an earlier report stays"
+
+
+def test_an_agent_holds_the_key(
+    signed: Path, seatrial: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    socket = tmp_path / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
+    try:
+        until(socket.exists, "the agent's socket")
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        subprocess.run(["ssh-add", "-q", str(signed / "key")], check=True)
+        (signed / "key").unlink()
+        done = seatrial(signed, "report", "t", "-o", "r.html", "--sign", "key.pub")
+        assert done.code == 0, done.said
+    finally:
+        agent.terminate()
+        agent.wait()
+    assert seatrial(signed, "report", "verify", "r.html", "--key", "key.pub").code == 0
+
+
+def test_without_ssh_keygen(
+    signed: Path, seatrial: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(signed))
+    done = seatrial(signed, "report", "verify", "r.html")
+    assert done.code == 3
+    assert "ssh-keygen is not on PATH: install OpenSSH's client, 8.2 or newer" in done.err
+    done = seatrial(signed, "report", "t", "-o", "new.html", "--sign", "key")
+    assert done.code == 3
+    assert (signed / "new.html").exists(), "the report itself is there"
+
+
+def test_one_that_hangs_is_ended(
+    signed: Path, seatrial: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = signed / "bin" / "ssh-keygen"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\nexec sleep 60\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(signing, "CHECK_SECONDS", 0.2)
+    done = seatrial(signed, "report", "verify", "r.html")
+    assert done.code == 3
+    assert "ssh-keygen did not end in 0.2 s" in done.err
+
+
+def test_a_report_without_signature_says_that_an_old_one_is_there(
+    signed: Path, seatrial: Command
+) -> None:
+    done = seatrial(signed, "report", "t", "-o", "r.html")
+    assert "r.html.sig: is of an earlier report; --sign makes it anew" in done.err
+    assert seatrial(signed, "report", "verify", "r.html").code == 1
+
+
+def test_a_block_that_somebody_wrote_into_a_page_counts_for_nothing(signed: Path) -> None:
+    page = (signed / "r.html").read_bytes()
+    named = files_in(page)
+    fence = f"```checksums\n{'0' * 64}  1  other/trial.json\n```\n"
+    forged = page.replace(b"<body", f"<!--\n{fence}--><body".encode(), 1)
+    assert forged != page
+    assert files_in(forged) == named
