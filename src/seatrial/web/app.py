@@ -1,0 +1,220 @@
+"""The server's application: pages, their JSON, the stream of news, static files.
+
+app = create_app(Site(trials, store), token="")
+uvicorn.run(app)                               # what `seatrial serve` does
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import json
+import sys
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from urllib.parse import parse_qsl, quote
+
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from seatrial.errors import SeatrialError, StoreError, UsageError
+from seatrial.web.asked import Asked, Unclear
+from seatrial.web.door import LOCAL_NAMES, Door
+from seatrial.web.kitchen import Answer, Busy, Kitchen
+from seatrial.web.page import Page
+from seatrial.web.render import STATIC, Renderer, as_csv, as_json
+from seatrial.web.routes import PAGES
+from seatrial.web.site import Site
+from seatrial.web.watch import TooMany, Watch
+
+LONGEST_QUERY = 16384
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def create_app(
+    site: Site, token: str = "", hosts: frozenset[str] | None = LOCAL_NAMES
+) -> Starlette:
+    """The application over a site. With a ``token`` one must sign in; ``hosts`` are the names by
+    which the server may be called, None for any."""
+    server = _Server(site)
+    routes: list[BaseRoute] = [
+        Mount("/static", _Static(directory=STATIC), name="static"),
+        Route("/news", server.news),
+    ]
+    for page in PAGES:
+        json_path = "/now.json" if page.path == "/" else f"{page.path}.json"
+        routes.append(Route(json_path, server.shows(page, "json")))
+        if page.rows:
+            routes.append(Route(f"{page.path}.csv", server.shows(page, "csv")))
+        if page.template:
+            routes.append(Route(page.path, server.shows(page, "html")))
+    app = Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(Door, token=token, hosts=hosts, form=server.renderer.sign_in),
+            Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
+        ],
+        exception_handlers={HTTPException: server.not_found},
+        lifespan=server.lifespan,
+    )
+    app.state.watch = server.watch
+    return app
+
+
+class _Static(StaticFiles):
+    """Static files; their addresses change with their content."""
+
+    def file_response(self, *args: object, **named: object) -> Response:
+        response = super().file_response(*args, **named)  # type: ignore[arg-type]
+        response.headers["cache-control"] = "public, max-age=31536000, immutable"
+        return response
+
+
+class _Server:
+    """What the routes share."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.renderer = Renderer()
+        self.kitchen = Kitchen()
+        self.watch = Watch(site)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self.watch.start()
+        try:
+            yield
+        finally:
+            self.watch.stop()
+            self.kitchen.close()
+
+    def shows(self, page: Page, form: str) -> Endpoint:
+        """The endpoint of a page in one of its forms: ``html``, ``json`` or ``csv``."""
+
+        async def endpoint(request: Request) -> Response:
+            query = request.url.query
+            if len(query) > LONGEST_QUERY:
+                return self._failed(form, 414, f"this address has {len(query)} characters")
+            path = request.url.path
+            address = path if form == "html" else path.removesuffix(f".{form}")
+
+            def work() -> Answer:
+                return self._answer(page, form, dict(request.path_params), query, address)
+
+            key = f"{form} {path}?{query}"
+            try:
+                answer = await self.kitchen.make(key, self.site.generation, work)
+            except Busy as error:
+                return self._failed(form, 503, str(error))
+            return _response(form, answer)
+
+        return endpoint
+
+    def _answer(
+        self, page: Page, form: str, path: dict[str, str], query: str, address: str
+    ) -> Answer:
+        """In a worker thread: the data, and what is made of it."""
+        self.watch.fresh()
+        try:
+            try:
+                pairs = parse_qsl(query, max_num_fields=1000)
+                asked = Asked(path, pairs, quote(address, safe="/%:@+,"))
+            except ValueError as error:
+                return self._told(form, 400, str(error))
+            try:
+                data = _data(page, self.site, asked)
+            except StoreError:  # one that is no store is of both kinds
+                raise
+            except UsageError as error:
+                return self._refused(page, form, asked, error)
+            if form == "json":
+                return Answer(200, as_json(data))
+            if form == "csv":
+                return Answer(200, as_csv(data, page.rows))
+            return Answer(200, self.renderer.html(page, self.site, asked, data))
+        except Unclear as error:
+            return self._told(form, 400, str(error))
+        except StoreError as error:
+            self.site.forget()
+            return self._told(form, 503, str(error))
+        except (SeatrialError, OSError) as error:
+            return self._told(form, 404, str(error))
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            return self._told(form, 500, "this is a defect of Seatrial; the server's log has more")
+
+    def _refused(self, page: Page, form: str, asked: Asked, error: UsageError) -> Answer:
+        """Why a question has no answer; beside the page's form, so that it can be mended."""
+        status = 400 if isinstance(error, Unclear) else 404
+        if form == "html" and page.form and asked.query:
+            for name in dict.fromkeys((getattr(error, "name", ""), "")):
+                with contextlib.suppress(UsageError):
+                    data = page.data(self.site, asked.without(name))
+                    html = self.renderer.html(page, self.site, asked, data, str(error))
+                    return Answer(status, html)
+        return self._told(form, status, str(error))
+
+    def _told(self, form: str, status: int, text: str) -> Answer:
+        if form != "html":
+            return Answer(status, json.dumps({"error": text}).encode())
+        return Answer(status, self.renderer.error(self.site, status, _TITLES[status], text))
+
+    def _failed(self, form: str, status: int, text: str) -> Response:
+        return _response(form, self._told(form, status, text))
+
+    async def not_found(self, request: Request, error: Exception) -> Response:
+        status = getattr(error, "status_code", 404)
+        form = "json" if request.url.path.endswith(".json") else "html"
+        if status != 404:
+            return PlainTextResponse(html.unescape(str(error)) + "\n", status)
+        return self._failed(form, 404, f"{request.url.path[:200]}: there is no such page")
+
+    async def news(self, request: Request) -> Response:
+        """The stream: an event ``news`` with the site's generation, whenever it changes."""
+        stream = self.watch.news()
+        try:
+            first = await anext(stream)
+        except TooMany as error:
+            return PlainTextResponse(f"{error}\n", 503, {"retry-after": "30"})
+
+        async def events() -> AsyncIterator[bytes]:
+            async with contextlib.aclosing(stream):
+                yield b"retry: 2000\nevent: news\ndata: %d\n\n" % first
+                async for number in stream:
+                    yield b"event: news\ndata: %d\n\n" % number
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def _data(page: Page, site: Site, asked: Asked) -> Struct:
+    """What a page shows, if it knows all that it was asked."""
+    data = page.data(site, asked)
+    for name in page.numbers:
+        asked.real(name)
+    asked.check_names(page.also)
+    return data
+
+
+_TITLES = {
+    400: "This cannot be read",
+    404: "Not here",
+    414: "Too long",
+    500: "A defect",
+    503: "Not now",
+}
+
+
+def _response(form: str, answer: Answer) -> Response:
+    kind = "text/html" if form == "html" else "application/json"
+    if form == "csv" and answer.status == 200:
+        kind = "text/csv"
+    headers = {"retry-after": "2"} if answer.status == 503 else None
+    return Response(answer.body, answer.status, headers, media_type=kind)

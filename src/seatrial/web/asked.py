@@ -1,0 +1,179 @@
+"""What a page was asked for: its path's words and its query string, read with bounds.
+
+asked = Asked({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
+asked.number("limit", 100, least=1, most=1000)      # 200
+asked.link(limit="", verdict="timeout")             # "?verdict=timeout"
+
+Whatever cannot be read is an ``Unclear``, which names the parameter, the value and the remedy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+from urllib.parse import urlencode
+
+from seatrial.errors import UsageError
+from seatrial.units import moment_of
+
+MOST_PARAMETERS = 100
+LONGEST_VALUE = 1000
+LONGEST_WORD = 300
+LONGEST_PATTERN = 200
+LARGEST_PATTERN = 250  # steps of a compiled one: its greatest cost for each character
+LATEST_NS = 1 << 62  # what a database can hold, and twice as late as any clock
+
+
+class Match(Protocol):
+    """Where a pattern was found."""
+
+    def span(self) -> tuple[int, int]: ...
+
+
+class Pattern(Protocol):
+    """A regular expression of re2."""
+
+    @property
+    def programsize(self) -> int: ...
+
+    def search(self, text: str) -> Match | None: ...
+
+    def finditer(self, text: str) -> Iterator[Match]: ...
+
+
+class Unclear(UsageError):
+    """A parameter of a page cannot be used as given; ``name`` says which, "" several."""
+
+    def __init__(self, text: str, name: str = "") -> None:
+        super().__init__(text)
+        self.name = name
+
+
+class Asked:
+    """The question. ``path`` holds the words of the path; the query keeps its order."""
+
+    def __init__(
+        self, path: Mapping[str, str], query: Sequence[tuple[str, str]], address: str = "/"
+    ) -> None:
+        if len(query) > MOST_PARAMETERS:
+            raise Unclear(f"{len(query)} parameters; at most {MOST_PARAMETERS} can be given")
+        for name, value in query:
+            if len(value) > LONGEST_VALUE or "\0" in value:
+                raise Unclear(f"{name[:40]}: at most {LONGEST_VALUE} plain characters are read")
+        for word in path.values():
+            if len(word) > LONGEST_WORD or "\0" in word:
+                raise Unclear(f"{word[:40]!r}...: a name has at most {LONGEST_WORD} characters")
+        self.path = path
+        self.query = [(name, value) for name, value in query if value != ""]
+        self.address = address  # the path of the page itself
+        self._known: set[str] = set()  # the names that were asked for
+
+    def text(self, name: str, default: str = "") -> str:
+        """The last value of a parameter, without space around it."""
+        values = self.all(name)
+        return values[-1].strip() if values else default
+
+    def all(self, name: str) -> list[str]:
+        """All values of a parameter that may be given several times."""
+        self._known.add(name)
+        return [value for key, value in self.query if key == name]
+
+    def check_names(self, others: Iterable[str] = ()) -> None:
+        """To be called when a page's data is made: a parameter that was not asked for, and is none
+        of the ``others`` that the page knows, is a misspelt one. Raises Unclear."""
+        known = sorted(self._known.union(others))
+        for name, _value in self.query:
+            if name not in known:
+                near = difflib.get_close_matches(name[:40], known, 1)
+                remedy = f"did you mean {near[0]}? " if near else ""
+                remedy += f"It knows {', '.join(known)}" if known else "It knows none"
+                raise Unclear(f"{name[:40]!r} is no parameter of this page; {remedy}", name)
+
+    def without(self, name: str) -> Asked:
+        """The same question less one parameter; "" takes all away."""
+        query = [(key, value) for key, value in self.query if name and key != name]
+        return Asked(self.path, query, self.address)
+
+    def flag(self, name: str) -> bool:
+        """Whether a parameter is set: 1, on, yes or true."""
+        return self.text(name).lower() in ("1", "on", "yes", "true")
+
+    def number(self, name: str, default: int, least: int = 0, most: int = 1_000_000) -> int:
+        """A whole number within bounds."""
+        text = self.text(name)
+        if not text:
+            return default
+        digits = text.isascii() and text.isdigit() and len(text) < 20
+        if not digits or not least <= int(text) <= most:
+            raise Unclear(
+                f"{name}={text[:40]!r}: write a whole number from {least} to {most}", name
+            )
+        return int(text)
+
+    def real(self, name: str) -> float | None:
+        """A number; None where it is not given."""
+        text = self.text(name)
+        try:
+            found = float(text) if text else None
+        except ValueError:
+            found = math.nan
+        if found is not None and not math.isfinite(found):
+            raise Unclear(f"{name}={text[:40]!r}: write a number", name)
+        return found
+
+    def moment(self, name: str) -> int:
+        """A time in ns: a date, a time, or a while ago such as 2h; 0 where it is not given."""
+        text = self.text(name)
+        if not text:
+            return 0
+        try:
+            found = moment_of(text)
+        except (ValueError, OverflowError) as error:
+            raise Unclear(f"{name}: {error}", name) from None
+        return min(max(found, 1), LATEST_NS)  # far off is far off; a database has its bounds
+
+    def choice(self, name: str, choices: Sequence[str], default: str = "") -> str:
+        """One of the choices."""
+        text = self.text(name, default)
+        if text not in choices and text != default:
+            known = ", ".join(filter(None, choices))
+            raise Unclear(f"{name}={text[:40]!r}: one of {known}", name)
+        return text
+
+    def pattern(self, name: str) -> Pattern | None:
+        """A regular expression without regard to case, None where it is not given. It takes a time
+        proportional to the text, whatever it is: what needs more (look-around, back-references) is
+        no such expression."""
+        text = self.text(name)
+        if not text:
+            return None
+        if len(text) > LONGEST_PATTERN:
+            raise Unclear(f"{name}: a pattern has at most {LONGEST_PATTERN} characters", name)
+        import re2  # type: ignore[import-untyped]
+
+        options = re2.Options()
+        options.max_mem, options.log_errors, options.case_sensitive = 1 << 18, False, False
+        try:
+            found: Pattern = re2.compile(text, options)
+        except re2.error as error:
+            reason = error.args[0] if error.args else "it cannot be read"
+            told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+            raise Unclear(f"{name}={text!r} is no regular expression here: {told}", name) from None
+        if found.programsize > LARGEST_PATTERN:
+            raise Unclear(f"{name}={text!r} would take too long; use smaller repetitions", name)
+        return found
+
+    def link(self, **changes: str | Sequence[str] | int) -> str:
+        """This page's address with some parameters changed; an empty value takes one away."""
+        query = [(name, value) for name, value in self.query if name not in changes]
+        for name, value in changes.items():
+            values = [value] if isinstance(value, str | int) else value
+            query += [(name, str(one)) for one in values if one != ""]
+        return self.address + ("?" + urlencode(query) if query else "")
+
+    @property
+    def here(self) -> str:
+        """This very page, as it can be sent to a colleague."""
+        return self.link()

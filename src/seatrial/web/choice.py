@@ -1,0 +1,97 @@
+"""Which runs a page asks for: the filters of the query string, the same on every list of runs.
+
+    choice = choice_of(site, asked)
+    queries.counts(store, choice.filters)
+
+A regular expression becomes the set of tests whose name or application it finds, so that the
+database never sees it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from seatrial.journal.codes import CODES
+from seatrial.store.gaps import gaps
+from seatrial.store.listing import Order, Place, place_of, tests_of
+from seatrial.store.queries import trial as trial_of
+from seatrial.store.rows import Filters, GapRow, RunRow, TrialRow
+from seatrial.store.schema import Store
+from seatrial.web.asked import Asked, Unclear
+
+LARGEST_ROW = 1 << 53
+MOST_GAPS = 20
+
+VERDICTS = tuple(code.name for code in CODES.values())
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """The filters, and the trial where one is named, with the gaps in its journal."""
+
+    filters: Filters
+    trial: TrialRow | None
+    gaps: list[GapRow]
+    rehearsed: bool  # whether rehearsed runs may be among what is shown
+
+
+def choice_of(store: Store, asked: Asked, states: Sequence[str] = ()) -> Choice:
+    """What the query string chooses; ``states`` are of ``store.tables.STATES``."""
+    named = asked.text("trial")
+    trial = trial_of(store, named) if named else None
+    since, until = asked.moment("since"), asked.moment("until")
+    if until and until <= since:
+        raise Unclear("until: is not after since; swap them", "until")
+    verdict = asked.choice("verdict", VERDICTS)
+    filters = Filters(
+        trial=named,
+        tests=_tests(store, asked),
+        tag=asked.text("tag"),
+        machine=asked.text("machine"),
+        since=since,
+        until=until,
+        states=states,
+        verdicts=[verdict] if verdict else (),
+        rehearsed=asked.flag("rehearsed"),
+    )
+    return Choice(
+        filters=filters,
+        trial=trial,
+        gaps=gaps(store, trial)[:MOST_GAPS] if trial and trial.damaged else [],
+        rehearsed=trial.rehearsed if trial else filters.rehearsed,
+    )
+
+
+def _tests(store: Store, asked: Asked) -> frozenset[str] | None:
+    pattern = asked.pattern("match")
+    if pattern is None:
+        return None
+    return frozenset(
+        name for name, app in tests_of(store) if pattern.search(name) or pattern.search(app)
+    )
+
+
+def behind(asked: Asked) -> Place | None:
+    """The place behind which a page begins, from ``before``."""
+    text = asked.text("before")
+    if not text:
+        return None
+    key, _, row = text.partition("~")
+    try:
+        number: int | float = int(key) if key.lstrip("-").isdigit() else float(key)
+        place = Place(number, int(row))
+    except (ValueError, OverflowError):
+        place = Place(math.nan, 0)
+    if not abs(place.key) < 1 << 62 or not 0 <= place.row <= LARGEST_ROW or len(text) > 60:
+        raise Unclear(
+            f"before={text[:40]!r} is no place in this list; take it from a link", "before"
+        )
+    return place
+
+
+def next_place(run: RunRow, order: Order) -> str:
+    """The place behind a run as ``before`` has it."""
+    place = place_of(run, order)
+    return f"{place.key!r}~{place.row}"

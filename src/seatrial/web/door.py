@@ -1,0 +1,182 @@
+"""Who may come in, and what every answer carries: the outermost layer of the server.
+
+    app = Door(app, token="...", hosts=None)
+
+On loopback no token is needed, but the name by which the server was called must be a local one: a
+page elsewhere cannot have its name resolve to this machine and read on. With a token, a browser
+signs in once on a form and keeps it in a cookie; programs send it as ``Authorization: Bearer``.
+It is never part of an address. Nothing can be changed through the server: it knows GET and
+HEAD, and POST for the form.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, quote
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "seatrial"
+LONGEST_FORM = 4096
+LONGEST_WAY = 2000
+SIGN_IN = "/sign-in"
+LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
+
+WRONG_S = 1.0  # a wrong token is answered so late,
+MOST_WRONG = 20  # and so many of them wait at most: together a bound on how fast one can guess
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Door:
+    """The middleware. ``token`` "" asks for none; ``hosts`` are the names by which the server may
+    be called, None for any; ``form`` makes the page that asks for the token: after a wrong one or
+    not, and where to go then."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: str = "",
+        hosts: frozenset[str] | None = LOCAL_NAMES,
+        form: Callable[[bool, str], bytes] = lambda wrong, way: b"token?",
+    ) -> None:
+        self._app = app
+        self._token = token
+        self._hosts = hosts
+        self._form = form
+        self._wrong = 0  # who waits for the answer to a wrong token
+        # The cookie is not the token: who reads it cannot sign in elsewhere with it.
+        self._pass = hashlib.sha256(b"seatrial cookie " + token.encode()).hexdigest()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        response = await self._refusal(scope, receive)
+        app = self._app if response is None else response
+        await app(scope, receive, send_with_headers)
+
+    async def _refusal(self, scope: Scope, receive: Receive) -> Response | None:
+        """The answer to who may not come in as asked; None for who may."""
+        headers = Headers(scope=scope)
+        if self._hosts is not None and _name(headers.get("host", "")) not in self._hosts:
+            return PlainTextResponse(
+                "This server answers to localhost only. Reach it through an ssh tunnel, or start "
+                "it with --host.\n",
+                421,
+            )
+        method, path = scope["method"], scope["path"]
+        if self._token and path == SIGN_IN and method == "POST":
+            return await self._sign_in(headers, receive)
+        if method not in ("GET", "HEAD"):
+            return PlainTextResponse("Pages can only be read.\n", 405, {"allow": "GET, HEAD"})
+        if not self._token or path.startswith("/static/") or self._has_cookie(headers):
+            return None
+        told = "A token is needed: Authorization: Bearer TOKEN.\n"
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            if _same(token.strip(), self._token):
+                return None
+            if self._is_full():
+                return _too_many()
+            await self._slow_down()
+            told = "That is not the token of this server; it is in the file that serve named.\n"
+        if path == SIGN_IN or "text/html" in headers.get("accept", ""):
+            return Response(self._form(False, _asked(scope)), 401, media_type="text/html")
+        return PlainTextResponse(told, 401, {"www-authenticate": "Bearer"})
+
+    def _has_cookie(self, headers: Headers) -> bool:
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and _same(cookie.value, self._pass)
+
+    async def _sign_in(self, headers: Headers, receive: Receive) -> Response:
+        body = b""
+        more = True
+        while more and len(body) <= LONGEST_FORM:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        fields = parse_qs(body[:LONGEST_FORM].decode(errors="replace"))
+        way = _way(fields.get("way", ["/"])[0])
+        if not _same(fields.get("token", [""])[0].strip(), self._token):
+            if self._is_full():
+                return _too_many()
+            await self._slow_down()
+            return Response(self._form(True, way), 403, media_type="text/html")
+        response = RedirectResponse(way, 303)
+        # Lax: a link in a mail leads to the page, as nothing can be changed by following one.
+        # What a proxy says of TLS is believed, as it only narrows where the cookie is sent.
+        secure = headers.get("x-forwarded-proto", "") == "https"
+        response.set_cookie(
+            COOKIE, self._pass, httponly=True, samesite="lax", path="/", secure=secure
+        )
+        return response
+
+    def _is_full(self) -> bool:
+        return self._wrong >= MOST_WRONG
+
+    async def _slow_down(self) -> None:
+        self._wrong += 1
+        try:
+            await asyncio.sleep(WRONG_S)
+        finally:
+            self._wrong -= 1
+
+
+def _too_many() -> Response:
+    return PlainTextResponse(
+        "Too many wrong tokens at this moment; try again.\n", 429, {"retry-after": "2"}
+    )
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="replace"), wanted.encode())
+
+
+def _asked(scope: Scope) -> str:
+    """The address that was asked for, to come back to."""
+    query = scope["query_string"].decode("ascii", errors="replace")
+    return _way(quote(scope["path"]) + (f"?{query}" if query else ""))
+
+
+def _way(address: str) -> str:
+    """An address of this server; "/" for what leads elsewhere, or is none."""
+    plain = address.isascii() and address.isprintable() and "\\" not in address
+    if not plain or not address.startswith("/") or address.startswith(("//", SIGN_IN)):
+        return "/"
+    return address if len(address) <= LONGEST_WAY else "/"
+
+
+def _name(host: str) -> str:
+    """The name of a Host header, without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0].lower()

@@ -1,0 +1,76 @@
+"""Judgements over many runs that take longer than a page may: made beside the pages, few kept.
+
+    found = beside(site, "compare a b", version, make)      # None: it is being made
+
+What is there is of the latest ``version`` that was made; ``make`` is called in a thread of its own,
+and open pages ask again when it is done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from seatrial.web.site import Site
+from seatrial.web.trials.desk import Desk, Shelf
+
+KEPT = 48  # judgements that are kept, those that were asked for last
+LARGE = 3  # of those that are large
+WORKERS = 2
+AGAIN_S = 0.02  # who asks for what is being made already waits so long
+MOST_WAITING = 16  # judgements that are being made or wait for that
+
+
+class _Judging:
+    """The judgements of one server. Each has a shelf of its own, so that old ones can go."""
+
+    def __init__(self, site: Site) -> None:
+        self.desk = Desk(site.stir, WORKERS)
+        self.small: OrderedDict[Hashable, Shelf] = OrderedDict()
+        self.large: OrderedDict[Hashable, Shelf] = OrderedDict()
+
+    def shelf(self, name: Hashable, large: bool) -> Shelf | None:
+        """The shelf of that name; None where it would be new while too much waits already."""
+        shelves, most = (self.large, LARGE) if large else (self.small, KEPT)
+        if name not in shelves and self._waiting() >= MOST_WAITING:
+            return None
+        found = shelves.setdefault(name, Shelf())
+        shelves.move_to_end(name)
+        for old in list(shelves)[:-1]:
+            if len(shelves) > most and not shelves[old].tasks:
+                del shelves[old]
+        return found
+
+    def _waiting(self) -> int:
+        every = (*self.small.values(), *self.large.values())
+        return sum(bool(shelf.tasks) for shelf in every)
+
+
+_SITES: WeakKeyDictionary[Site, _Judging] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def beside(
+    site: Site,
+    name: Hashable,
+    version: Hashable,
+    make: Callable[[], Any],
+    wait_s: float = 0.3,
+    large: bool = False,
+) -> Any | None:
+    """What ``make`` gave for this name, of this version or, while that is being made, of an older
+    one; None where there is none yet. Of what is ``large`` (tens of megabytes) less is kept. Raises
+    what ``make`` raised."""
+    with _LOCK:
+        judging = _SITES.get(site)
+        if judging is None:
+            judging = _SITES[site] = _Judging(site)
+        shelf = judging.shelf(name, large)
+    if shelf is None:
+        return None  # it is begun when it is asked for again, and others are done
+    if shelf.tasks:
+        wait_s = min(wait_s, AGAIN_S)
+    return judging.desk.have(shelf, "made", version, make, wait_s)

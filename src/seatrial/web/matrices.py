@@ -1,0 +1,305 @@
+"""All-pairs matrices of runs: found, read, judged, and drawn as a heat map of any part and size.
+
+    charted = charted_of(site, run)                  # None: it is being read and judged
+    cells = charted.cells(Part(0, 0, 4096), 700, ("group", "rank"), "worst", "rate")
+
+A rate is drawn as one of 254 levels: by itself, or by how much it is above or below the others of
+its class. Where a cell of the picture stands for several pairs it shows their worst,
+median or best.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.judge import matrices
+from seatrial.judge.matrices import Judged, Matrix
+from seatrial.machine.facts import groups_of
+from seatrial.store import on_nodes
+from seatrial.store.queries import trial_of, trials
+from seatrial.store.rows import RunRow
+from seatrial.units import show_bytes
+from seatrial.verify.reading import plain
+from seatrial.web.judging import beside
+from seatrial.web.output.run_files import Absent, RunFiles
+from seatrial.web.records import record_of
+from seatrial.web.site import Site
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Levels = NDArray[np.uint8]
+    Rates = NDArray[np.float32]
+    Places = NDArray[np.intp]
+    Mask = NDArray[np.bool_]
+
+FILES = (matrices.FILE, "stdout")
+HEAD = 64
+MOST_CASES = 400  # whose latest runs are looked into for a matrix
+ORDERS = ("rank", "group", "speed")
+ASPECTS = ("worst", "median", "best")
+SHOWS = ("rate", "effect")
+MUTE, SELF, FIRST, LAST = 0, 1, 2, 255  # levels: cannot talk, a rank with itself, rates
+EXACT = 4096  # cells of which the rates are told
+KEPT_PICTURES = 24
+SAMPLE = 1_000_000
+
+
+class Part(Struct, frozen=True):
+    """A square part of a matrix in the order that is shown."""
+
+    x: int
+    y: int
+    size: int
+
+
+class Cells(Struct, frozen=True, kw_only=True):
+    """A picture: ``width`` x ``height`` cells of ``pairs`` x ``pairs`` pairs each, as base64 of a
+    byte for each, row by row. ``rates`` are those of single pairs, where the part is small."""
+
+    x: int
+    y: int
+    size: int
+    pairs: int
+    width: int
+    height: int
+    cells: str
+    rates: list[float] | None
+
+
+class Scale(NamedTuple):
+    """A level for each pair, and the values of the first level of a rate and of the last."""
+
+    levels: Levels
+    low: float
+    high: float
+
+
+class Charted:
+    """A matrix that was read and judged."""
+
+    def __init__(self, matrix: Matrix, judged: Judged, groups: Mapping[str, str]) -> None:
+        import numpy as np
+
+        self.judged = judged
+        self.names = matrix.names
+        self.hosts = matrix.hosts
+        self.groups = [
+            groups.get(host) or groups.get(host.partition(".")[0], "") for host in self.hosts
+        ]
+        self.rates: Rates = matrix.rates.astype(np.float32)
+        self._scales: dict[str, Scale] = {}
+        self._pictures: OrderedDict[tuple[object, ...], Levels] = OrderedDict()
+        self._orders: dict[tuple[str, int], Places] = {}
+        self._turn = threading.Lock()
+
+    def scale(self, show: str) -> Scale:
+        """The levels of the rates, or of the ``effect``: how much above or below the median of its
+        class (same group, other group) a rate is."""
+        with self._turn:
+            if show not in self._scales:
+                make = _of_effects if show == "effect" else _of_rates
+                self._scales[show] = make(self.rates, self.hosts, self.groups)
+            return self._scales[show]
+
+    def order(self, name: str, axis: int) -> Places:
+        """The ranks in an order, of the senders (axis 0) or the receivers."""
+        import numpy as np
+
+        with self._turn:
+            if (name, axis) not in self._orders:
+                ranks = np.arange(len(self.names))
+                if name == "group":
+                    ranks = np.array(sorted(ranks.tolist(), key=lambda r: (self.groups[r], r)))
+                elif name == "speed":
+                    ranks = np.argsort(np.median(self.rates, axis=1 - axis), kind="stable")
+                self._orders[name, axis] = ranks
+            return self._orders[name, axis]
+
+    def _places(self, order: str, axis: int, start: int, size: int) -> Places | slice:
+        """Some ranks in an order; neighbours as a slice, of which numpy makes no copy."""
+        there = slice(start, start + size)
+        return there if order == "rank" else self.order(order, axis)[there]
+
+    def cells(
+        self, part: Part, most: int, orders: tuple[str, str], aspect: str, show: str
+    ) -> Cells:
+        """A part of the matrix in at most so many cells each way."""
+        count = len(self.names)
+        size = max(1, min(part.size, count))
+        x, y = (min(at, count - size) for at in (part.x, part.y))
+        pairs = -(-size // most)
+        rows, columns = self._places(orders[0], 0, y, size), self._places(orders[1], 1, x, size)
+        key = (x, y, size, pairs, orders, aspect, show)
+        with self._turn:
+            found = self._pictures.get(key)
+        if found is None:
+            found = _reduced(self.scale(show).levels[rows][:, columns], pairs, aspect)
+            with self._turn:
+                self._pictures[key] = found
+                while len(self._pictures) > KEPT_PICTURES:
+                    self._pictures.popitem(last=False)
+        rates = None
+        if pairs == 1 and size * size <= EXACT:
+            rates = [round(rate, 3) for rate in self.rates[rows][:, columns].ravel().tolist()]
+        return Cells(
+            x=x,
+            y=y,
+            size=size,
+            pairs=pairs,
+            width=found.shape[1],
+            height=found.shape[0],
+            cells=base64.b64encode(found.tobytes()).decode(),
+            rates=rates,
+        )
+
+
+def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Scale:
+    """Levels from the thousandth to the last but a thousandth of the rates between nodes."""
+    import numpy as np
+
+    talks, between = _talks(rates, hosts)
+    known = _some(rates[between])
+    low, high = np.percentile(known, (0.1, 99.9)).tolist() if len(known) else (0.0, 1.0)
+    if high <= low:
+        low, high = low - abs(low) / 100 - 1e-6, high + abs(high) / 100 + 1e-6
+    return Scale(_levelled(rates, talks, low, high), low, high)
+
+
+def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Scale:
+    """Levels of what each rate is above or below the median of its class, the same both ways."""
+    import numpy as np
+
+    talks, between = _talks(rates, hosts)
+    number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    group = np.array([number[name] for name in groups])
+    same = group[:, None] == group[None, :]
+    effects = np.zeros_like(rates)
+    for members in (same, ~same):
+        if (known := members & between).any():
+            effects[members] = rates[members] / np.median(_some(rates[known])) - 1
+    known = _some(np.abs(effects[between]))
+    most = float(np.percentile(known, 99.9)) if len(known) else 0.0
+    most = min(0.5, max(0.02, most))
+    return Scale(_levelled(effects, talks, -most, most), -most, most)
+
+
+def _some(values: Rates) -> Rates:
+    """At most a million of them, evenly: enough to choose colours by."""
+    some: Rates = values[:: max(1, len(values) // SAMPLE)]
+    return some
+
+
+def _talks(rates: Rates, hosts: Sequence[str]) -> tuple[Mask, Mask]:
+    """The pairs that can talk; those of them that are on two nodes, if there are any."""
+    import numpy as np
+
+    number = {host: i for i, host in enumerate(dict.fromkeys(hosts))}
+    host = np.array([number[name] for name in hosts])
+    talks = np.isfinite(rates) & (rates > 0)
+    between = talks & (host[:, None] != host[None, :])
+    return talks, between if between.any() else talks
+
+
+def _levelled(values: Rates, talks: Mask, low: float, high: float) -> Levels:
+    import numpy as np
+
+    scaled = np.clip((values - low) / (high - low), 0, 1) * (LAST - FIRST)
+    levels = (FIRST + np.nan_to_num(scaled)).astype(np.uint8)
+    levels[~talks] = MUTE
+    np.fill_diagonal(levels, SELF)
+    made: Levels = levels
+    return made
+
+
+def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
+    """One cell for each square of so many pairs. A rank with itself counts for nothing."""
+    import numpy as np
+
+    if pairs == 1:
+        return np.ascontiguousarray(levels)
+    high, wide = (-(-length // pairs) for length in levels.shape)
+    more = [(0, n * pairs - length) for n, length in zip((high, wide), levels.shape, strict=True)]
+    plain = np.where(levels == SELF, np.uint8(LAST), levels) if aspect == "worst" else levels
+    blocks = np.pad(plain, more, "edge").reshape(high, pairs, wide * pairs)
+    if aspect == "median":
+        split = blocks.reshape(high, pairs, wide, pairs).transpose(0, 2, 1, 3)
+        flat = split.reshape(high, wide, -1)
+        middle = flat.shape[2] // 2
+        found: Levels = np.partition(flat, middle, axis=2)[:, :, middle]
+        return np.ascontiguousarray(found)
+    reduce = np.minimum.reduce if aspect == "worst" else np.maximum.reduce
+    return np.ascontiguousarray(reduce(reduce(blocks, 1).reshape(high, wide, pairs), 2))
+
+
+# ---- runs ---------------------------------------------------------------------------------
+
+
+def file_of(run: RunRow) -> str | None:
+    """The file of a run that holds a matrix."""
+    files = RunFiles(run, FILES)
+    for name in FILES:
+        head = files.head(name, HEAD)
+        if not isinstance(head, Absent) and matrices.is_matrix(head.text):
+            return name
+    return None
+
+
+def runs_with(site: Site) -> list[RunRow] | None:
+    """The latest measured runs that have a matrix, the newest first; None while they are looked
+    for."""
+    version = tuple((trial.row, trial.last, trial.passed) for trial in trials(site.store()))
+
+    def look() -> list[RunRow]:
+        return [run for run in on_nodes.widest_runs(site.store(), MOST_CASES) if file_of(run)]
+
+    made: list[RunRow] | None = beside(site, "runs with a matrix", version, look)
+    return made
+
+
+def charted_of(site: Site, run: RunRow) -> Charted | None:
+    """The matrix of a run, judged; None while that is being done. Raises UsageError where the run
+    has no whole one."""
+    trial = trial_of(site.store(), run)
+    record = record_of(trial)
+    groups = groups_of(record.machine) if record is not None else {}
+    version = (run.row, run.finished)
+    made: Charted | None = beside(
+        site, ("matrix", trial.path, run.run_id), version, lambda: _read(run, groups), large=True
+    )
+    return made
+
+
+def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
+    name = file_of(run)
+    if name is None:
+        raise UsageError(
+            f"run {run.run_id[:8]} of {run.trial} has no matrix here: no {matrices.FILE} of the "
+            "probe pairs and no output of mpiGraph"
+        )
+    files, of = RunFiles(run, FILES), f"{name} of run {run.run_id[:8]}"
+    found = files.head(name, HEAD)
+    if not isinstance(found, Absent):
+        if found.size > matrices.LIMIT:
+            raise UsageError(f"{of} has {show_bytes(found.size)}: too large to be judged here")
+        found = files.head(name, found.size)
+    if isinstance(found, Absent):
+        raise UsageError(f"{of} {found.why}")
+    try:
+        matrix = matrices.parsed(found.text.replace("\r\n", "\n"), name)
+    except ValueError as error:
+        raise UsageError(f"{of} is not a whole matrix: {plain(str(error))[:300]}") from None
+    charted = Charted(matrix, matrices.judged(matrix, groups), groups)
+    for show in SHOWS:  # what takes long is made here, beside the pages
+        charted.scale(show)
+    for axis in (0, 1):
+        charted.order("speed", axis)
+    return charted

@@ -1,0 +1,87 @@
+"""Where the nodes of a machine stand: in groups by its description, in cabinets by their names.
+
+    for block in blocks_of(machine, names):
+        block.titles, block.columns, block.places      # places in ``names``, row by row
+
+Names that tell a place are those of HPE Cray EX (x1000c0s3b1n0), Cray XC (c0-0c1s3n2) and SGI ICE
+(r1i0n3). Groups of the machine's file come before names. Where neither tells a place there is a
+plain grid.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from seatrial.machine.facts import groups_of, unfold
+from seatrial.machine.model import Machine
+
+MOST_OF_BLOCK = 40_000
+
+# Cabinet, chassis, and the numbers by which nodes are ordered within it.
+_PLACES = (
+    (re.compile(r"(x\d+)c(\d+)s(\d+)b(\d+)n(\d+)"), "cabinet", "chassis"),
+    (re.compile(r"(c\d+-\d+)c(\d+)s(\d+)n(\d+)"), "cabinet", "chassis"),
+    (re.compile(r"(r\d+)i(\d+)n(\d+)"), "rack", "IRU"),
+)
+_SHARE = 0.9  # of the names that must tell a place
+
+
+class Block(Struct, frozen=True):
+    """Nodes that stand together: ``titles`` name what they are in, the largest first."""
+
+    titles: list[str]
+    columns: int
+    places: list[int]
+
+
+def names_of(machine: Machine) -> list[str]:
+    """The nodes of a machine, in the order of its description."""
+    return list(dict.fromkeys(name for kind in machine.nodes for name in unfold(kind.names)))
+
+
+def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> list[Block]:
+    """The blocks of nodes. Those from ``described`` on are in no description, and come last."""
+    groups = groups_of(machine) if machine is not None else {}
+    found: dict[tuple[str, ...], list[int]] = {}
+    known = range(min(described, len(names)))
+    pattern = _pattern([names[place] for place in known])
+    for place in known:
+        found.setdefault(_titles(names[place], groups, pattern), []).append(place)
+    if len(names) > described:
+        found["in no description",] = list(range(described, len(names)))
+    if groups and pattern is None and ("in no group",) in found:
+        found["in no group",] = found.pop(("in no group",))
+    return [Block(list(titles), _columns(len(own)), own) for titles, own in found.items()]
+
+
+def _pattern(names: Sequence[str]) -> tuple[re.Pattern[str], str, str] | None:
+    for one in _PLACES:
+        fitting = sum(one[0].fullmatch(name) is not None for name in names)
+        if names and fitting >= _SHARE * len(names):
+            return one
+    return None
+
+
+def _titles(
+    name: str, groups: dict[str, str], pattern: tuple[re.Pattern[str], str, str] | None
+) -> tuple[str, ...]:
+    titles: list[str] = []
+    if groups:
+        titles.append(groups.get(name, "in no group"))
+    if pattern is not None:
+        place = pattern[0].fullmatch(name)
+        titles += [f"{pattern[1]} {place[1]}", f"{pattern[2]} {place[2]}"] if place else ["other"]
+    return tuple(titles)
+
+
+def _columns(count: int) -> int:
+    """Columns of a grid that is about twice as wide as high."""
+    wide = math.sqrt(2 * count)
+    if count <= 8:
+        return max(1, count)
+    step = 4 if count <= 64 else 8 if count <= 512 else 20
+    return max(step, round(wide / step) * step)

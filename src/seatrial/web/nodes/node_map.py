@@ -1,0 +1,185 @@
+"""The picture of a machine's nodes: squares by their place, coloured by what is asked.
+
+    shading = by_state(states, ...)  # a level for each node, and what each level means
+    picture(block, shading.levels, shading.shades, marks)    # SVG: a path for each colour
+
+A path holds all squares of a colour, so that ten thousand nodes are a few kilobytes. What a colour
+says the legend says in numbers; the worst carry a mark besides. Worse is warm, better is cool.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from seatrial.suite.model import Better
+from seatrial.units import show_number
+from seatrial.web.nodes.layout import Block
+
+if TYPE_CHECKING:
+    from seatrial.web.nodes.on_nodes import Figures, Numbers
+
+CELL = 10
+SIDE = 9
+STEPS = 7
+_SIZES = ((128, 3.0), (512, 2.4), (2500, 1.8), (math.inf, 1.3))
+NONE = -1  # the level of a node of which nothing is known
+
+# What a mark looks like, from the corner of its square.
+_DIAMOND = "m4.5 1.5 3 3-3 3-3-3z"
+MARKS = {
+    "suspect": _DIAMOND,
+    "defective": _DIAMOND,
+    "most": _DIAMOND,
+    "down": "m2 2 5 5m0-5-5 5",
+    "excluded": "m2 7 5-5",
+}
+
+
+class Shade(Struct, frozen=True):
+    """A colour, by the class of its squares, and what it says; ``count`` nodes have it."""
+
+    name: str
+    means: str
+    count: int = 0
+
+
+class Shading(Struct, frozen=True):
+    """The level of each node: a place in ``shades``, or NONE."""
+
+    levels: list[int]
+    shades: list[Shade]
+
+
+def by_state(words: Sequence[str]) -> Shading:
+    """Colours for the states of nodes."""
+    known = ("up", "running", "unused", "excluded", "down")
+    means = ("up", "running a run", "up, no run chosen", "excluded", "down")
+    levels = [known.index(word) for word in words]
+    return _counted(levels, [f"is-{word}" for word in known], means)
+
+
+def by_count(counts: Numbers, prefix: str) -> Shading:
+    """Colours for numbers from 0 on: none, then equal steps to the greatest."""
+    most = int(counts.max(initial=0))
+    width = max(1, math.ceil(most / (STEPS - 1)))
+    steps = math.ceil(most / width)
+    levels = [math.ceil(count / width) for count in counts.tolist()]
+    means = ["none"]
+    for step in range(steps):
+        low, high = step * width + 1, min((step + 1) * width, most)
+        means.append(str(low) if low == high else f"{low:,} to {high:,}")
+    first = STEPS - steps  # few steps are told apart better when they are far apart
+    names = [f"{prefix}-0", *(f"{prefix}-{min(STEPS, s + 1 + first // 2)}" for s in range(steps))]
+    return _counted(levels, names, means)
+
+
+def by_value(values: Figures, better: Better, unit: str) -> Shading:
+    """Colours for figures, from the worst to the best in equal steps; what lies beyond 99 of 100
+    nodes is in the outer ones."""
+    import numpy as np
+
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return Shading([NONE] * len(values), [])
+    low, high = (float(end) for end in np.percentile(known, (1, 99)))
+    if high <= low:
+        low, high = float(known.min()), float(known.max())
+    if high <= low:
+        return _counted(
+            [0 if math.isfinite(value) else NONE for value in values.tolist()],
+            [f"toward-{STEPS // 2}"],
+            [_with_unit(low, unit)],
+        )
+    edges = np.linspace(low, high, STEPS + 1)
+    levels = np.where(np.isfinite(values), np.searchsorted(edges[1:-1], values), NONE)
+    if better == "lower":
+        levels = np.where(levels >= 0, STEPS - 1 - levels, NONE)
+        edges = edges[::-1]
+    sign = ("below", "above") if better == "higher" else ("above", "below")
+    shown = [_with_unit(edge, unit) for edge in edges.tolist()]
+    means = [f"{a} to {b}" for a, b in pairwise(shown[1:-1])]
+    means = [f"{sign[0]} {shown[1]}", *means, f"{sign[1]} {shown[-2]}"]
+    return _counted(levels.tolist(), [f"toward-{step}" for step in range(STEPS)], means)
+
+
+def by_deviation(z: Figures, bound: float | None) -> Shading:
+    """Colours for deviations: those beyond the ``bound`` of the judgement are defective."""
+    import numpy as np
+
+    limit = max(2.1, bound or 4.0)
+    edges = np.array([-limit, -2, -1, 1, 2, limit])
+    levels = np.where(np.isfinite(z), np.searchsorted(edges, z), NONE)
+    worse, better = f"{limit:.1f} or more worse", f"{limit:.1f} or more better"
+    means = [worse, f"2 to {limit:.1f} worse", "1 to 2 worse", "within 1"]
+    means += ["1 to 2 better", f"2 to {limit:.1f} better", better]
+    return _counted(levels.tolist(), [f"toward-{step}" for step in range(STEPS)], means)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return show_number(value) + ("" if unit in ("", "1") else f" {unit}")
+
+
+def _counted(levels: list[int], names: Sequence[str], means: Sequence[str]) -> Shading:
+    counts = [0] * len(names)
+    for level in levels:
+        if level >= 0:
+            counts[level] += 1
+    shades = [Shade(*each) for each in zip(names, means, counts, strict=True)]
+    if unknown := sum(level < 0 for level in levels):
+        shades.append(Shade("is-unknown", "nothing known", unknown))
+    return Shading(levels, shades)
+
+
+def picture(
+    block: Block,
+    number: int,
+    shading: Shading,
+    marks: Mapping[str, Sequence[int]],
+    names: Sequence[str],
+) -> Markup:
+    """A block as SVG; ``marks`` are the places that carry each kind of mark. The fewer nodes there
+    are, the larger they are drawn; the rows of a plain grid are named by their first node."""
+    at = {
+        place: ((i % block.columns) * CELL, (i // block.columns) * CELL)
+        for i, place in enumerate(block.places)
+    }
+    squares: dict[int, list[str]] = {}
+    for place, (x, y) in at.items():
+        squares.setdefault(shading.levels[place], []).append(f"M{x} {y}h{SIDE}v{SIDE}h-{SIDE}z")
+    parts = [
+        Markup('<path class="{}" d="{}"/>').format(_class(shading, level), "".join(paths))
+        for level, paths in sorted(squares.items())
+    ]
+    for kind, shape in MARKS.items():
+        places = [at[place] for place in marks.get(kind, ()) if place in at]
+        if places:
+            path = "".join(f"M{x} {y}{shape}" for x, y in places)
+            parts.append(Markup('<path class="mark {}" d="{}"/>').format(kind, path))
+    rows = -(-len(block.places) // block.columns)
+    left = 0
+    if not block.titles and rows > 1:
+        first = [names[block.places[row * block.columns]] for row in range(rows)]
+        left = round(3.8 * max(map(len, first))) + 3
+        parts += [
+            Markup('<text x="-3" y="{}" text-anchor="end">{}</text>').format(row * CELL + 7, name)
+            for row, name in enumerate(first)
+        ]
+    width, height = left + block.columns * CELL - 1, rows * CELL - 1
+    scale = next(size for most, size in _SIZES if len(names) <= most)
+    return Markup(
+        '<svg class="nodes" data-block="{}" viewBox="{} -0.5 {} {}" width="{}" height="{}"'
+        ' aria-hidden="true">{}</svg>'
+    ).format(
+        *(number, -left - 0.5, width + 1, height + 1, round(width * scale), round(height * scale)),
+        Markup("").join(parts),
+    )
+
+
+def _class(shading: Shading, level: int) -> str:
+    return shading.shades[level].name if level >= 0 else "is-unknown"

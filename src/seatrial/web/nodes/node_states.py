@@ -1,0 +1,107 @@
+"""What became of nodes, by the store: down and back, excluded and let in again.
+
+news = news_of(store, trials)           # the events about nodes, in the order of their times
+states_of(news)["n017"].down            # since when, and why
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.journal.codes import EVENT_NUMBERS, Name
+from seatrial.judge.accounts import names_in
+from seatrial.store.choosing import listed
+from seatrial.store.rows import TrialRow
+from seatrial.store.schema import Store
+
+DOWN, UP, EXCLUDED, ADMITTED = "down", "up", "excluded", "let back in"
+_TURNS = {
+    EVENT_NUMBERS[Name.NODE_DOWN]: DOWN,
+    EVENT_NUMBERS[Name.NODE_UP]: UP,
+    EVENT_NUMBERS[Name.NODE_EXCLUDE]: EXCLUDED,
+    EVENT_NUMBERS[Name.NODE_ADMIT]: ADMITTED,
+}
+
+
+class News(NamedTuple):
+    """What an event says of a set of nodes: their ``state`` from a time on (ns), and why."""
+
+    time: int
+    state: str
+    nodes: str
+    why: str
+    trial: str
+
+
+class Turn(Struct, frozen=True):
+    """One thing that happened to a node: ``state`` from a time on (ns), and why."""
+
+    time: int
+    state: str
+    why: str
+    trial: str
+
+
+class State(Struct, frozen=True):
+    """What a node is by the last words: since when it is down or excluded (ns), and why."""
+
+    down: int = 0
+    down_why: str = ""
+    excluded: int = 0
+    excluded_why: str = ""
+
+    @property
+    def word(self) -> str:
+        return "down" if self.down else "excluded" if self.excluded else "up"
+
+
+def news_of(store: Store, trials: Sequence[TrialRow]) -> list[News]:
+    """What was said of nodes in these trials, in the order of the times."""
+    if not trials:
+        return []
+    tags = {trial.row: trial.tag for trial in trials}
+    sql = (
+        "SELECT time, number, detail, text, trial FROM trial_events"
+        f" WHERE trial IN ({listed(tags)}) AND number IN ({listed(_TURNS)})"
+        " ORDER BY time, trial, seq"
+    )
+    return [
+        News(time, _TURNS[number], nodes, why, tags[trial])
+        for time, number, nodes, why, trial in store.rows(sql)
+    ]
+
+
+def states_of(news: Sequence[News]) -> dict[str, State]:
+    """What nodes are after this news, which is in the order of its times; those that are up and in
+    are not told of. A node is excluded while any trial excludes it: told is the last that did."""
+    states: dict[str, State] = {}
+    excluded: dict[str, dict[str, News]] = {}  # by node and trial, the last word last
+    for one in news:
+        for name in names_in(one.nodes):
+            old = states.get(name, State())
+            if one.state == DOWN:
+                states[name] = replace(old, down=old.down or one.time, down_why=one.why)
+            elif one.state == UP:
+                states[name] = replace(old, down=0, down_why="")
+            else:
+                by_trial = excluded.setdefault(name, {})
+                by_trial.pop(one.trial, None)
+                if one.state == EXCLUDED:
+                    by_trial[one.trial] = one
+    for name, by_trial in excluded.items():
+        if by_trial:
+            last = next(reversed(by_trial.values()))
+            old = states.get(name, State())
+            states[name] = replace(old, excluded=last.time, excluded_why=last.why)
+    return {name: state for name, state in states.items() if state.down or state.excluded}
+
+
+def turns_of(news: Sequence[News], node: str) -> list[Turn]:
+    """What happened to one node."""
+    return [
+        Turn(one.time, one.state, one.why, one.trial) for one in news if node in names_in(one.nodes)
+    ]

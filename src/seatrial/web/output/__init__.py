@@ -1,0 +1,1 @@
+"""What a run wrote, for its page: files opened without following links, read within bounds."""

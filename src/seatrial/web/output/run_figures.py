@@ -1,0 +1,97 @@
+"""The small figures and links of a run's page: filters of its template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from seatrial.units import show_figure
+from seatrial.web.shown import shares
+
+if TYPE_CHECKING:
+    from seatrial.judge.one_run import Phase
+    from seatrial.web.pages.run import Metric
+
+SPARK_WIDTH = 144.0
+SPARK_HEIGHT = 30.0
+MARGIN = 3.0
+
+
+def phases_bar(phases: Sequence[Phase], now: int) -> Markup:
+    """A bar of what a run's time went into, in the order of time."""
+    parts = [(phase.seconds(now), f"phase-{phase.name}", f"s {phase.name}") for phase in phases]
+    return shares(*parts)
+
+
+def sparkline(metric: Metric) -> Markup:
+    """The figures of earlier runs in their order, the run's own as a disc, the reference's band."""
+    values = [past.value for past in metric.past] + [metric.value]
+    wanted = metric.expected
+    bounds = [b for b in (wanted.low, wanted.high) if b is not None] if wanted else []
+    least, most = min([*values, *bounds]), max([*values, *bounds])
+    if least == most:
+        least, most = least - 1, most + 1
+
+    def across(i: int) -> float:
+        return MARGIN + (SPARK_WIDTH - 2 * MARGIN) * (i + 1) / len(values)
+
+    def up(value: float) -> float:
+        share = (value / 2 - least / 2) / (most / 2 - least / 2)  # halves: no overflow
+        return SPARK_HEIGHT - MARGIN - (SPARK_HEIGHT - 2 * MARGIN) * share
+
+    parts = []
+    if wanted and bounds:
+        top = 0.0 if wanted.high is None else up(wanted.high)
+        bottom = SPARK_HEIGHT if wanted.low is None else up(wanted.low)
+        parts.append(
+            Markup('<rect class="band" x="0" y="{:.1f}" width="{:g}" height="{:.1f}"/>').format(
+                top, SPARK_WIDTH, max(0.0, bottom - top)
+            )
+        )
+        parts += [
+            Markup('<path class="bound" d="M0 {0:.1f}H{1:g}"/>').format(up(bound), SPARK_WIDTH)
+            for bound in bounds
+        ]
+    if len(values) > 1:
+        way = "L".join(f"{across(i):.1f} {up(value):.1f}" for i, value in enumerate(values))
+        parts.append(Markup('<path class="past" d="M{}"/>').format(way))
+    missed = " missed" if wanted and wanted.meets is False else ""
+    own = Markup('<circle class="own{}" cx="{:.1f}" cy="{:.1f}" r="2.8"/>')
+    parts.append(own.format(missed, across(len(values) - 1), up(metric.value)))
+    return Markup(
+        '<svg class="spark" viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">{}</svg>'
+    ).format(SPARK_WIDTH, SPARK_HEIGHT, _said(metric), Markup("").join(parts))
+
+
+def _said(metric: Metric) -> str:
+    """The same in words."""
+    if not metric.past:
+        return f"{show_figure(metric.value, metric.unit)}, the first of its case"
+    values = sorted(past.value for past in metric.past)
+    least, middle, most = values[0], values[len(values) // 2], values[-1]
+    return (
+        f"{show_figure(metric.value, metric.unit)}; {len(values)} earlier:"
+        f" {show_figure(least, '')} to {show_figure(most, '')}, median {show_figure(middle, '')}"
+    )
+
+
+def run_address(run: Any) -> str:
+    """The address of a run's page."""
+    return f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
+
+
+def node_link(name: str, machine: str) -> Markup:
+    """A node's name as a link to its page."""
+    address = f"/machines/{quote(machine, safe='')}/nodes/{quote(name, safe='')}"
+    return Markup('<a href="{}">{}</a>').format(address, name)
+
+
+FILTERS = {
+    "node_link": node_link,
+    "run_address": run_address,
+    "sparkline": sparkline,
+}
+GLOBALS: dict[str, Any] = {"phases_bar": phases_bar}

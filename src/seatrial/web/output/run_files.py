@@ -1,0 +1,155 @@
+"""What a run wrote, read for people who may not be its user: three files by name, bounded, and
+nothing that any link leads to.
+
+    files = RunFiles(run)
+    files.tail("stdout", 65536)          # Piece(text, size, start), or Absent("it is not there")
+
+The journal says where a run's directory is: in the trial's folder, or where its plan placed it. The
+way from there on is walked name by name without following links, so that a job that replaces its
+directory, or a file in it, by a link leads nowhere. A file system that hangs costs a thread, never
+the server: who reads gives up after a while, and only so many may be stuck at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import PurePosixPath
+from typing import NamedTuple, TypeVar
+
+from seatrial.store.rows import RunRow
+
+NAMES = ("job.sh", "stdout", "stderr")
+WAIT_S = 3.0
+MOST_STUCK = 8
+
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_PLACES = threading.BoundedSemaphore(MOST_STUCK)
+
+T = TypeVar("T")
+
+
+class Piece(NamedTuple):
+    """A part of a file: its text, the whole file's size and where the part begins, in bytes."""
+
+    text: str
+    size: int
+    start: int
+
+
+class Absent(NamedTuple):
+    """Why there is no text, as a sentence without its subject."""
+
+    why: str
+
+
+class RunFiles:
+    """The files of one run: those of these ``names``."""
+
+    def __init__(self, run: RunRow, names: Sequence[str] = NAMES) -> None:
+        self._run = run
+        self._names = names
+
+    def tail(self, name: str, limit: int) -> Piece | Absent:
+        """The last bytes of a file, at most ``limit``, as text."""
+        return self._read(name, limit, from_end=True)
+
+    def head(self, name: str, limit: int) -> Piece | Absent:
+        """The first bytes of a file."""
+        return self._read(name, limit, from_end=False)
+
+    def _read(self, name: str, limit: int, from_end: bool) -> Piece | Absent:
+        if name not in self._names:
+            return Absent("is no file that is shown")
+        if self._run.rehearsed:
+            return Absent("is not there: a rehearsed run leaves no files")
+        if not self._run.path:
+            return Absent("is not there: the run has no directory yet")
+        try:
+            with self._folder() as folder, _opened(name, _FILE, folder) as file:
+                return _piece(file, limit, from_end)
+        except FileNotFoundError:
+            return Absent("is not there" if self._has_folder() else "is gone with its directory")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            return Absent(f"is not shown: {reason}")
+
+    def _has_folder(self) -> bool:
+        try:
+            with self._folder():
+                return True
+        except (OSError, ValueError):
+            return False
+
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[int]:
+        """The run's directory, the last parts of whose path are the test and the run: what is
+        before these is as the trial's user made it. Raises OSError, ValueError."""
+        path = PurePosixPath(self._run.path)
+        ending = PurePosixPath(self._run.test, self._run.run_id)
+        parts = ending.parts
+        if not path.is_absolute() or ".." in path.parts or path.parts[-len(parts) :] != parts:
+            raise ValueError("its directory is not that of a run")
+        base = "/" + "/".join(path.parts[1 : -len(parts)])
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(_opened(base, _FOLDER, None))
+            for part in parts:
+                folder = stack.enter_context(_opened(part, _FOLDER | os.O_NOFOLLOW, folder))
+            yield folder
+
+
+@contextlib.contextmanager
+def _opened(name: str, flags: int, folder: int | None) -> Iterator[int]:
+    try:
+        descriptor = os.open(name, flags, dir_fd=folder)
+    except NotADirectoryError as error:
+        raise ValueError("a link or a file is where its directory was") from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError("it is a link, and links are not followed here") from error
+        raise
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _piece(file: int, limit: int, from_end: bool) -> Piece:
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("it is no regular file")
+    start = max(0, found.st_size - limit) if from_end else 0
+    data = os.pread(file, limit, start)
+    if start:  # do not begin in the middle of a character
+        cut = len(data)
+        data = data.lstrip(bytes(range(0x80, 0xC0)))
+        start += cut - len(data)
+    return Piece(data.decode("utf-8", errors="replace"), max(found.st_size, len(data)), start)
+
+
+def in_time(work: Callable[[], T], instead: T, wait_s: float = WAIT_S) -> T:
+    """What ``work`` gives, or ``instead`` where it takes longer: its thread is left behind, and
+    while too many are, nothing more is begun."""
+    if not _PLACES.acquire(blocking=False):
+        return instead
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+        finally:
+            _PLACES.release()
+
+    threading.Thread(target=run, name="files", daemon=True).start()
+    try:
+        return done.result(wait_s)
+    except TimeoutError:
+        return instead

@@ -1,0 +1,158 @@
+"""The text of a run's files as a page shows it: its end, or what a search finds in that.
+
+search = search_of(asked)                           # from find= and regex=1, or None
+output_of(files, "stdout", search, whole=False)     # Output(blocks=[Block(...)], found=3, ...)
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.verify.reading import plain
+from seatrial.web.asked import Asked, Pattern
+from seatrial.web.output.run_files import Absent, Piece, RunFiles
+
+LARGEST = 256 << 10  # bytes that are read of a file, from its end
+USUAL = 32 << 10  # and are shown where nothing is searched for
+LONGEST_LINE = 2000  # characters of a line that are shown
+MOST_FOUND = 300  # lines in which something was found
+AROUND = 2  # lines that are shown before and behind one
+SEARCH_S = 1.0
+
+
+class Part(NamedTuple):
+    """A piece of a line; ``found`` says whether it is what was searched for."""
+
+    text: str
+    found: bool
+
+
+class Line(Struct, frozen=True):
+    """A line: its number in what was read, from 1, and its parts."""
+
+    number: int
+    parts: list[Part]
+
+    @property
+    def found(self) -> bool:
+        return any(part.found for part in self.parts)
+
+
+class Output(Struct, frozen=True, kw_only=True):
+    """A file as it is shown. ``size`` is the whole file's, ``left_out`` how much of its beginning
+    was not read, in bytes; ``blocks`` are lines that follow each other; ``found`` counts the lines
+    of a search, which was ``cut`` short where there were too many, or it took too long. ``absent``
+    is why there is nothing."""
+
+    name: str
+    size: int = 0
+    left_out: int = 0
+    blocks: list[list[Line]] = []
+    found: int = 0
+    cut: bool = False
+    absent: str = ""
+
+
+class Search(NamedTuple):
+    """What is searched for."""
+
+    text: str
+    pattern: Pattern | re.Pattern[str]
+
+    def spans(self, line: str) -> Iterator[tuple[int, int]]:
+        """Where it is in a line; what is empty is nowhere."""
+        for match in self.pattern.finditer(line):
+            start, end = match.span()
+            if start < end:
+                yield start, end
+
+
+def search_of(asked: Asked) -> Search | None:
+    """What ``find`` asks for: text without regard to case, with ``regex`` a regular expression."""
+    text = asked.text("find")
+    if not text:
+        return None
+    if asked.flag("regex"):
+        pattern = asked.pattern("find")
+        assert pattern is not None
+        return Search(text, pattern)
+    return Search(text, re.compile(re.escape(text), re.IGNORECASE))
+
+
+def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) -> Output:
+    """A file's end, or the lines of it in which something is found."""
+    limit = LARGEST if search or whole else USUAL
+    piece = files.tail(name, limit)
+    if isinstance(piece, Absent):
+        return Output(name=name, absent=piece.why)
+    lines = lines_of(piece)
+    if search is None:
+        shown = [_line(i + 1, line, []) for i, line in enumerate(lines)]
+        return Output(name=name, size=piece.size, left_out=piece.start, blocks=[shown])
+    hits, cut = _search(lines, search)
+    return Output(
+        name=name,
+        size=piece.size,
+        left_out=piece.start,
+        blocks=_around(lines, hits),
+        found=len(hits),
+        cut=cut,
+    )
+
+
+def lines_of(piece: Piece) -> list[str]:
+    """Its lines without what a terminal would obey; a first line that is cut off says so."""
+    text = piece.text.removesuffix("\n")
+    lines = [plain(line.removesuffix("\r").expandtabs()) for line in text.split("\n")]
+    if piece.start and lines:
+        lines[0] = "…" + lines[0]
+    return lines if text else []
+
+
+Hits = dict[int, list[tuple[int, int]]]
+
+
+def _search(lines: list[str], search: Search) -> tuple[Hits, bool]:
+    """Where in which lines it is found, and whether there may be more."""
+    until = time.monotonic() + SEARCH_S
+    hits: Hits = {}
+    for i in range(len(lines) - 1, -1, -1):  # the end matters most
+        if len(hits) >= MOST_FOUND or time.monotonic() > until:
+            return hits, True
+        if spans := list(search.spans(lines[i])):
+            hits[i] = spans
+    return hits, False
+
+
+def _around(lines: list[str], hits: Hits) -> list[list[Line]]:
+    blocks: list[list[Line]] = []
+    last = -1
+    for i in sorted(hits):
+        start = max(i - AROUND, last + 1)
+        if start > last + 1 or not blocks:
+            blocks.append([])
+        last = min(i + AROUND, len(lines) - 1)
+        following = next((j for j in range(i + 1, last + 1) if j in hits), last + 1)
+        last = following - 1
+        blocks[-1] += [_line(j + 1, lines[j], hits.get(j, [])) for j in range(start, last + 1)]
+    return blocks
+
+
+def _line(number: int, line: str, spans: list[tuple[int, int]]) -> Line:
+    parts: list[Part] = []
+    at = 0
+    for start, end in spans:
+        if start >= LONGEST_LINE:
+            break
+        parts += [Part(line[at:start], False), Part(line[start:end], True)]
+        at = end
+    rest = line[at : max(at, LONGEST_LINE)]
+    parts.append(Part(rest, False))
+    if (more := len(line) - at - len(rest)) > 0:
+        parts.append(Part(f" … {more} more characters", False))
+    return Line(number, [part for part in parts if part.text])

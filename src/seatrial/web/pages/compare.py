@@ -1,0 +1,223 @@
+"""Compare: two sides as ``seatrial compare`` judges them, drawn and as a table."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from seatrial import draw
+from seatrial.errors import UsageError
+from seatrial.judge.compare import LEAST_EFFECT, Comparison, Mean, Row, State, compare_sides
+from seatrial.judge.provenance import Difference, differences
+from seatrial.judge.sides import gather, is_named, parse_side
+from seatrial.store import queries
+from seatrial.store.rows import TrialRow
+from seatrial.store.schema import Store
+from seatrial.units import share_of, show_number
+from seatrial.web.asked import Asked, Unclear
+from seatrial.web.judging import beside
+from seatrial.web.shown import NARROW, WIDE
+from seatrial.web.site import Site
+
+VERDICTS: tuple[State, ...] = (
+    *("worse", "better", "unclear"),
+    *("same", "not compared", "missing"),
+)
+SORTS = ("verdict", "change", "case", "metric")
+ROWS = 100
+MOST_ROWS = 5000
+DRAWN = 40
+MOST_NAMED = 300
+TIMES = 10  # the ratio from which on it is told instead of per cent, as in the table
+
+_INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn"}
+_FORMS = {"better": 4, "worse": 2, "same": 1, "unclear": 3}
+
+
+class Compare(Struct, frozen=True, kw_only=True):
+    """The question, and its answer: ``state`` is "asked" (nothing is, yet), "judging", "judged" or
+    "refused" (``why``). ``matching`` rows have the verdict that is asked for, of these some are
+    shown."""
+
+    before: str
+    after: str
+    metric: str
+    test: str
+    least: str
+    across: str
+    each_node: bool
+    verdict: str
+    sort: str
+    state: str
+    tags: list[str]
+    latest: list[str]
+    why: str = ""
+    first: str = ""
+    second: str = ""
+    crossed: list[str] = []
+    rehearsed: bool = False
+    counts: dict[str, int] = {}
+    rows: list[Row] = []
+    matching: int = 0
+    means: list[Mean] = []
+    notices: list[str] = []
+    differences: list[Difference] = []
+
+    def forest(self, wide: bool) -> Any:
+        """The rows that have a ratio, as SVG: their change in per cent."""
+        return forest(self.rows, share_of(self.least or LEAST_EFFECT), wide)
+
+    def drawn(self) -> int:
+        """How many of the rows that are shown can be drawn."""
+        return sum(row.ratio is not None for row in self.rows)
+
+
+class _Answer(NamedTuple):
+    comparison: Comparison
+    differences: list[Difference]
+    rehearsed: bool
+
+
+def data(site: Site, asked: Asked) -> Compare:
+    before, after = asked.text("before"), asked.text("after")
+    trials = queries.trials(site.store())
+    question: dict[str, Any] = {
+        "before": before,
+        "after": after,
+        "metric": asked.text("metric"),
+        "test": asked.text("test"),
+        "least": asked.text("least"),
+        "across": asked.text("across"),
+        "each_node": asked.flag("each_node"),
+        "verdict": asked.choice("verdict", VERDICTS),
+        "sort": asked.choice("sort", SORTS, "verdict"),
+        "tags": [trial.tag for trial in trials][:MOST_NAMED],
+    }
+    question["latest"] = _latest(trials)
+    least = _share(question["least"])
+    shown = asked.number("rows", ROWS, least=1, most=MOST_ROWS)
+    if not before or not after:
+        return Compare(state="asked", **question)
+    key = ("compare", *(question[name] for name in ("before", "after", "metric", "test")))
+    key = (*key, least, question["across"], question["each_node"])
+    version = tuple((trial.row, trial.last, trial.state) for trial in trials)
+    answer: _Answer | None = None
+    try:
+        answer = beside(site, key, version, lambda: _judged(site, question, least))
+    except UsageError as error:
+        state, why = "refused", str(error).replace("--across", "“Across”")
+    else:
+        state, why = "judging", ""
+    if answer is None:
+        made_up = names_rehearsal(site.store(), (before, after))
+        return Compare(state=state, why=why, rehearsed=made_up, **question)
+    found = answer.comparison
+    rows = [row for row in found.rows if question["verdict"] in ("", row.verdict)]
+    return Compare(
+        state="judged",
+        first=found.first,
+        second=found.second,
+        crossed=found.across,
+        rehearsed=answer.rehearsed,
+        counts={verdict: found.count(verdict) for verdict in VERDICTS if found.count(verdict)},
+        rows=_sorted(rows, question["sort"])[:shown],
+        matching=len(rows),
+        means=found.means,
+        notices=found.notices,
+        differences=answer.differences,
+        **question,
+    )
+
+
+def names_rehearsal(store: Store, sides: Iterable[str]) -> bool:
+    """Whether one of these sides asks for a rehearsal, whatever else is wrong with them."""
+    for text in sides:
+        with contextlib.suppress(UsageError):
+            side = parse_side(text)
+            if side.conditions.get("rehearsed") == "yes":
+                return True
+            if side.trial and queries.trial(store, side.trial).rehearsed:
+                return True
+    return False
+
+
+def _latest(trials: list[TrialRow]) -> list[str]:
+    """The two latest measured trials of the machine that ran last, the earlier first."""
+    measured = [trial for trial in trials if not trial.rehearsed and trial.passed]
+    alike = [trial.tag for trial in measured if trial.machine == measured[0].machine]
+    return alike[1::-1] if len(alike) > 1 else []
+
+
+def _share(text: str) -> float:
+    if not text:
+        return LEAST_EFFECT
+    try:
+        found = share_of(text if "%" in text else float(text))
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < 1:
+        raise Unclear(f"“What matters” {text[:40]!r} is no share; write e.g. 2% or 0.02", "least")
+    return found
+
+
+def _judged(site: Site, question: dict[str, Any], least: float) -> _Answer:
+    store = site.store()
+    tests, metrics = ([question[name]] if question[name] else [] for name in ("test", "metric"))
+    first, second = (
+        gather(store, parse_side(question[name]), tests) for name in ("before", "after")
+    )
+    found = compare_sides(
+        first,
+        second,
+        least,
+        metric=(lambda name: is_named(name, metrics)) if metrics else None,
+        across=[name.strip() for name in question["across"].split(",") if name.strip()],
+        each_node=question["each_node"],
+    )
+    rehearsed = any(trial.rehearsed for side in (first, second) for trial in side.trials)
+    return _Answer(found, differences(first, second), rehearsed)
+
+
+def _sorted(rows: list[Row], sort: str) -> list[Row]:
+    """In the order of the judgement, or by what is asked for: the worst change first."""
+    if sort == "change":
+        return sorted(rows, key=lambda row: (row.gain is None, row.gain or 0.0))
+    if sort in ("case", "metric"):
+        return sorted(rows, key=lambda row: (getattr(row, sort), row.case, row.metric))
+    return rows
+
+
+def forest(rows: Sequence[Row], least: float, wide: bool = True) -> Any:
+    """By how many per cent of the first side the second one's figures differ, with the intervals:
+    the change of the table. Whether more is better the metric says, so the label and the mark tell
+    the verdict."""
+    intervals = []
+    for row in [row for row in rows if row.ratio is not None][:DRAWN]:
+        value, low, high = (_change(ratio) for ratio in (row.ratio, row.low, row.high))
+        assert value is not None
+        assert row.ratio is not None
+        name = f"{row.case} {row.metric}"
+        shown = f"{value:+.1f} %" if row.ratio < TIMES else f"×{show_number(row.ratio)}"
+        label = f"{shown} {row.verdict}"
+        intervals.append(
+            draw.Interval(name, value, low, high, label, _INKS[row.verdict], _FORMS[row.verdict])
+        )
+    return draw.forest(
+        intervals,
+        title="Change from the first side to the second",
+        about="A row for each metric of each case, with its 95 % interval",
+        axis=draw.Axis("change of the figure", "%"),
+        centre=0,
+        bounds=[-100 * least, 100 * least],
+        ends=("smaller", "larger"),
+        width=WIDE if wide else NARROW,
+        stacked=not wide,
+    )
+
+
+def _change(ratio: float | None) -> float | None:
+    return None if ratio is None else 100 * (ratio - 1)

@@ -1,0 +1,200 @@
+"""Failures: the runs that failed, newest verdict first, with what is known of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.journal.codes import code_of
+from seatrial.store import listing
+from seatrial.store.listing import BY_VERDICT, Choices, End
+from seatrial.store.rows import Filters, GapRow, RunRow
+from seatrial.verify.reading import plain
+from seatrial.web.asked import Asked, Unclear
+from seatrial.web.choice import VERDICTS, behind, choice_of, next_place
+from seatrial.web.output.run_files import Piece, RunFiles, in_time
+from seatrial.web.site import Site
+
+SHOWN = 50
+MOST_SHOWN = 200
+LONGEST_OUTPUT = 2048
+LINES = 8
+READING_S = 2.0  # for the output of all runs of a page together
+
+
+class Column(NamedTuple):
+    """A column: its name in the address, its heading, and what it is."""
+
+    name: str
+    title: str
+    about: str
+
+
+COLUMNS = (
+    Column("time", "Time", "of the verdict"),
+    Column("tag", "Tag", "the trial's run tag"),
+    Column("machine", "Machine", ""),
+    Column("app", "App", "the application"),
+    Column("test", "Test", ""),
+    Column("case", "Case", "the test with its parameters"),
+    Column("run", "Run", ""),
+    Column("event", "Event", "by which it was known"),
+    Column("code", "Code", "the verdict and its number"),
+    Column("meaning", "Meaning", "of the code"),
+    Column("why", "Why", "what was found"),
+    Column("output", "Output", "the end of stderr, or of stdout"),
+    Column("nodes", "Nodes", ""),
+    Column("elapsed", "Elapsed", "of its script"),
+    Column("job", "Job", "at the scheduler"),
+    Column("directory", "Directory", ""),
+)
+USUAL = ("time", "tag", "machine", "app", "test", "run", "event", "code", "why", "output")
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """A run that failed. ``time`` of its verdict in ns, ``elapsed`` in seconds; ``output`` is the
+    end of what it wrote to ``output_of``, or why there is none."""
+
+    time: int
+    trial: str
+    machine: str
+    app: str
+    test: str
+    case_name: str
+    run_id: str
+    event: End
+    code: int
+    verdict: str
+    meaning: str
+    why: str
+    output: str
+    output_of: str
+    nodes: str
+    elapsed: float | None
+    job_id: str
+    directory: str
+    rehearsed: bool
+
+
+class Failures(Struct, frozen=True, kw_only=True):
+    """The failures of a page, of ``found`` that match; ``shown`` are the names of its columns."""
+
+    failures: list[Failure]
+    found: int
+    shown: list[str]
+    columns: tuple[Column, ...]
+    usual: bool
+    newest: str
+    older: str
+    choices: Choices
+    gaps: list[GapRow]
+    rehearsed: bool
+    verdicts: tuple[str, ...] = VERDICTS
+
+
+def data(site: Site, asked: Asked) -> Failures:
+    limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+    shown = _columns(asked)
+    place = behind(asked)
+    store = site.store()
+    with store.reading():
+        choice = choice_of(store, asked, ["failed"])
+        filters, window = _by_verdict(choice.filters)
+        found = listing.page(store, filters, BY_VERDICT, place, limit + 1, window)
+        number = listing.number_of(store, filters, window)
+        ends = listing.ends_of(store, found[:limit])
+        choices = listing.choices(store)
+    outputs = _outputs(found[:limit]) if "output" in shown else {}
+    more = len(found) > limit
+    return Failures(
+        failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found[:limit]],
+        found=number,
+        shown=shown,
+        columns=COLUMNS,
+        usual=tuple(shown) == USUAL,
+        newest=asked.link(before="") if place else "",
+        older=asked.link(before=next_place(found[limit - 1], BY_VERDICT)) if more else "",
+        choices=choices,
+        gaps=choice.gaps,
+        rehearsed=choice.rehearsed,
+    )
+
+
+def _columns(asked: Asked) -> list[str]:
+    """The chosen columns in the order of the page."""
+    chosen, known = set(asked.all("column")), [column.name for column in COLUMNS]
+    if odd := sorted(chosen.difference(known)):
+        raise Unclear(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
+    return [column.name for column in COLUMNS if column.name in chosen] or list(USUAL)
+
+
+def _by_verdict(filters: Filters) -> tuple[Filters, list[str]]:
+    """The window is of the time at which a run failed, not of its beginning."""
+    window = [f"runs.finished >= {filters.since:d}"] if filters.since else []
+    window += [f"runs.finished < {filters.until:d}"] if filters.until else []
+    anew = msgspec.structs.replace(filters, since=0, until=0, states=(), failed=True)
+    return anew, window
+
+
+def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
+    code = code_of(run.code)
+    return Failure(
+        time=run.finished or run.began,
+        trial=run.trial,
+        machine=run.machine,
+        app=run.app,
+        test=run.test,
+        case_name=run.case_name,
+        run_id=run.run_id,
+        event=End(end.event, end.value, end.text[:300]),
+        code=run.code,
+        verdict=code.name,
+        meaning=code.meaning,
+        why=run.why[:LONGEST_OUTPUT],
+        output=output[1] if output else "",
+        output_of=output[0] if output else "",
+        nodes=run.nodes,
+        elapsed=run.elapsed,
+        job_id=run.job_id,
+        directory=run.path,
+        rehearsed=run.rehearsed,
+    )
+
+
+# ---- the end of what they wrote -----------------------------------------------------------
+
+
+def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
+    """For each run the file and the end of it; files are read for a while only."""
+    with_files = [run for run in found if run.path and not run.rehearsed]
+    done: dict[int, tuple[str, str]] = {}
+    until = time.monotonic() + READING_S
+
+    def read() -> bool:
+        for run in with_files:
+            if time.monotonic() > until:
+                return False
+            done[run.row] = _output(RunFiles(run))
+        return True
+
+    whole = in_time(read, instead=False, wait_s=READING_S)
+    if not whole:
+        slow = ("", "its file system was too slow to answer")
+        return {run.row: done.get(run.row, slow) for run in with_files}
+    return done
+
+
+def _output(files: RunFiles) -> tuple[str, str]:
+    """The end of stderr; of stdout where nothing is in that."""
+    for name in ("stderr", "stdout"):
+        piece = files.tail(name, LONGEST_OUTPUT)
+        if not isinstance(piece, Piece):
+            return "", f"{name} {piece.why}"
+        lines = plain(piece.text).rstrip().splitlines()
+        if lines:
+            return name, "\n".join(lines[-LINES:])
+    return "", "it wrote nothing"

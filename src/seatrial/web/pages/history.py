@@ -1,0 +1,376 @@
+"""History: a metric over time in each case, with changes of its level, notes and references."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from seatrial import draw
+from seatrial.errors import TrialError, UsageError
+from seatrial.judge import diary
+from seatrial.judge.diary import Note
+from seatrial.judge.history import ELAPSED, History, Point, Told, histories
+from seatrial.judge.one_run import Expected, expected
+from seatrial.store import queries
+from seatrial.store.rows import CaseRow, Filters, MetricRow, TrialRow
+from seatrial.store.series import metric_names
+from seatrial.units import SECOND_NS, show_seconds
+from seatrial.web.asked import Asked
+from seatrial.web.judging import beside
+from seatrial.web.pages.compare import names_rehearsal
+from seatrial.web.records import references_of
+from seatrial.web.shown import NARROW, WIDE
+from seatrial.web.site import Site
+
+MULTIPLES = 24  # small plots on a page
+POINTS = 50  # rows of the table of figures
+MOST_POINTS = 5000
+MOST_DRAWN = 2000  # figures of a series
+MOST_NAMED = 400
+
+
+Drawn = tuple[float, float, bool]  # time in s, value, whether it was rehearsed
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A change of level: between the figures at ``last`` and at ``time`` (ns); ``percent`` is None
+    where levels have no ratio; the note nearest to it."""
+
+    time: int
+    last: int
+    before: float
+    after: float
+    percent: float | None
+    tier: str
+    worse: bool
+    note: str
+    near: str
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A series of ``n`` figures; of very many, ``times`` (s since the epoch) and ``values`` are the
+    least and the greatest in each of many spans. ``levels`` are (from, to, level) between confirmed
+    changes; ``low`` and ``high`` bound what its reference allows. ``rehearsed`` of the figures were
+    made up, not measured; ``made_up`` tells which of those that are drawn."""
+
+    machine: str
+    case: str
+    case_name: str
+    test: str
+    unit: str
+    better: str
+    n: int
+    median: float | None
+    noise: float | None
+    excluded: dict[str, int]
+    why: str
+    rehearsed: int
+    times: list[float]
+    values: list[float]
+    made_up: list[bool]
+    levels: list[tuple[float, float, float]]
+    changes: list[Change]
+    notes: list[Note]
+    reference: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def chart(self, large: bool, metric: str, wide: bool = False) -> Any:
+        """The series as SVG."""
+        return chart(self, large, metric, WIDE if wide else NARROW)
+
+
+class Shown(Struct, frozen=True):
+    """A figure, when its run's script started (ns), and which run that was."""
+
+    time: int
+    value: float
+    run_id: str
+    trial: str
+    rehearsed: bool
+
+
+class HistoryPage(Struct, frozen=True, kw_only=True):
+    """The question, and the series that match, those that changed for the worse first. ``state`` is
+    "asked", "judging", "judged" or "refused" (``why``)."""
+
+    metric: str
+    test: str
+    case: str
+    machine: str
+    toolchain: str
+    trial: str
+    rehearsed: bool
+    state: str
+    metrics: list[str]
+    why: str = ""
+    lines: list[Line] = []
+    found: int = 0
+    first: int = 0
+    changed: int = 0
+    alarms: int = 0
+    points: list[Shown] = []
+    damaged_notes: int = 0
+    any_rehearsed: bool = False
+
+
+class _Answer(NamedTuple):
+    """What was judged, and of what was shown of it the lines, by their places."""
+
+    histories: list[History]
+    damaged: int
+    lines: dict[int, Line]
+
+
+def data(site: Site, asked: Asked) -> HistoryPage:
+    store = site.store()
+    trials = queries.trials(store)
+    filters = Filters(
+        test=asked.text("test"),
+        machine=asked.text("machine"),
+        toolchain=asked.text("toolchain"),
+        trial=asked.text("trial"),
+        since=asked.moment("since"),
+        until=asked.moment("until"),
+        rehearsed=asked.flag("rehearsed"),
+    )
+    metric, case = asked.text("metric"), asked.text("case")
+    first = asked.number("first", 0)
+    question: dict[str, Any] = {
+        "metric": metric,
+        "case": case,
+        **{name: getattr(filters, name) for name in ("test", "machine", "toolchain", "trial")},
+        "rehearsed": filters.rehearsed,
+        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MOST_NAMED],
+    }
+    if not metric:
+        return HistoryPage(state="asked", **question)
+    version = (_notes_mark(site), *((trial.row, trial.last, trial.passed) for trial in trials))
+    name = ("history", metric, case, filters)
+    answer: _Answer | None = None
+    try:
+        answer = beside(site, name, version, lambda: _judged(site, metric, filters, case))
+    except UsageError as error:
+        state, why = "refused", str(error)
+    else:
+        state, why = "judging", ""
+    if answer is None:
+        asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial])
+        return HistoryPage(state=state, why=why, any_rehearsed=asked_for, **question)
+    found = answer.histories
+    if first >= len(found):
+        first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
+    points = asked.number("points", POINTS, least=1, most=MOST_POINTS)
+    latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
+    shown = found[first : first + MULTIPLES]
+    lines = []
+    for place, each in enumerate(shown, start=first):
+        if place not in answer.lines:
+            answer.lines[place] = _line(site, each, trials)
+        lines.append(answer.lines[place])
+    return HistoryPage(
+        state="judged",
+        lines=lines,
+        found=len(found),
+        first=first,
+        changed=sum(any(told.confirmed for told in each.told) for each in found),
+        alarms=sum(bool(each.alarms) for each in found),
+        points=[_shown(point, found[0].series.machine, _rehearsed(trials)) for point in latest],
+        damaged_notes=answer.damaged,
+        any_rehearsed=any(line.rehearsed for line in lines),
+        **question,
+    )
+
+
+def _rehearsed(trials: list[TrialRow]) -> set[tuple[str, str]]:
+    """The rehearsed trials, by tag and machine."""
+    return {(trial.tag, trial.machine) for trial in trials if trial.rehearsed}
+
+
+def _shown(point: Point, machine: str, rehearsed: set[tuple[str, str]]) -> Shown:
+    made_up = (point.trial, machine) in rehearsed
+    return Shown(point.time, point.value, point.run_id, point.trial, made_up)
+
+
+def _notes_mark(site: Site) -> int:
+    try:
+        return (site.trials / diary.FILE).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _judged(site: Site, metric: str, filters: Filters, case: str) -> _Answer:
+    try:
+        notes = diary.read(site.trials / diary.FILE)
+    except TrialError:
+        notes = diary.Diary([])
+    found = histories(site.store(), metric, filters, case, notes.notes)
+    return _Answer(sorted(found, key=_rank), notes.damaged, {})
+
+
+def _rank(history: History) -> tuple[float, str, str]:
+    """Those with a confirmed change first, the most changed for the worse before the others."""
+    shares = [
+        abs(told.percent or 0) if told.worse else -1 / (1 + abs(told.percent or 0))
+        for told in history.told
+        if told.confirmed
+    ]
+    worst = max(shares, default=-2.0)
+    return (-worst, history.series.case_name, history.series.machine)
+
+
+# ---- a series -----------------------------------------------------------------------------
+
+
+def _line(site: Site, history: History, trials: list[TrialRow]) -> Line:
+    series, course = history.series, history.course
+    wanted = _expected(site, history, trials)
+    middle = median(series.values) if series.values else None
+    rehearsed = _rehearsed(trials)
+    points = [
+        (point.time / SECOND_NS, point.value, (point.trial, series.machine) in rehearsed)
+        for point in series.points
+    ]
+    drawn = _thinned(points)
+    return Line(
+        machine=series.machine,
+        case=series.case,
+        case_name=series.case_name,
+        test=series.test,
+        unit=series.unit,
+        better=series.better,
+        n=len(series.points),
+        median=middle,
+        noise=course.noise / abs(middle) if middle else None,
+        excluded=series.excluded,
+        why=course.why,
+        rehearsed=sum(made_up for _, _, made_up in points),
+        times=[time for time, _, _ in drawn],
+        values=[value for _, value, _ in drawn],
+        made_up=[made_up for _, _, made_up in drawn],
+        levels=_levels(history),
+        changes=[_change(told) for told in history.told],
+        notes=history.notes,
+        reference=wanted.value if wanted else None,
+        low=wanted.low if wanted else None,
+        high=wanted.high if wanted else None,
+    )
+
+
+def _thinned(points: list[Drawn]) -> list[Drawn]:
+    """Few enough to be drawn: of those in one of many equal spans the least and the greatest."""
+    if len(points) <= MOST_DRAWN:
+        return points
+    first, length = points[0][0], points[-1][0] - points[0][0] or 1.0
+    spans: dict[int, list[Drawn]] = {}
+    for point in points:
+        spans.setdefault(int((point[0] - first) / length * (MOST_DRAWN // 2 - 1)), []).append(point)
+    return [
+        point
+        for own in spans.values()
+        for point in sorted({min(own, key=lambda p: p[1]), max(own, key=lambda p: p[1])})
+    ]
+
+
+def _levels(history: History) -> list[tuple[float, float, float]]:
+    """The level between each two confirmed changes, as the judgement has it."""
+    points = history.series.points
+    confirmed = [told.change for told in history.told if told.confirmed]
+    if not confirmed:
+        return []
+    edges = [0, *(change.index for change in confirmed), len(points)]
+    heights = [confirmed[0].before, *(change.after for change in confirmed)]
+    return [
+        (points[start].time / SECOND_NS, points[end - 1].time / SECOND_NS, height)
+        for start, end, height in zip(edges, edges[1:], heights, strict=False)
+    ]
+
+
+def _change(told: Told) -> Change:
+    note = told.near.note.text if told.near is not None else ""
+    return Change(
+        time=told.first,
+        last=told.last,
+        before=told.change.before,
+        after=told.change.after,
+        percent=told.percent,
+        tier=told.change.tier,
+        worse=told.worse,
+        note=note,
+        near=_near(told),
+    )
+
+
+def _near(told: Told) -> str:
+    """How near the nearest note is, in words."""
+    if told.near is None:
+        return ""
+    away = told.near.seconds
+    if not away:
+        return "in between"
+    return f"{show_seconds(abs(away))} {'before' if away < 0 else 'after'}"
+
+
+def _expected(site: Site, history: History, trials: list[TrialRow]) -> Expected | None:
+    """The reference by which the latest run was judged."""
+    series = history.series
+    if not series.points:
+        return None
+    last = series.points[-1]
+    trial = next((t for t in trials if (t.tag, t.machine) == (last.trial, series.machine)), None)
+    case = _case(site, trial, series.case) if trial is not None else None
+    if trial is None or case is None:
+        return None
+    figure = MetricRow(series.metric, last.value, series.unit, series.better)
+    return expected(figure, case, references_of(trial))
+
+
+def _case(site: Site, trial: TrialRow, case: str) -> CaseRow | None:
+    return next((c for c in queries.cases_of(site.store(), trial) if c.id == case), None)
+
+
+def chart(line: Line, large: bool, metric: str, width: int) -> Any:
+    """Figures as dots, levels as lines, changes and notes as marks, the reference as levels."""
+    drawn = list(zip(line.times, line.values, line.made_up, strict=True))
+    measured = [(time, value) for time, value, made_up in drawn if not made_up]
+    made_up = [(time, value) for time, value, made_up in drawn if made_up]
+    series = [draw.Series(metric if large else "", measured, "dots", 1, 1)] if measured else []
+    if made_up:
+        series.append(draw.Series("rehearsed" if large else "", made_up, "dots", 4, 3))
+    for number, (start, end, level) in enumerate(line.levels):
+        name = "level" if large and not number else ""
+        series.append(draw.Series(name, [(start, level), (end, level)], "line", 2, 1))
+    marks = [
+        draw.Mark(
+            change.time / SECOND_NS,
+            _told(change),
+            ("bad" if change.worse else "good") if change.tier == "confirmed" else "warn",
+        )
+        for change in line.changes
+        if large or change.tier == "confirmed"
+    ]
+    if large:
+        marks += [draw.Mark(note.time / SECOND_NS, note.text) for note in line.notes]
+    levels = [
+        draw.Level(y, text, "muted")
+        for y, text in ((line.reference, "reference"), (line.low, "least"), (line.high, "most"))
+        if y is not None
+    ]
+    return draw.chart(
+        series,
+        title=f"{metric} of {line.case_name} on {line.machine}",
+        about=f"{line.n} figures, {len(line.changes)} changes, {len(line.notes)} notes",
+        x=draw.Axis(kind="time"),
+        y=draw.Axis(metric if large else "", line.unit if large else ""),
+        marks=sorted(marks, key=lambda mark: mark.at),
+        levels=levels,
+        width=width,
+        height=280 if large else 110,
+    )
+
+
+def _told(change: Change) -> str:
+    percent = "" if change.percent is None else f"{change.percent:+.1f} %"
+    return percent if change.tier == "confirmed" else f"{percent}?"

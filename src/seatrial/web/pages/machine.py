@@ -1,0 +1,378 @@
+"""A machine: its nodes where they stand, coloured by what is asked, and the worst as a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.journal import codes
+from seatrial.judge import evidence, suspects
+from seatrial.judge.history import ELAPSED
+from seatrial.judge.suspects import Suspects
+from seatrial.machine.facts import groups_of
+from seatrial.store import series
+from seatrial.store.rows import Filters, Outcome, TrialRow
+from seatrial.web.asked import Asked, Unclear
+from seatrial.web.judging import beside
+from seatrial.web.nodes import node_map
+from seatrial.web.nodes.layout import Block, blocks_of
+from seatrial.web.nodes.node_figures import (
+    NodeFigures,
+    RunFigures,
+    View,
+    by_node,
+    figures_of,
+    metrics_to_choose,
+    view_of,
+)
+from seatrial.web.nodes.node_map import Shading
+from seatrial.web.nodes.node_states import State, news_of, states_of
+from seatrial.web.site import Site
+
+if TYPE_CHECKING:
+    from seatrial.web.nodes.on_nodes import Numbers
+
+SHOWS = ("state", "runs", "failures", "metric", "z")
+SORTS = ("worst", "name", "runs", "failed", "share", "figure", "z")
+ROWS = 30
+MOST_ROWS = 20_000
+MOST_JUDGED = 30_000  # runs by which nodes are accused: the latest
+STATES_OF = 3  # trials that are over and say what is down or excluded
+
+
+class NodeRow(Struct, frozen=True, kw_only=True):
+    """A node: its state and why, its runs that are over and those of them that went wrong, the
+    median of its figures and its deviations from the healthy nodes (below 0: worse)."""
+
+    name: str
+    titles: list[str]
+    state: str
+    why: str
+    runs: int
+    failed: int
+    figure: float | None
+    z: float | None
+    judged: str
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """The nodes (``names``), where they stand, and what is known of them. ``suspects`` is None
+    while they are being judged."""
+
+    name: str
+    about: str
+    trials: list[str]
+    others: int
+    trial: str
+    rehearsed: bool
+    described: bool
+    show: str
+    test: str
+    metric: str
+    unit: str
+    relative: bool
+    kinds: int
+    left_out: dict[str, int]
+    latest_only: int
+    why: str
+    tests: list[str]
+    metrics: list[str]
+    runs: int
+    failed: int
+    down: int
+    excluded: int
+    states_of: list[str]
+    shading: Shading
+    blocks: list[Block]
+    names: list[str]
+    told: list[str]
+    marks: dict[str, list[int]]
+    rows: list[NodeRow]
+    sort: str
+    shown: int
+    suspects: Suspects | None
+    judged_since: int
+
+    def standing(self) -> list[tuple[str, list[tuple[int, str]]]]:
+        """What stands together: a title, and of each block in it the place and its own title."""
+        found: dict[str, list[tuple[int, str]]] = {}
+        for number, block in enumerate(self.blocks):
+            *outer, own = block.titles or [""]
+            found.setdefault(", ".join(outer), []).append((number, own))
+        return list(found.items())
+
+    def mark_shapes(self) -> list[tuple[str, str]]:
+        """The kinds of marks, for the legend."""
+        return list(node_map.MARKS.items())
+
+    def picture(self, number: int) -> Any:
+        """A block as SVG."""
+        return node_map.picture(self.blocks[number], number, self.shading, self.marks, self.names)
+
+
+def data(site: Site, asked: Asked) -> Machine:
+    view = view_of(site, asked)
+    show = asked.choice("show", SHOWS, "state")
+    sort = asked.choice("sort", SORTS, "worst")
+    shown = asked.number("rows", ROWS, least=1, most=MOST_ROWS)
+    test, metric = asked.text("test"), asked.text("metric", ELAPSED)
+    states, states_of_trials = machine_states(site, view)
+    over, wrong = view.held.counts(view.over()), view.held.counts(view.wrong())
+    figures, found, why = _figures(site, view, metric)
+    accused, since = accused_of(site, view)
+    words = _words(view, states, over)
+    marks = _marks(view, show, states, wrong, found, accused)
+    names = view.held.names
+    titled = blocks_of(view.machine, names, view.held.described)
+    rows = _rows(view, titled, states, over, wrong, found, accused)
+    return Machine(
+        name=view.name,
+        about=view.machine.about if view.machine is not None else "",
+        trials=[trial.tag for trial in view.trials],
+        others=view.others,
+        trial=asked.text("trial"),
+        rehearsed=view.rehearsed,
+        described=view.machine is not None,
+        show=show,
+        test=test,
+        metric=metric,
+        unit=figures.unit if figures else "",
+        relative=figures.relative if figures else False,
+        kinds=len(figures.kinds) if figures else 0,
+        left_out=figures.left_out if figures else {},
+        latest_only=found.runs if found and found.latest_only else 0,
+        why=why,
+        tests=sorted({case.test for case in view.held.cases.values()}),
+        metrics=metrics_to_choose(site, view),
+        runs=int(view.over().sum()),
+        failed=int(view.wrong().sum()),
+        down=sum(bool(state.down) for state in states.values()),
+        excluded=sum(bool(state.excluded) for state in states.values()),
+        states_of=states_of_trials,
+        shading=_shading(show, words, over, wrong, figures, found),
+        blocks=titled,
+        names=names,
+        told=_told(show, words, over, wrong, figures, found),
+        marks=marks,
+        rows=_sorted(rows, sort)[:shown],
+        sort=sort,
+        shown=min(shown, len(rows)),
+        suspects=accused,
+        judged_since=since,
+    )
+
+
+def _figures(
+    site: Site, view: View, metric: str
+) -> tuple[RunFigures | None, NodeFigures | None, str]:
+    """The figures of a metric; without any, why not."""
+    from seatrial.errors import UsageError
+
+    try:
+        figures = figures_of(site, view, metric)
+    except Unclear:
+        raise
+    except UsageError as error:
+        return None, None, str(error)
+    found = by_node(view, figures)
+    return figures, found, found.survey.why
+
+
+def machine_states(site: Site, view: View) -> tuple[dict[str, State], list[str]]:
+    """What is down or excluded by the trials that run, or else by those that were last over; the
+    tags of the trials that say so."""
+    running = [trial for trial in view.trials if trial.state in ("running", "paused")]
+    said = running or view.trials[:STATES_OF]
+    return states_of(news_of(site.store(), said)), [trial.tag for trial in said]
+
+
+def _words(view: View, states: dict[str, State], over: Numbers) -> list[str]:
+    import numpy as np
+
+    going = view.held.counts(np.asarray(view.held.columns.code == codes.IN_PROGRESS.number))
+    words = []
+    for place, name in enumerate(view.held.names):
+        word = states[name].word if name in states else "up"
+        if word == "up":
+            word = "running" if going[place] else "up" if over[place] else "unused"
+        words.append(word)
+    return words
+
+
+def _shading(
+    show: str,
+    words: list[str],
+    over: Numbers,
+    wrong: Numbers,
+    figures: RunFigures | None,
+    found: NodeFigures | None,
+) -> Shading:
+    if show == "state":
+        return node_map.by_state(words)
+    if show == "runs":
+        return node_map.by_count(over, "many")
+    if show == "failures":
+        return node_map.by_count(wrong, "wrong")
+    if figures is None or found is None:
+        return Shading([node_map.NONE] * len(words), [])
+    if show == "z":
+        return node_map.by_deviation(found.z, found.survey.bound)
+    return node_map.by_value(found.values, figures.better, figures.unit)
+
+
+def _told(
+    show: str,
+    words: list[str],
+    over: Numbers,
+    wrong: Numbers,
+    figures: RunFigures | None,
+    found: NodeFigures | None,
+) -> list[str]:
+    """A few words on each node, for who points at it."""
+    from seatrial.units import count, show_number
+
+    said = []
+    for place, word in enumerate(words):
+        told = "up" if word == "unused" else word
+        text = f"{told}, {int(wrong[place])} of {count(int(over[place]), 'run')} went wrong"
+        if show in ("metric", "z") and figures is not None and found is not None:
+            value, z = float(found.values[place]), float(found.z[place])
+            if value == value:
+                unit = "" if figures.unit == "1" else f" {figures.unit}"
+                text += f", {figures.metric} {show_number(value)}{unit}"
+                text += f" of n {int(found.counts[place])}"
+            if z == z:
+                text += f", z {z:+.1f}"
+        said.append(text)
+    return said
+
+
+def _marks(
+    view: View,
+    show: str,
+    states: dict[str, State],
+    wrong: Numbers,
+    found: NodeFigures | None,
+    accused: Suspects | None,
+) -> dict[str, list[int]]:
+    """The nodes that carry a mark: down, excluded, and the worst by what is shown."""
+    place_of = view.held.place_of
+    down = [place_of[name] for name, state in states.items() if state.down and name in place_of]
+    out = [
+        place_of[name]
+        for name, state in states.items()
+        if state.excluded and not state.down and name in place_of
+    ]
+    said = "suspect"
+    if show in ("metric", "z"):
+        said = "defective"
+        worst = list(found.survey.defective) if found is not None else []
+    else:
+        worst = [name for one in accused.suspects for name in one.names] if accused else []
+        if show == "failures" and not worst and (most := int(wrong.max(initial=0))) > 1:
+            said = "most"
+            worst = [view.held.names[place] for place in (wrong == most).nonzero()[0].tolist()]
+    there = [place_of[name] for name in worst if name in place_of]
+    return {said: there, "down": down, "excluded": [one for one in out if one not in there]}
+
+
+def _rows(
+    view: View,
+    blocks: Sequence[Block],
+    states: dict[str, State],
+    over: Numbers,
+    wrong: Numbers,
+    found: NodeFigures | None,
+    accused: Suspects | None,
+) -> list[NodeRow]:
+    titles = {place: block.titles for block in blocks for place in block.places}
+    blamed = {name for one in accused.suspects for name in one.names} if accused else set()
+    rows = []
+    for place, name in enumerate(view.held.names):
+        state = states.get(name, State())
+        value = float(found.values[place]) if found is not None else float("nan")
+        z = float(found.z[place]) if found is not None else float("nan")
+        judged = "suspect" if name in blamed else ""
+        if found is not None and name in found.survey.defective:
+            judged = "defective, suspect" if judged else "defective"
+        rows.append(
+            NodeRow(
+                name=name,
+                titles=titles.get(place, []),
+                state=state.word,
+                why=state.down_why if state.down else state.excluded_why,
+                runs=int(over[place]),
+                failed=int(wrong[place]),
+                figure=value if value == value else None,
+                z=z if z == z else None,
+                judged=judged,
+            )
+        )
+    return rows
+
+
+def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
+    def share(row: NodeRow) -> float:
+        return row.failed / row.runs if row.runs else 0.0
+
+    def worst(row: NodeRow) -> Any:
+        z = row.z if row.z is not None else 0.0
+        return (not row.judged, row.state == "up", -share(row), z)
+
+    keys: dict[str, Any] = {
+        "worst": worst,
+        "name": lambda row: 0,
+        "runs": lambda row: -row.runs,
+        "failed": lambda row: (-row.failed, -share(row)),
+        "share": lambda row: -share(row),
+        "figure": lambda row: (row.figure is None, -(row.figure or 0.0)),
+        "z": lambda row: (row.z is None, row.z or 0.0),
+    }
+    return sorted(rows, key=keys[sort])
+
+
+# ---- suspects -----------------------------------------------------------------------------
+
+
+def accused_of(site: Site, view: View) -> tuple[Suspects | None, int]:
+    """The nodes that explain what went wrong, by the chosen trials and window; None while they are
+    being judged. The second is from when on runs were judged, where they are too many (ns)."""
+    import numpy as np
+
+    columns = view.held.columns
+    over = np.sort(columns.began[view.over()])
+    since = int(over[-MOST_JUDGED]) if len(over) > MOST_JUDGED else 0
+    paths = tuple(trial.path for trial in view.trials)
+    name = ("suspects", view.name, paths, view.since, view.until, view.test)
+    version = (len(over), int(view.wrong().sum()), since)
+    groups = groups_of(view.machine) if view.machine is not None else {}
+    wanted = Filters(
+        since=max(view.since, since), until=view.until, tests=[view.test] if view.test else None
+    )
+    trials = view.trials
+
+    def judge() -> Suspects:
+        found = _outcomes(site, trials, wanted)
+        jobs = evidence.jobs_of(evidence.classified(found)).jobs
+        return suspects.find(jobs, {node: [group] for node, group in groups.items()})
+
+    made: Suspects | None = beside(site, name, version, judge)
+    return made, since
+
+
+def _outcomes(site: Site, trials: list[TrialRow], wanted: Filters) -> list[Outcome]:
+    store = site.store()
+    return [
+        one
+        for trial in trials
+        for one in series.outcomes(store, replace(wanted, trial=_name_of(trial)))
+    ]
+
+
+def _name_of(trial: TrialRow) -> str:
+    """By what the store finds it: its path, unless that leads through a link."""
+    return trial.path if os.path.realpath(trial.path) == trial.path else trial.tag

@@ -1,0 +1,60 @@
+"""Machines: each with its trials, its runs and how many of these failed."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from seatrial.store import queries
+from seatrial.store.rows import TrialRow
+from seatrial.web.asked import Asked
+from seatrial.web.site import Site
+
+
+class MachineRow(Struct, frozen=True, kw_only=True):
+    """A machine by the trials on it: how many these are (of them ``rehearsals``), their runs, when
+    the last event was (ns), the latest trial."""
+
+    name: str
+    trials: int
+    rehearsals: int
+    running: list[str]
+    passed: int
+    failed: int
+    going: int
+    last: int
+    latest: str
+    rehearsed: bool
+
+
+class Machines(Struct, frozen=True):
+    """All machines, those heard of last first."""
+
+    machines: list[MachineRow]
+    rehearsed: bool
+
+
+def data(site: Site, asked: Asked) -> Machines:
+    rehearsed = asked.flag("rehearsed")
+    by_name: dict[str, list[TrialRow]] = {}
+    for trial in queries.trials(site.store()):
+        by_name.setdefault(trial.machine, []).append(trial)
+    rows = [_row(name, trials, rehearsed) for name, trials in by_name.items()]
+    return Machines(sorted(rows, key=lambda row: (row.rehearsed, -row.last)), rehearsed)
+
+
+def _row(name: str, trials: list[TrialRow], rehearsed: bool) -> MachineRow:
+    """Rehearsals count where they are asked for, or where there is nothing else."""
+    measured = [trial for trial in trials if not trial.rehearsed]
+    counted = trials if rehearsed else measured or trials
+    return MachineRow(
+        name=name,
+        trials=len(measured),
+        rehearsals=len(trials) - len(measured),
+        running=[trial.tag for trial in counted if trial.state == "running"],
+        passed=sum(trial.passed for trial in counted),
+        failed=sum(trial.failed for trial in counted),
+        going=sum(trial.running for trial in counted),
+        last=max(trial.last or trial.created for trial in counted),
+        latest=counted[0].tag,
+        rehearsed=any(trial.rehearsed for trial in counted),
+    )

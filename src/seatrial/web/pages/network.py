@@ -1,0 +1,246 @@
+"""Networks: the runs that measured every pair of ranks, and one such matrix with what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from seatrial.judge.network import Network
+from seatrial.store import queries
+from seatrial.store.rows import RunRow
+from seatrial.web.asked import Asked
+from seatrial.web.matrices import (
+    ASPECTS,
+    ORDERS,
+    SHOWS,
+    Cells,
+    Charted,
+    Part,
+    charted_of,
+    runs_with,
+)
+from seatrial.web.site import Site
+
+MOST = 200  # findings of a kind that are listed
+NEAR = 32  # ranks beside a finding that are shown with it
+FINEST = 2048  # cells each way that are sent at most
+LARGEST = 1 << 20
+
+
+class Networks(Struct, frozen=True):
+    """The latest runs that have a matrix, one of each case; None while they are looked for."""
+
+    runs: list[RunRow] | None
+    machine: str
+    machines: list[str]
+
+
+def listed(site: Site, asked: Asked) -> Networks:
+    found = runs_with(site)
+    machine = asked.text("machine")
+    machines = sorted({run.machine for run in found or ()})
+    if found is not None and machine:
+        found = [run for run in found if run.machine == machine]
+    return Networks(found, machine, machines)
+
+
+# ---- one matrix ---------------------------------------------------------------------------
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """Something wrong: ``effect`` is relative (-0.05: 5 % worse). ``x`` and ``y`` are where it is
+    to be seen in the order that is shown."""
+
+    kind: str
+    what: str
+    rate: float | None = None
+    effect: float | None = None
+    deviations: float | None = None
+    x: int = 0
+    y: int = 0
+
+
+class Pairs(Struct, frozen=True, kw_only=True):
+    """A matrix and its findings. While it is being judged (``ready`` is false) there are none.
+    ``row_order`` are the senders, as places in ``names``, in the order that is shown."""
+
+    run: RunRow
+    ready: bool
+    rows: str
+    columns: str
+    of: str
+    show: str
+    part: Part
+    near: int
+    unit: str = ""
+    ranks: int = 0
+    nodes: int = 0
+    noise: float | None = None
+    why: str = ""
+    low: float = 0.0
+    high: float = 0.0
+    grouped: bool = False
+    hidden: int = 0
+    findings: list[Finding] = []
+    left_out: dict[str, int] = {}
+    names: list[str] = []
+    groups: list[str] = []
+    row_order: list[int] = []
+    column_order: list[int] = []
+
+
+def data(site: Site, asked: Asked) -> Pairs:
+    run = _run(site, asked)
+    rows, columns, of, show = _look(asked)
+    charted = charted_of(site, run)
+    if charted is None:
+        return Pairs(
+            run=run,
+            ready=False,
+            rows=rows,
+            columns=columns,
+            of=of,
+            show=show,
+            part=Part(0, 0, LARGEST),
+            near=NEAR,
+        )
+    scale = charted.scale(show)
+    count = len(charted.names)
+    net = charted.judged.network
+    findings, left_out = _findings(charted, net, rows, columns)
+    return Pairs(
+        run=run,
+        ready=True,
+        rows=rows,
+        columns=columns,
+        of=of,
+        show=show,
+        part=_part(asked, count),
+        near=min(2 * NEAR, count),
+        unit=charted.judged.unit,
+        ranks=charted.judged.ranks,
+        nodes=net.nodes,
+        noise=net.noise,
+        why=net.why,
+        low=scale.low,
+        high=scale.high,
+        grouped=charted.judged.grouped,
+        hidden=charted.judged.hidden,
+        findings=findings,
+        left_out=left_out,
+        names=charted.names,
+        groups=charted.groups,
+        row_order=charted.order(rows, 0).tolist(),
+        column_order=charted.order(columns, 1).tolist(),
+    )
+
+
+def cells(site: Site, asked: Asked) -> Cells:
+    """A part of a matrix as a picture."""
+    run = _run(site, asked)
+    rows, columns, of, show = _look(asked)
+    most = asked.number("most", 700, least=16, most=FINEST)
+    charted = charted_of(site, run)
+    if charted is None:
+        part = Part(0, 0, 0)
+        return Cells(x=0, y=0, size=0, pairs=0, width=0, height=0, cells="", rates=None)
+    part = _part(asked, len(charted.names))
+    return charted.cells(part, most, (rows, columns), of, show)
+
+
+def _run(site: Site, asked: Asked) -> RunRow:
+    return queries.run(site.store(), f"{asked.path['trial']}/{asked.path['run_id']}")
+
+
+def _look(asked: Asked) -> tuple[str, str, str, str]:
+    rows, columns = (asked.choice(name, ORDERS, "rank") for name in ("rows", "columns"))
+    of, show = asked.choice("of", ASPECTS, "worst"), asked.choice("show", SHOWS, "rate")
+    return rows, columns, of, show
+
+
+def _part(asked: Asked, count: int) -> Part:
+    size = min(asked.number("size", count, least=1, most=LARGEST), count)
+    x, y = (asked.number(name, 0, most=LARGEST) for name in ("x", "y"))
+    return Part(min(x, count - size), min(y, count - size), size)
+
+
+# ---- findings -----------------------------------------------------------------------------
+
+
+def _findings(
+    charted: Charted, net: Network, rows: str, columns: str
+) -> tuple[list[Finding], dict[str, int]]:
+    """The findings of each kind, the gravest first, and how many of each kind are not listed."""
+    at = _Places(charted, rows, columns)
+    kinds: dict[str, list[Finding]] = {}
+    for one in (*_mute(net, at), *_slow(net, at)):
+        kinds.setdefault(one.kind, []).append(one)
+    counted = {"slow link": net.slow_links, "single pair cannot talk": net.mute_pairs}
+    left_out = {
+        kind: more
+        for kind, found in kinds.items()
+        if (more := max(counted.get(kind, 0), len(found)) - min(len(found), MOST))
+    }
+    return [one for found in kinds.values() for one in found[:MOST]], left_out
+
+
+class _Places:
+    """Where a node, a rank or a group begins, in the order of senders and of receivers."""
+
+    def __init__(self, charted: Charted, rows: str, columns: str) -> None:
+        self._first: list[dict[str, int]] = []
+        for axis, order in enumerate((rows, columns)):
+            first: dict[str, int] = {}
+            for place, rank in enumerate(charted.order(order, axis).tolist()):
+                for name in (charted.names[rank], charted.hosts[rank], charted.groups[rank]):
+                    first.setdefault(name, place)
+            self._first.append(first)
+
+    def of(self, sender: str, receiver: str) -> tuple[int, int]:
+        """The corner (x, y) of a part about a pair."""
+        x = self._first[1].get(receiver, 0)
+        y = self._first[0].get(sender, 0)
+        return max(0, x - NEAR), max(0, y - NEAR)
+
+
+def _mute(net: Network, at: _Places) -> Iterator[Finding]:
+    for name in net.silent:
+        x, y = at.of(name, name)
+        yield Finding(kind="talks with nobody", what=name, x=x, y=y)
+    for name in net.cut_off:
+        x, y = at.of(name, name)
+        yield Finding(kind="group cut off", what=name, x=x, y=y)
+    for pair in net.groups:
+        if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
+            x, y = at.of(pair.sender, pair.receiver)
+            yield Finding(
+                kind="no link between groups", what=f"{pair.sender} to {pair.receiver}", x=x, y=y
+            )
+    for sender, receiver in net.pairs:
+        x, y = at.of(sender, receiver)
+        yield Finding(kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y)
+
+
+def _slow(net: Network, at: _Places) -> Iterator[Finding]:
+    for kind, found in (("slow sender", net.senders), ("slow receiver", net.receivers)):
+        for slow in found:
+            x, y = at.of(slow.name, slow.name)
+            yield Finding(
+                kind=kind, what=slow.name, effect=slow.effect, deviations=slow.deviations, x=x, y=y
+            )
+    for link in net.links:
+        x, y = at.of(link.sender, link.receiver)
+        what = f"{link.sender} to {link.receiver}"
+        yield Finding(kind="slow link", what=what, rate=link.value, effect=link.effect, x=x, y=y)
+    for pair in sorted(net.slow_groups, key=lambda pair: pair.effect or 0.0):
+        if not pair.cut:
+            x, y = at.of(pair.sender, pair.receiver)
+            yield Finding(
+                kind="slow between groups",
+                what=f"{pair.sender} to {pair.receiver}",
+                rate=pair.median,
+                effect=pair.effect,
+                x=x,
+                y=y,
+            )

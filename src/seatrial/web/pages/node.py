@@ -1,0 +1,340 @@
+"""A node: what became of it, its runs, failures by cause, its figures beside those of others."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from seatrial import draw
+from seatrial.errors import UsageError
+from seatrial.journal.codes import code_of
+from seatrial.judge.history import ELAPSED
+from seatrial.store import on_nodes
+from seatrial.store.listing import again_of
+from seatrial.store.rows import RunRow
+from seatrial.units import SECOND_NS
+from seatrial.web.asked import Asked
+from seatrial.web.judging import beside
+from seatrial.web.nodes.layout import blocks_of
+from seatrial.web.nodes.node_figures import (
+    RunFigures,
+    View,
+    by_node,
+    columns_chosen,
+    figures_of,
+    metrics_by_test,
+    metrics_to_choose,
+    view_of,
+)
+from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, State, Turn, news_of, turns_of
+from seatrial.web.pages.machine import accused_of, machine_states
+from seatrial.web.shown import NARROW, WIDE
+from seatrial.web.site import Site
+
+if TYPE_CHECKING:
+    from seatrial.web.nodes.on_nodes import Mask
+
+RUNS = 50
+MOST_RUNS = 2000
+MOST_FIGURES = 24  # rows of the table of figures
+SPANS = 60  # of time, for each of which the others' figures are told
+MOST_TURNS = 200
+
+
+class Cause(Struct, frozen=True):
+    """A verdict: so many runs of the node have it, and this share of all chosen runs."""
+
+    code: int
+    name: str
+    runs: int
+    share: float
+    machine_share: float
+
+
+class FigureRow(Struct, frozen=True, kw_only=True):
+    """A metric of a test on this node beside the others: medians, deviations (below 0: worse), its
+    place among so many nodes, the worst first."""
+
+    test: str
+    metric: str
+    unit: str
+    relative: bool
+    n: int
+    figure: float
+    others: float
+    z: float | None
+    place: int
+    nodes: int
+    judged: str
+
+
+class Over(Struct, frozen=True, kw_only=True):
+    """The node's figures (time in s since the epoch, value), and for each span of time the 5th,
+    50th and 95th percentile of all chosen runs."""
+
+    times: list[float]
+    values: list[float]
+    span_times: list[float]
+    low: list[float]
+    middle: list[float]
+    high: list[float]
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """All of it. ``figures`` is None while they are being judged."""
+
+    machine: str
+    name: str
+    place: list[str]
+    rehearsed: bool
+    state: State
+    states_of: list[str]
+    suspect: bool
+    runs: int
+    failed: int
+    turns: list[Turn]
+    ends: dict[str, float]
+    causes: list[Cause]
+    figures: list[FigureRow] | None
+    test: str
+    metric: str
+    unit: str
+    relative: bool
+    tests: list[str]
+    metrics: list[str]
+    why: str
+    over: Over | None
+    listed: list[RunRow]
+    again: list[int]
+    shown: int
+
+    def chart(self, wide: bool) -> Any:
+        """The node's figures over time, as SVG."""
+        assert self.over is not None
+        unit = self.unit if not self.relative else ""
+        spans = [draw.Span(*one) for one in _spans(self.turns, self.over, self.ends)]
+        over = self.over
+        return draw.chart(
+            [
+                draw.Series(
+                    "95 % of all runs", _points(over.span_times, over.high), "line", "muted", 2
+                ),
+                draw.Series("median", _points(over.span_times, over.middle), "line", 1, 1),
+                draw.Series("5 %", _points(over.span_times, over.low), "line", "muted", 3),
+                draw.Series(self.name, _points(over.times, over.values), "dots", 2, 1),
+            ],
+            title=f"{self.metric} of {self.name} over time",
+            about=f"{len(over.times)} runs of the node beside all runs of these kinds",
+            x=draw.Axis(kind="time"),
+            y=draw.Axis(
+                f"{self.metric} over the median of its kind" if self.relative else self.metric, unit
+            ),
+            spans=spans,
+            width=WIDE if wide else NARROW,
+        )
+
+
+def _points(times: list[float], values: list[float]) -> list[tuple[float, float | None]]:
+    return list(zip(times, values, strict=True))
+
+
+def _spans(turns: list[Turn], over: Over, ends: dict[str, float]) -> list[tuple[float, float, str]]:
+    """When the node was down or excluded, within the time of its figures. What a trial excluded is
+    so until that trial lets it in or ends; ``ends`` has those that are over."""
+    end = max([*over.times, *over.span_times], default=0.0)
+    open_since: dict[tuple[str, str], float] = {}  # by state and the trial that excludes
+    found = []
+    for turn in turns:
+        at = turn.time / SECOND_NS
+        key = (DOWN, "") if turn.state in (DOWN, UP) else (EXCLUDED, turn.trial)
+        if turn.state in (DOWN, EXCLUDED):
+            open_since.setdefault(key, at)
+        elif key in open_since:
+            found.append((open_since.pop(key), at, key[0]))
+    found += [
+        (since, max(since, ends.get(trial, end)), state)
+        for (state, trial), since in open_since.items()
+    ]
+    return [one for one in found if one[0] <= end]
+
+
+def data(site: Site, asked: Asked) -> Node:
+    view = view_of(site, asked)
+    name = asked.path["node"]
+    place = view.held.place_of.get(name)
+    if place is None:
+        near = difflib.get_close_matches(name[:60], view.held.names[:20_000], n=1, cutoff=0.5)
+        raise UsageError(
+            f"{view.name} has no node {name[:60]!r} by its description or by the chosen runs"
+            + (f"; did you mean {near[0]}?" if near else "")
+        )
+    here = view.held.on(place)
+    shown = asked.number("runs", RUNS, least=1, most=MOST_RUNS)
+    test, metric = asked.text("test"), asked.text("metric", ELAPSED)
+    states, said = machine_states(site, view)
+    accused, _ = accused_of(site, view)
+    alike = _alike(view, here)
+    figures, over, why = _over_time(site, alike, metric, here)
+    runs = on_nodes.runs_of(
+        site.store(), columns_chosen(view.held.columns, view.mask & here)[:shown]
+    )
+    titles = [
+        b.titles
+        for b in blocks_of(view.machine, view.held.names, view.held.described)
+        if place in b.places
+    ]
+    return Node(
+        machine=view.name,
+        name=name,
+        place=titles[0] if titles else [],
+        rehearsed=view.rehearsed,
+        state=states.get(name, State()),
+        states_of=said,
+        suspect=bool(accused and any(name in one.names for one in accused.suspects)),
+        runs=int((view.over() & here).sum()),
+        failed=int((view.wrong() & here).sum()),
+        turns=turns_of(news_of(site.store(), view.trials), name)[-MOST_TURNS:],
+        ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
+        causes=_causes(view, here),
+        figures=_figures_beside(site, alike, name, place),
+        test=test,
+        metric=metric,
+        unit=figures.unit if figures else "",
+        relative=figures.relative if figures else False,
+        tests=sorted({case.test for case in view.held.cases.values()}),
+        metrics=metrics_to_choose(site, view),
+        why=why,
+        over=over,
+        listed=runs,
+        again=sorted(again_of(site.store(), runs)),
+        shown=len(runs),
+    )
+
+
+def _alike(view: View, here: Mask) -> View:
+    """The chosen runs of those kinds of which the node had any."""
+    import numpy as np
+
+    columns, cases = view.held.columns, view.held.cases
+    mine = {cases[case].kind for case in np.unique(columns.case[here & view.mask]).tolist()}
+    alike = [row for row, case in cases.items() if case.kind in mine]
+    mask = view.mask & np.isin(columns.case, alike)
+    return view._replace(mask=mask, kinds="\n".join(sorted(mine)))
+
+
+def _causes(view: View, here: Mask) -> list[Cause]:
+    """The verdicts of the node's runs that are over, beside those of all chosen runs."""
+    import numpy as np
+
+    over = view.over()
+    codes, counts = np.unique(view.held.columns.code[over & here], return_counts=True)
+    total, every = int((over & here).sum()), int(over.sum())
+    found = [
+        Cause(
+            *(code, code_of(code).name, count, count / total),
+            int((view.held.columns.code[over] == code).sum()) / every,
+        )
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
+    ]
+    return sorted(found, key=lambda cause: -cause.runs)
+
+
+# ---- figures ------------------------------------------------------------------------------
+
+
+def _over_time(
+    site: Site, view: View, metric: str, here: Mask
+) -> tuple[RunFigures | None, Over | None, str]:
+    """The node's figures of a metric, and what all runs had at that time."""
+    import numpy as np
+
+    try:
+        figures = figures_of(site, view, metric)
+    except UsageError as error:
+        return None, None, str(error)
+    columns = view.held.columns
+    times = np.where(columns.started > 0, columns.started, columns.began) / SECOND_NS
+    known = np.isfinite(figures.values)
+    mine = np.flatnonzero(known & here)
+    if not len(mine):
+        return figures, None, f"no chosen run of this node with a right answer has {metric}"
+    mine = mine[np.argsort(times[mine], kind="stable")]
+    all_times, values = times[known], figures.values[known]
+    order = np.argsort(all_times, kind="stable")
+    parts = [
+        part for part in np.array_split(order, min(SPANS, max(1, len(order) // 8))) if len(part)
+    ]
+    middles = np.array([np.percentile(values[part], (5, 50, 95)) for part in parts])
+    return (
+        figures,
+        Over(
+            times=times[mine].tolist(),
+            values=figures.values[mine].tolist(),
+            span_times=[float(np.median(all_times[part])) for part in parts],
+            low=middles[:, 0].tolist(),
+            middle=middles[:, 1].tolist(),
+            high=middles[:, 2].tolist(),
+        ),
+        "",
+    )
+
+
+def _figures_beside(site: Site, view: View, name: str, place: int) -> list[FigureRow] | None:
+    """Every metric of every test that the node ran; made beside the page where it takes long."""
+    paths = tuple(trial.path for trial in view.trials)
+    key = ("node", view.name, name, paths, view.since, view.until, view.test)
+    version = (len(view.held.columns.row), int(view.over().sum()), int(view.wrong().sum()))
+    made: list[FigureRow] | None = beside(
+        site, key, version, lambda: _figure_rows(site, view, name, place)
+    )
+    return made
+
+
+def _figure_rows(site: Site, view: View, name: str, place: int) -> list[FigureRow]:
+    import numpy as np
+
+    columns, here = view.held.columns, view.held.on(place) & view.mask
+    tests = {view.held.cases[case].test for case in np.unique(columns.case[here]).tolist()}
+    metrics = metrics_by_test(site, view)
+    wanted = sorted({(test, name) for test in tests for name in (ELAPSED, *metrics[test])})
+    found = []
+    for test, metric in wanted[:MOST_FIGURES]:
+        cases = [row for row, case in view.held.cases.items() if case.test == test]
+        only = view._replace(mask=view.mask & np.isin(columns.case, cases), test=test)
+        try:
+            figures = figures_of(site, only, metric)
+        except UsageError:
+            continue
+        row = _figure_row(only, figures, test, name, place)
+        if row is not None:
+            found.append(row)
+    return sorted(found, key=lambda row: row.z if row.z is not None else 0.0)
+
+
+def _figure_row(
+    view: View, figures: RunFigures, test: str, name: str, place: int
+) -> FigureRow | None:
+    import numpy as np
+
+    found = by_node(view, figures)
+    value = float(found.values[place])
+    if not np.isfinite(value):
+        return None
+    others = found.values[np.isfinite(found.values)]
+    worse = others < value if figures.better == "higher" else others > value
+    z = float(found.z[place])
+    return FigureRow(
+        test=test,
+        metric=figures.metric,
+        unit=figures.unit,
+        relative=figures.relative,
+        n=int(found.counts[place]),
+        figure=value,
+        others=float(np.median(others)),
+        z=z if np.isfinite(z) else None,
+        place=int(worse.sum()) + 1,
+        nodes=len(others),
+        judged="defective" if name in found.survey.defective else "",
+    )

@@ -1,0 +1,130 @@
+"""Now: the trials that run, and those that ended lately."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from seatrial.errors import SeatrialError
+from seatrial.store import queries
+from seatrial.store.rows import Filters, RunRow, TrialRow
+from seatrial.store.schema import Store
+from seatrial.web.asked import Asked
+from seatrial.web.site import Site
+from seatrial.web.trials.followed import Standing
+from seatrial.web.trials.trial_facts import (
+    Builds,
+    CriterionShown,
+    builds_of,
+    criteria_of,
+    tests_of_store,
+    trouble_of,
+)
+
+if TYPE_CHECKING:
+    from seatrial.judge.criteria import State
+    from seatrial.sinks.standing import Standing as SinkStanding
+    from seatrial.web.trials.followed import TestNow
+
+LATELY = 12
+MOST_RUNNING = 8  # that are shown in full
+LATEST_RUNS = 8
+
+
+class Running(Struct, frozen=True, kw_only=True):
+    """A trial that runs. ``standing`` is None while its journal is read for the first time (of
+    which ``share_read`` is done) or cannot be; the rest of what is None is being judged. ``course``
+    is the utilisation over the trial's time: ends of spans in s, the share in each."""
+
+    trial: TrialRow
+    standing: Standing | None
+    tests: list[TestNow]
+    utilisation: float | None
+    course: list[tuple[float, float]]
+    verdict: State | None
+    criteria: list[CriterionShown] | None
+    builds: Builds
+    latest: list[RunRow]
+    sinks: list[SinkStanding]
+    share_read: float
+    trouble: str
+
+
+class Late(Struct, frozen=True, kw_only=True):
+    """A trial that does not run. ``verdict`` is by its criteria: "" where it has none, None where
+    it is not known yet."""
+
+    trial: TrialRow
+    verdict: State | str | None
+
+
+class Now(Struct, frozen=True, kw_only=True):
+    """The trials that run now, the latest others; ``trials`` counts all, ``more`` those that run
+    and are not shown. ``folder`` is where trials are looked for."""
+
+    running: list[Running]
+    lately: list[Late]
+    trials: int
+    more: int
+    folder: str
+
+
+def data(site: Site, asked: Asked) -> Now:
+    found = queries.trials(site.store())
+    running = [row for row in found if row.state == "running"]
+    others = [row for row in found if row.state != "running"]
+    others.sort(key=lambda row: row.created if row.rehearsed else row.last or row.created)
+    return Now(
+        running=[_running(site, row) for row in running[:MOST_RUNNING]],
+        lately=[_late(site, row) for row in reversed(others[-LATELY:])],
+        trials=len(found),
+        more=max(0, len(running) - MOST_RUNNING),
+        folder=str(site.trials),
+    )
+
+
+def _running(site: Site, row: TrialRow) -> Running:
+    store = site.store()
+    following = site.followed.of(row)
+    standing = following.standing()
+    status = following.status()
+    return Running(
+        trial=row,
+        standing=standing,
+        tests=standing.tests if standing else tests_of_store(store, row),
+        utilisation=status.utilisation if status else None,
+        course=status.over_time if status else [],
+        verdict=status.verdict if status else None,
+        criteria=criteria_of(status) if status else None,
+        builds=builds_of(store, row),
+        latest=_latest(store, row, standing.judged if standing else []),
+        sinks=sinks_of(site, row),
+        share_read=following.share_read,
+        trouble=trouble_of(store, row, following),
+    )
+
+
+def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
+    """The runs that had their verdicts last; before there are any, those that began last."""
+    if not judged:
+        return queries.runs(store, Filters(trial=row.path, limit=LATEST_RUNS))
+    marks = ", ".join("?" * len(judged))
+    where = f"WHERE runs.run_id IN ({marks}) AND runs.trial = ?"
+    found = queries.run_rows(store, where, [*judged, row.row], queries.NEWEST)
+    over = [run for run in found if run.finished is not None]  # the store may be a moment behind
+    return sorted(over, key=lambda run: run.finished or 0, reverse=True)
+
+
+def _late(site: Site, row: TrialRow) -> Late:
+    return Late(trial=row, verdict=site.followed.verdict(row) if row.component else "")
+
+
+def sinks_of(site: Site, row: TrialRow) -> list[SinkStanding]:
+    """Where the sinks of a trial stand; none where nothing can be said of them."""
+    from seatrial.sinks.standing import standing
+
+    with contextlib.suppress(SeatrialError, OSError):
+        return standing(site.folder(row))
+    return []

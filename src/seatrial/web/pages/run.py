@@ -1,0 +1,289 @@
+"""Run: one run in full: what was asked and what ran, its time, figures, output and siblings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.journal.codes import Name, code_of
+from seatrial.judge.one_run import Expected, Phase, expected, phases, told
+from seatrial.machine.facts import unfold
+from seatrial.store import listing, queries
+from seatrial.store.gaps import gaps
+from seatrial.store.listing import BuildRow
+from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, TrialRow
+from seatrial.store.schema import Store
+from seatrial.store.siblings import Sibling, Siblings, earlier, siblings
+from seatrial.store.tables import state_of
+from seatrial.trial.folder import Record
+from seatrial.units import SECOND_NS
+from seatrial.verify.reading import plain
+from seatrial.web.asked import Asked
+from seatrial.web.choice import MOST_GAPS
+from seatrial.web.output.run_files import Absent, RunFiles, in_time
+from seatrial.web.output.run_text import Output, Search, output_of, search_of
+from seatrial.web.records import record_of, references_of
+from seatrial.web.site import Site
+
+LARGEST_SCRIPT = 128 << 10
+MOST_EVENTS = 2000
+MOST_METRICS = 200
+MOST_NODES = 256
+MOST_SHOWN = 40  # siblings in the table
+
+
+class EventLine(Struct, frozen=True, kw_only=True):
+    """An event: its time in ns, the seconds since the run began, its name and what it says."""
+
+    time: int
+    after: float
+    event: str
+    told: str
+
+
+class Past(Struct, frozen=True):
+    """A figure of an earlier run of the case; ``began`` in ns."""
+
+    began: int
+    trial: str
+    run_id: str
+    value: float
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """A figure with what it should be, and those of earlier runs, oldest first; the run's own is
+    not among these."""
+
+    name: str
+    value: float
+    unit: str
+    better: str
+    expected: Expected | None
+    past: list[Past]
+
+
+class Script(Struct, frozen=True):
+    """A script as it was written or run; ``note`` says what is left out, or why it is absent."""
+
+    title: str
+    text: str
+    note: str = ""
+
+
+class Nodes(Struct, frozen=True):
+    """The nodes that it was given: the set as written, and the first of their names."""
+
+    text: str
+    names: list[str]
+    number: int
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run. Times in ns; ``launcher``, ``modules`` and the test's scripts are "" where the trial's
+    folder or the run tells nothing of them."""
+
+    run: RunRow
+    verdict: str
+    meaning: str
+    why: str
+    again: bool
+    state: str
+    trial: TrialRow
+    case: CaseRow
+    build: BuildRow | None
+    launcher: str
+    modules: str
+    same_environment: int
+    known_environments: int
+    now: int
+    phases: list[Phase]
+    events: list[EventLine]
+    events_left_out: int
+    metrics: list[Metric]
+    metrics_left_out: int
+    nodes: Nodes
+    scripts: list[Script]
+    outputs: list[Output]
+    siblings: Siblings
+    gaps: list[GapRow]
+    find: str
+    regex: bool
+    whole: bool
+
+
+_STATES = ("waiting", "running", "passed", "failed", "again")
+_SLOW = "is not shown: its file system was too slow to answer"
+
+
+def data(site: Site, asked: Asked) -> Run:
+    search = search_of(asked)
+    whole = asked.flag("whole")
+    store = site.store()
+    with store.reading():
+        run = _run(store, asked)
+        trial = queries.trial_of(store, run)
+        case = queries.case_of(store, run)
+        events = queries.events_of(store, run)
+        metrics = queries.metrics_of(store, run)
+        again = bool(listing.again_of(store, [run]))
+        build = listing.build_of(store, trial.row, case.build)
+        beside = siblings(store, run)
+        past = earlier(store, beside.runs, run)
+        damage = gaps(store, trial)[:MOST_GAPS] if trial.damaged else []
+    record = record_of(trial)
+    shown = _without_files(run) if run.rehearsed or not run.path else None
+    outputs, job = shown or in_time(lambda: _files(run, search, whole), instead=_too_slow())
+    same, known = _environments(run, beside.runs)
+    code = code_of(run.code)
+    return Run(
+        run=run,
+        verdict=code.name,
+        meaning=code.meaning,
+        why=plain(run.why),
+        again=again,
+        state=_STATES[state_of(run.code, again)],
+        trial=trial,
+        case=case,
+        build=build,
+        launcher=record.machine.launcher.kind if record else "",
+        modules=_modules(events),
+        same_environment=same,
+        known_environments=known,
+        now=_now(run, trial),
+        phases=phases(run, events),
+        events=[_event(event, run) for event in events[:MOST_EVENTS]],
+        events_left_out=max(0, len(events) - MOST_EVENTS),
+        metrics=_metrics(metrics[:MOST_METRICS], trial, case, past, run),
+        metrics_left_out=max(0, len(metrics) - MOST_METRICS),
+        nodes=_nodes(run.nodes),
+        scripts=[*_scripts_of_test(record, run), *job],
+        outputs=outputs,
+        siblings=_nearest(beside, run),
+        gaps=damage,
+        find=search.text if search else "",
+        regex=asked.flag("regex"),
+        whole=whole,
+    )
+
+
+def _run(store: Store, asked: Asked) -> RunRow:
+    """The run of that id, or of a unique beginning of it."""
+    tag, run_id = asked.path["trial"], asked.path["run_id"]
+    if not tag.strip() or not run_id.strip():
+        raise UsageError("a run's address is /runs/TRIAL/RUN")
+    return listing.exact_run(store, tag, run_id) or queries.run(store, f"{tag}/{run_id}")
+
+
+def _now(run: RunRow, trial: TrialRow) -> int:
+    """Until when what lasts has lasted; virtual time has no now."""
+    return (trial.last or run.began) if run.rehearsed else time.time_ns()
+
+
+# ---- what ran -----------------------------------------------------------------------------
+
+
+def _event(event: EventRow, run: RunRow) -> EventLine:
+    after = (event.time - run.began) / SECOND_NS
+    return EventLine(time=event.time, after=after, event=event.event, told=plain(told(event)))
+
+
+def _modules(events: Sequence[EventRow]) -> str:
+    """The modules that were loaded when its script started."""
+    texts = [event.text for event in events if event.event == Name.BINARY_EXECUTE_START]
+    return texts[-1].replace(":", " ") if texts else ""
+
+
+def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
+    """How many of the other runs of the case had the same environment, of those that are known."""
+    if not run.environment:
+        return 0, 0
+    known = [one.environment for one in others if one.environment and one.row != run.row]
+    return known.count(run.environment), len(known)
+
+
+def _nodes(text: str) -> Nodes:
+    try:
+        names = unfold(text) if text else ()
+    except ValueError:  # a job may have written anything
+        names = ()
+    return Nodes(text, list(names[:MOST_NODES]), len(names))
+
+
+# ---- figures ------------------------------------------------------------------------------
+
+
+def _metrics(
+    metrics: Sequence[MetricRow],
+    trial: TrialRow,
+    case: CaseRow,
+    past: dict[tuple[str, str], list[tuple[Sibling, float]]],
+    run: RunRow,
+) -> list[Metric]:
+    references = references_of(trial)
+    return [
+        Metric(
+            name=one.name,
+            value=one.value,
+            unit=one.unit,
+            better=one.better,
+            expected=expected(one, case, references),
+            past=[
+                Past(before.began, before.trial, before.run_id, value)
+                for before, value in past.get((one.name, one.unit), ())
+                if before.row != run.row
+            ],
+        )
+        for one in metrics
+    ]
+
+
+def _nearest(beside: Siblings, run: RunRow) -> Siblings:
+    """The siblings nearest to the run, for a table."""
+    at = next((i for i, one in enumerate(beside.runs) if one.row == run.row), 0)
+    start = max(0, min(at - MOST_SHOWN // 2, len(beside.runs) - MOST_SHOWN))
+    return Siblings(
+        runs=beside.runs[start : start + MOST_SHOWN],
+        found=beside.found,
+        newer=beside.newer,
+        older=beside.older,
+    )
+
+
+# ---- files --------------------------------------------------------------------------------
+
+
+Files = tuple[list[Output], list[Script]]
+
+
+def _files(run: RunRow, search: Search | None, whole: bool) -> Files:
+    files = RunFiles(run)
+    outputs = [output_of(files, name, search, whole) for name in ("stdout", "stderr")]
+    job = files.head("job.sh", LARGEST_SCRIPT)
+    if isinstance(job, Absent):
+        return outputs, [Script("job.sh", "", job.why)]
+    cut = job.size > LARGEST_SCRIPT
+    return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
+
+
+def _without_files(run: RunRow) -> Files:
+    why = "is not there: "
+    why += "a rehearsed run leaves no files" if run.rehearsed else "the run has no directory yet"
+    return [Output(name=name, absent=why) for name in ("stdout", "stderr")], []
+
+
+def _too_slow() -> Files:
+    return [Output(name=name, absent=_SLOW) for name in ("stdout", "stderr")], []
+
+
+def _scripts_of_test(record: Record | None, run: RunRow) -> list[Script]:
+    test = record.tests.get(run.test) if record else None
+    if test is None:
+        return []
+    scripts = [Script(f"run script of {run.test}", test.run.script[:LARGEST_SCRIPT])]
+    if test.build is not None and test.build.script:
+        built = Script(f"build script of {run.test}", test.build.script[:LARGEST_SCRIPT])
+        scripts.insert(0, built)
+    return scripts

@@ -1,0 +1,130 @@
+"""Runs: all of them in the order of time, by the filters of the query string, with their counts."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.store import listing, queries
+from seatrial.store.listing import ORDERS, Choices
+from seatrial.store.rows import Counts, Filters, GapRow, RunRow
+from seatrial.web.asked import Asked
+from seatrial.web.choice import VERDICTS, behind, choice_of, next_place
+from seatrial.web.site import Site
+
+SHOWN = 100
+MOST_SHOWN = 2000
+
+# What the page calls the states of runs, in the order in which it counts them.
+STATES = ("passed", "running", "waiting", "failed", "again")
+
+
+class RunLine(Struct, frozen=True, kw_only=True):
+    """A run of the list. Times in ns, ``elapsed`` in seconds; ``again``: it does not count."""
+
+    run_id: str
+    trial: str
+    machine: str
+    app: str
+    test: str
+    case_name: str
+    toolchain: str
+    code: int
+    verdict: str
+    again: bool
+    why: str
+    began: int
+    started: int | None
+    elapsed: float | None
+    finished: int | None
+    nodes: str
+    job_id: str
+    rehearsed: bool
+
+
+class Tally(Struct, frozen=True, kw_only=True):
+    """How many runs of a state there are, and the page that shows these alone, or all again."""
+
+    state: str
+    runs: int
+    chosen: bool
+    link: str
+
+
+class Runs(Struct, frozen=True, kw_only=True):
+    """The runs that match. ``counts`` are over the whole window, of all pages and every state;
+    ``found`` of them are of the chosen state; ``older`` is the address of the next page, or ""."""
+
+    runs: list[RunLine]
+    counts: list[Tally]
+    total: int
+    found: int
+    newest: str
+    older: str
+    order: str
+    choices: Choices
+    gaps: list[GapRow]
+    rehearsed: bool
+    verdicts: tuple[str, ...] = VERDICTS
+
+
+def data(site: Site, asked: Asked) -> Runs:
+    limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+    state = asked.choice("state", STATES)
+    order = asked.choice("sort", tuple(ORDERS), "newest")
+    place = behind(asked)
+    store = site.store()
+    with store.reading():
+        choice = choice_of(store, asked, [state] if state else ())
+        found = listing.page(store, choice.filters, ORDERS[order], place, limit + 1)
+        again = listing.again_of(store, found)
+        counts = queries.counts(store, _of_any_state(choice.filters))
+        choices = listing.choices(store)
+    more = len(found) > limit
+    tallies = [_tally(asked, name, counts, state) for name in STATES]
+    return Runs(
+        runs=[line_of(run, run.row in again) for run in found[:limit]],
+        counts=tallies,
+        total=sum(tally.runs for tally in tallies),
+        found=sum(tally.runs for tally in tallies if state in ("", tally.state)),
+        newest=asked.link(before="") if place else "",
+        older=asked.link(before=next_place(found[limit - 1], ORDERS[order])) if more else "",
+        order=order,
+        choices=choices,
+        gaps=choice.gaps,
+        rehearsed=choice.rehearsed,
+    )
+
+
+def _of_any_state(filters: Filters) -> Filters:
+    return msgspec.structs.replace(filters, states=())
+
+
+def _tally(asked: Asked, name: str, counts: Counts, state: str) -> Tally:
+    chosen = name == state
+    link = asked.link(state="" if chosen else name, before="")
+    return Tally(state=name, runs=getattr(counts, name), chosen=chosen, link=link)
+
+
+def line_of(run: RunRow, again: bool) -> RunLine:
+    """A run as lists show it."""
+    return RunLine(
+        run_id=run.run_id,
+        trial=run.trial,
+        machine=run.machine,
+        app=run.app,
+        test=run.test,
+        case_name=run.case_name,
+        toolchain=run.toolchain,
+        code=run.code,
+        verdict=run.verdict,
+        again=again,
+        why=run.why.partition("\n")[0][:300],
+        began=run.began,
+        started=run.started,
+        elapsed=run.elapsed,
+        finished=run.finished,
+        nodes=run.nodes,
+        job_id=run.job_id,
+        rehearsed=run.rehearsed,
+    )

@@ -1,0 +1,293 @@
+"""Scaling: what more threads, nodes or tasks give, as ``seatrial scaling`` judges it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial import draw
+from seatrial.errors import UsageError
+from seatrial.judge.history import ELAPSED
+from seatrial.judge.scaling import PAYS, Best, Cell, Line, Table, scaling
+from seatrial.judge.scaling import Asked as Question
+from seatrial.judge.sides import NUMBERS, Side, gather, parse_side
+from seatrial.store import queries
+from seatrial.store.series import metric_names
+from seatrial.units import share_of
+from seatrial.web.asked import Asked, Unclear
+from seatrial.web.judging import beside
+from seatrial.web.pages.compare import names_rehearsal
+from seatrial.web.shown import NARROW
+from seatrial.web.site import Site
+
+TABLES = 8  # on a page
+MOST_NAMED = 300
+MOST_TICKS = 10  # sizes that an axis names, each
+LINES = ("toolchain", "machine", "trial", "stage")
+LABELS = {"x": "Over", "by": "Lines by", "metric": "Metric", "pays": "Pays from"}  # of the form
+
+
+class Crossing(Struct, frozen=True):
+    """From ``x`` on another line has the best median: ``by`` instead of ``before``, with these."""
+
+    x: float
+    before: str
+    by: str
+    median: float
+    other: float
+
+
+class Panel(Struct, frozen=True, kw_only=True):
+    """A case: its lines, its best setting, and where one line overtakes another."""
+
+    case: str
+    metric: str
+    unit: str
+    better: str
+    x: str
+    weak: bool
+    lines: list[Line]
+    along: list[str]
+    best: Best | None
+    why: str
+    crossings: list[Crossing]
+
+    def plots(self) -> list[tuple[str, Any]]:
+        """The figure, the speed-up and the efficiency as SVG, each with its caption."""
+        return plots(self)
+
+
+class Scaling(Struct, frozen=True, kw_only=True):
+    """The question and its answer; ``state`` is "asked", "judging", "judged" or "refused". ``xs``
+    are what can grow, by the cases of the trials."""
+
+    trial: str
+    x: str
+    metric: str
+    by: str
+    test: str
+    weak: bool
+    pays: str
+    state: str
+    tags: list[str]
+    metrics: list[str]
+    xs: list[str] = []
+    why: str = ""
+    panels: list[Panel] = []
+    found: int = 0
+    first: int = 0
+    rehearsed: bool = False
+
+
+class _Answer(NamedTuple):
+    x: str
+    xs: list[str]
+    tables: list[Table]
+    rehearsed: bool
+
+
+def data(site: Site, asked: Asked) -> Scaling:
+    trials = queries.trials(site.store())
+    question: dict[str, Any] = {
+        name: asked.text(name) for name in ("trial", "x", "by", "test", "pays")
+    }
+    question["metric"] = asked.text("metric", ELAPSED)
+    question["weak"] = asked.flag("weak")
+    listed: dict[str, Any] = {
+        "tags": [trial.tag for trial in trials][:MOST_NAMED],
+        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(site.store())]))[:MOST_NAMED],
+    }
+    pays, first = _share(question["pays"]), asked.number("first", 0)
+    if not question["trial"]:
+        return Scaling(state="asked", **question, **listed)
+    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
+    name = ("scaling", *question.values())
+    answer: _Answer | None = None
+    try:
+        answer = beside(site, name, version, lambda: _judged(site, question, pays))
+    except UsageError as error:
+        state, why = "refused", _plainly(error)
+    else:
+        state, why = "judging", ""
+    if answer is None:
+        made_up = names_rehearsal(site.store(), question["trial"].split())
+        return Scaling(state=state, why=why, rehearsed=made_up, **question, **listed)
+    return Scaling(
+        state="judged",
+        xs=answer.xs,
+        panels=[_panel(table) for table in answer.tables[first : first + TABLES]],
+        found=len(answer.tables),
+        first=first,
+        rehearsed=answer.rehearsed,
+        **{**question, "x": answer.x},
+        **listed,
+    )
+
+
+def _plainly(error: UsageError) -> str:
+    """What is wrong, in the words of the form, not of the command line."""
+    return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", str(error))
+
+
+def _share(text: str) -> float:
+    if not text:
+        return PAYS
+    try:
+        found = share_of(text if "%" in text else float(text))
+    except ValueError:
+        raise Unclear(
+            f"“{LABELS['pays']}” {text[:40]!r} is no share; write e.g. 50% or 0.5", "pays"
+        ) from None
+    if not found < 1:
+        raise Unclear(f"“{LABELS['pays']}” {text[:40]!r}: a share is less than 100%", "pays")
+    return found
+
+
+def _judged(site: Site, question: dict[str, Any], pays: float) -> _Answer:
+    tests = [question["test"]] if question["test"] else []
+    store = site.store()
+    sides = [gather(store, parse_side(text), tests) for text in re.split(r"\s+", question["trial"])]
+    xs = _growing(sides)
+    x = question["x"] or (xs[0] if xs else "")
+    if not x:
+        raise UsageError(
+            "nothing grows in these cases: no number of nodes, tasks or threads and no parameter "
+            "has two values"
+        )
+    by = tuple(name.strip() for name in question["by"].split(",") if name.strip())
+    if not question["by"]:
+        by = tuple(name for name in LINES if name != x and _several(sides, name))
+    wanted = Question(x=x, metric=question["metric"], by=by, weak=question["weak"], pays=pays)
+    rehearsed = any(trial.rehearsed for side in sides for trial in side.trials)
+    return _Answer(x, xs, scaling(sides, wanted), rehearsed)
+
+
+def _several(sides: list[Side], name: str) -> bool:
+    return len({value for side in sides for value in side.all_of(name)} - {""}) > 1
+
+
+def _growing(sides: list[Side]) -> list[str]:
+    """What has two values or more that are numbers above 0."""
+    names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
+    return [name for name in dict.fromkeys([*names, *NUMBERS]) if _grows(sides, name)]
+
+
+def _grows(sides: list[Side], name: str) -> bool:
+    values = {value for side in sides for value in side.all_of(name)} - {""}
+    return len(values) > 1 and all(re.fullmatch(r"\d+(\.\d+)?", value) for value in values)
+
+
+def _panel(table: Table) -> Panel:
+    return Panel(
+        case=table.case,
+        metric=table.metric,
+        unit=table.unit,
+        better=table.better,
+        x=table.x,
+        weak=table.weak,
+        lines=[_without_values(line) for line in table.lines],
+        along=table.along,
+        best=table.best,
+        why=table.why,
+        crossings=_crossings(table),
+    )
+
+
+def _without_values(line: Line) -> Line:
+    return replace(line, cells=[replace(cell, values=[]) for cell in line.cells])
+
+
+def _crossings(table: Table) -> list[Crossing]:
+    """Where, as x grows, another line comes to have the best median; of x that two lines share."""
+    sign = 1 if table.better == "higher" else -1
+    found: list[Crossing] = []
+    leader = ""
+    for x in sorted({cell.x for line in table.lines for cell in line.cells}):
+        here = {
+            line.by: cell.median
+            for line in table.lines
+            for cell in line.cells
+            if cell.x == x and cell.median is not None
+        }
+        if len(here) < 2:
+            continue
+        best = max(here, key=lambda by: sign * here[by])
+        if leader and best != leader and leader in here:
+            found.append(Crossing(x, leader, best, here[best], here[leader]))
+        leader = best
+    return found
+
+
+# ---- plots --------------------------------------------------------------------------------
+
+
+def plots(panel: Panel) -> list[tuple[str, Any]]:
+    """The plots of a case, each with its caption."""
+    slope = 1.0 if panel.better == "higher" else 0.0 if panel.weak else -1.0
+    curves = [
+        draw.Curve(
+            _name(line, panel), [(c.x, c.median, None, None) for c in line.cells if c.median]
+        )
+        for line in panel.lines
+    ]
+    return [
+        (
+            f"{panel.metric}, medians",
+            draw.scaling(
+                curves,
+                title=f"{panel.metric} over {panel.x}",
+                x=draw.Axis(panel.x),
+                y=draw.Axis(panel.metric, panel.unit),
+                ideal=slope,
+                width=NARROW,
+            ),
+        ),
+        ("Speed-up, with 95 % intervals", _speedups(panel)),
+        ("Efficiency: speed-up over ideal", _efficiencies(panel)),
+    ]
+
+
+def _name(line: Line, panel: Panel) -> str:
+    return line.by or panel.case
+
+
+def _speedups(panel: Panel) -> Any:
+    curves = [
+        draw.Curve(
+            _name(line, panel),
+            [(c.x, c.speedup, c.low, c.high) for c in line.cells if c.speedup is not None],
+        )
+        for line in panel.lines
+    ]
+    return draw.scaling(
+        curves,
+        title=f"Speed-up over {panel.x}",
+        x=draw.Axis(panel.x),
+        y=draw.Axis("speed-up"),
+        ideal=1.0,
+        width=NARROW,
+    )
+
+
+def _efficiencies(panel: Panel) -> Any:
+    sizes = sorted({cell.x for line in panel.lines for cell in line.cells})
+    series = [
+        draw.Series(_name(line, panel), _efficiency(line.cells), "both", i + 1, i + 1)
+        for i, line in enumerate(panel.lines)
+    ]
+    return draw.chart(
+        series,
+        title=f"Efficiency over {panel.x}",
+        x=draw.Axis(panel.x, kind="log", ticks=sizes if len(sizes) <= MOST_TICKS else ()),
+        y=draw.Axis("efficiency", "%", low=0, high=100),
+        levels=[draw.Level(100, "ideal")],
+        width=NARROW,
+        height=270,
+    )
+
+
+def _efficiency(cells: list[Cell]) -> list[tuple[float, float | None]]:
+    return [(c.x, None if c.efficiency is None else 100 * c.efficiency) for c in cells]

@@ -1,0 +1,311 @@
+"""The data of a trial's figures, as columns of numbers; times in seconds since the epoch.
+
+What is still being read or judged has ``ready`` false: the page is told when it is there.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.journal import codes
+from seatrial.judge.timeline import USES
+from seatrial.store import queries
+from seatrial.store.rows import TrialRow
+from seatrial.store.streams import elapsed_points
+from seatrial.units import SECOND_NS
+from seatrial.web.asked import Asked, Unclear
+from seatrial.web.site import Site
+from seatrial.web.trials.desk import LEISURE
+from seatrial.web.trials.followed import Following
+from seatrial.web.trials.trial_variability import CLASSES, classes_of
+
+if TYPE_CHECKING:
+    from seatrial.web.trials.judged import Steps
+
+BINS = 480
+MOST_BINS = 2000
+MOST_POINTS = 100_000
+NORMAL = "normal"
+# What a run is where its test was not judged yet, by its code alone.
+_AT_LIMIT = {codes.TIMEOUT.number: "walltime", codes.PERFORMANCE.number: "slow"}
+
+
+class Axis(Struct, frozen=True, kw_only=True):
+    """The span of time of a trial's figures, and how far this server's clock is ahead of UTC, in
+    seconds."""
+
+    start: float
+    end: float
+    zone: int
+    running: bool
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """A span of time in which launches were held back or nodes planned to be out."""
+
+    start: float
+    end: float
+    kind: str
+    text: str
+
+
+class Uses(Struct, frozen=True, kw_only=True):
+    """The share of the nodes in each use from ``t`` on, for ``step`` seconds each."""
+
+    ready: bool
+    axis: Axis
+    t: list[float]
+    step: float
+    shares: dict[str, list[float | None]]
+    meanings: dict[str, str]
+    windows: list[Window]
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A number over time, in steps: it held from ``t`` on. ``expected`` is what it should be,
+    ``most`` what it may be; 0: not said."""
+
+    name: str
+    t: list[float]
+    y: list[float | None]
+    expected: float
+    most: float
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """An alert."""
+
+    t: float
+    test: str
+    kind: str
+    text: str
+
+
+class Lines(Struct, frozen=True, kw_only=True):
+    """Numbers over time, with alerts."""
+
+    ready: bool
+    axis: Axis
+    lines: list[Line]
+    alerts: list[Told]
+    windows: list[Window]
+
+
+class Elapsed(Struct, frozen=True, kw_only=True):
+    """Runs by the start of their scripts: ``t`` in seconds after the axis' start, ``y`` their time
+    in seconds, ``test`` and ``kind`` as positions in ``tests`` and ``kinds``. ``left_out`` counts
+    runs that never ran, ``older`` those beyond the most that are drawn. ``judged`` is false while
+    the slow and the short ones are not told apart yet."""
+
+    ready: bool
+    judged: bool
+    axis: Axis
+    tests: list[str]
+    kinds: list[str]
+    t: list[float]
+    y: list[float]
+    test: list[int]
+    kind: list[int]
+    run: list[str]
+    left_out: int
+    older: int
+
+
+def utilisation(site: Site, asked: Asked) -> Uses:
+    """How the nodes were used; ``since`` and ``until`` (s) cut a span out, ``bins`` says how
+    fine."""
+    row, following = _trial(site, asked)
+    bins = asked.number("bins", BINS, least=1, most=MOST_BINS)
+    since, until = _second(asked, "since"), _second(asked, "until")
+    found = following.uses()
+    times, shares, step = found.bins(bins, since, until) if found else ([], {}, 0.0)
+    return Uses(
+        ready=found is not None,
+        axis=_axis(row, following),
+        t=times,
+        step=step,
+        shares={use: each for use, each in shares.items() if any(each)},
+        meanings=USES,
+        windows=windows_of(following),
+    )
+
+
+def in_flight(site: Site, asked: Asked) -> Lines:
+    """The runs that held nodes, of all tests (its name is "") and of each."""
+    row, following = _trial(site, asked)
+    chosen = asked.all("test")
+    found = following.flights()
+    lines = [
+        _line(steps)
+        for steps in found or ()
+        if not chosen or steps.name in chosen or not steps.name
+    ]
+    return Lines(
+        ready=found is not None,
+        axis=_axis(row, following),
+        lines=lines,
+        alerts=_alerts(following, chosen),
+        windows=windows_of(following),
+    )
+
+
+def loads(site: Site, asked: Asked) -> Lines:
+    """The loads of metadata targets, and the readings of gauges."""
+    row, following = _trial(site, asked)
+    found = following.loads()
+    return Lines(
+        ready=found is not None,
+        axis=_axis(row, following),
+        lines=[_line(steps) for steps in found or () if steps.times],
+        alerts=[],
+        windows=windows_of(following),
+    )
+
+
+def elapsed(site: Site, asked: Asked) -> Elapsed:
+    """The times of the runs, the latest ``MOST_POINTS``; ``test`` chooses tests by name."""
+    row, following = _trial(site, asked)
+    axis = _axis(row, following)
+    chosen = sorted(set(asked.all("test")))
+    classes = classes_of(site, row, following)
+    version = (row.row, row.passed, row.failed, axis.start, classes is not None)
+
+    def make() -> Elapsed:
+        return _elapsed(site, row, chosen, axis, classes)
+
+    name = f"elapsed {chosen}"
+    kept = following.shelf.get(name)
+    # What was drawn before the judgement is drawn again as soon as that is there.
+    waits = kept is not None and kept.value is not None and not kept.value.judged
+    leisure = 0.0 if waits and classes is not None else LEISURE
+    found: Elapsed | None = following.have_few(name, version, make, leisure)
+    return replace(found, axis=axis) if found else _nothing(axis)
+
+
+def _nothing(axis: Axis) -> Elapsed:
+    return Elapsed(
+        ready=False,
+        judged=False,
+        axis=axis,
+        tests=[],
+        kinds=[],
+        t=[],
+        y=[],
+        test=[],
+        kind=[],
+        run=[],
+        left_out=0,
+        older=0,
+    )
+
+
+def _elapsed(
+    site: Site, row: TrialRow, chosen: list[str], axis: Axis, classes: dict[str, str] | None
+) -> Elapsed:
+    import numpy as np
+
+    found = elapsed_points(site.store(), row.row, chosen)
+    tests = list(dict.fromkeys(each.test for each in found.points if each.started))
+    kinds = [NORMAL, *CLASSES]
+    of_run = {run: _AT_LIMIT.get(code, "failed") for run, code in found.odd.items()}
+    odd = {run: kinds.index(kind) for run, kind in (of_run | (classes or {})).items()}
+    points = [each for each in found.points if each.started]
+    run = np.array([run for each in points for run in each.run_ids], dtype=object)
+    start = np.array([at for each in points for at in each.started], dtype=np.int64)
+    seconds = np.array([took for each in points for took in each.elapsed], dtype=float)
+    test = np.repeat([tests.index(each.test) for each in points], [len(p.started) for p in points])
+    ended = np.flatnonzero(np.isfinite(seconds))
+    order = ended[np.argsort(start[ended], kind="stable")][-MOST_POINTS:]
+    runs: list[str] = run[order].tolist()
+    return Elapsed(
+        ready=True,
+        judged=classes is not None,
+        axis=axis,
+        tests=tests,
+        kinds=kinds,
+        t=np.round(start[order] / SECOND_NS - axis.start, 1).tolist(),
+        y=np.round(np.maximum(seconds[order], 0.0), 3).tolist(),
+        test=test[order].tolist(),
+        kind=[odd.get(run, 0) for run in runs],
+        run=runs,
+        left_out=found.never + len(run) - len(ended),
+        older=len(ended) - len(order),
+    )
+
+
+# ---- what they share ----------------------------------------------------------------------
+
+
+def _trial(site: Site, asked: Asked) -> tuple[TrialRow, Following]:
+    row = queries.trial(site.store(), asked.path["tag"])
+    following = site.followed.of(row)
+    following.standing()
+    return row, following
+
+
+def _second(asked: Asked, name: str) -> float:
+    text = asked.text(name)
+    try:
+        found = float(text or 0)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 1e11:
+        raise Unclear(f"{name}={text[:40]!r}: write seconds since 1970, such as 1795314122.5")
+    return found
+
+
+def _axis(row: TrialRow, following: Following) -> Axis:
+    start = (row.started or row.created) / SECOND_NS
+    running = row.state == "running"
+    last = (row.last or row.created) / SECOND_NS
+    course = following.course
+    if course is not None and course.accounts.last > 0:
+        last = max(last, course.accounts.last / SECOND_NS)
+    end = max(last, time.time()) if running and not row.rehearsed else last
+    local = time.localtime(min(max(start, 0), 1 << 35))
+    return Axis(
+        start=round(start, 3), end=round(max(end, start), 3), zone=local.tm_gmtoff, running=running
+    )
+
+
+def _line(steps: Steps) -> Line:
+    return Line(
+        name=steps.name,
+        t=steps.times,
+        y=steps.values,
+        expected=steps.expected,
+        most=steps.most,
+    )
+
+
+def _alerts(following: Following, chosen: list[str]) -> list[Told]:
+    course = following.course
+    return [
+        Told(t=told.time / SECOND_NS, test=told.subject, kind=told.kind, text=told.text)
+        for told in (course.accounts.alerts[-500:] if course is not None else ())
+        if not chosen or told.subject in chosen or not told.subject
+    ]
+
+
+def windows_of(following: Following) -> list[Window]:
+    """Blackouts and planned outages up to now."""
+    course = following.course
+    if course is None or course.accounts.start <= 0:
+        return []
+    policy = course.record.policy
+    origin, last = course.accounts.start / SECOND_NS, course.accounts.last / SECOND_NS
+    found = []
+    for kind, windows in (("blackout", policy.blackouts), ("outage", policy.outages)):
+        for window in windows:
+            since = 0.0 if window.absolute else origin
+            tests = ", ".join(policy.entries[place].name for place in window.entries)
+            about = " on ".join(filter(None, (tests, window.nodes))) or "everything"
+            text = f"{kind} of {about}" + (f": {window.why}" if window.why else "")
+            start, end = since + window.start, since + window.end
+            if start < last and end > origin:
+                found.append(Window(start=start, end=end, kind=kind, text=text))
+    return found

@@ -1,0 +1,54 @@
+"""Trials: all of them, newest first, by the filters of the query string."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from seatrial.store import queries
+from seatrial.store.rows import TrialRow
+from seatrial.web.asked import Asked
+from seatrial.web.site import Site
+
+SHOWN = 200
+MOST_SHOWN = 5000
+STATES = ("running", "paused", "interrupted", "cancelled", "ended", "abandoned", "new")
+
+
+class Trials(Struct, frozen=True, kw_only=True):
+    """The trials that match; ``found`` is how many there are in all. The others are the choices of
+    the filters, and how many trials each leaves out that ``rehearsed`` would show."""
+
+    trials: list[TrialRow]
+    found: int
+    machines: list[str]
+    plans: list[str]
+    states: list[str]
+    rehearsals: int
+
+
+def data(site: Site, asked: Asked) -> Trials:
+    known = queries.trials(site.store())
+    machine, plan = asked.text("machine"), asked.text("plan")
+    state = asked.choice("state", STATES)
+    rehearsed = asked.choice("rehearsed", ("no", "only"))
+    word = asked.text("q").lower()
+    limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+
+    def wanted(row: TrialRow) -> bool:
+        return (
+            machine in ("", row.machine)
+            and plan in ("", row.plan)
+            and state in ("", row.state)
+            and word in row.tag.lower()
+        )
+
+    chosen = [row for row in known if wanted(row)]
+    shown = [row for row in chosen if not rehearsed or row.rehearsed == (rehearsed == "only")]
+    return Trials(
+        trials=shown[:limit],
+        found=len(shown),
+        machines=sorted({row.machine for row in known}),
+        plans=sorted({row.plan for row in known if row.plan}),
+        states=[each for each in STATES if any(row.state == each for row in known)],
+        rehearsals=sum(row.rehearsed for row in known),
+    )

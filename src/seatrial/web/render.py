@@ -1,0 +1,145 @@
+"""Data into HTML and JSON.
+
+html = Renderer().html(page, site, asked, data)
+text = as_json(data)                         # bytes; times of one fact as ISO 8601 in UTC
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from msgspec import Struct, structs
+
+from seatrial import __version__
+from seatrial.store.export import iso
+from seatrial.web.areas import AREAS
+from seatrial.web.asked import Asked
+from seatrial.web.output import run_figures
+from seatrial.web.page import Page
+from seatrial.web.shown import FILTERS, GLOBALS
+from seatrial.web.site import Site
+
+FOLDER = Path(str(files("seatrial.web")))
+STATIC = FOLDER / "static"
+
+# Fields that hold a time in ns, where they hold one number.
+_TIMES = frozenset(
+    ("began", "created", "ended", "finished", "last", "now", "since", "started", "time", "until")
+)
+
+_BREAKS = ("\t", "\r", "\n")
+_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+class Renderer:
+    """The templates, read once."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(FOLDER / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters.update(FILTERS | run_figures.FILTERS)
+        self._environment.globals.update(GLOBALS | run_figures.GLOBALS)
+        self._environment.globals.update(
+            version=__version__, static=_static(), areas=AREAS, json_link=json_link
+        )
+
+    def html(self, page: Page, site: Site, asked: Asked, data: Struct, refused: str = "") -> bytes:
+        """A page as it is sent; ``refused`` is why its form chooses nothing."""
+        values = {"asked": asked, "data": data, "refused": refused}
+        return self._render(page.template, page=page, site=site, **values)
+
+    def error(self, site: Site, status: int, title: str, text: str, remedy: str = "") -> bytes:
+        """A page that says what is wrong and what to do."""
+        page = Page("", "", lambda _site, _asked: Struct(), "error.html")
+        words = {"status": status, "title": title, "text": text, "remedy": remedy, "refused": ""}
+        return self._render("error.html", page=page, site=site, asked=None, **words)
+
+    def sign_in(self, wrong: bool, way: str) -> bytes:
+        """The page that asks for the token; ``way`` is where to go with it."""
+        return self._render("sign_in.html", wrong=wrong, way=way)
+
+    def _render(self, template: str, **values: Any) -> bytes:
+        return self._environment.get_template(template).render(**values).encode()
+
+
+def json_link(asked: Asked, ending: str = ".json") -> str:
+    """The address of a page's data as JSON, or its rows as CSV."""
+    query = asked.here.removeprefix(asked.address)
+    return ("/now" if asked.address == "/" else asked.address) + ending + query
+
+
+def _static() -> Any:
+    """A function that gives a static file's address, which changes with its content."""
+    known: dict[str, str] = {}
+
+    def address(name: str) -> str:
+        if name not in known:
+            digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:10]
+            known[name] = f"/static/{name}?v={digest}"
+        return known[name]
+
+    return address
+
+
+def as_json(data: Struct) -> bytes:
+    """What a page shows as JSON. Columns of a plot keep their numbers."""
+    return msgspec.json.encode(_with_iso(msgspec.to_builtins(data)))
+
+
+def as_csv(data: Struct, rows: str) -> bytes:
+    """The rows of a page as CSV, for a spreadsheet: what a user or a job wrote is no formula."""
+    import csv
+
+    (kind,) = (field.type for field in structs.fields(data) if field.name == rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(_columns(kind.__args__[0])), lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(
+        dict(_flat(row)) for row in _with_iso(msgspec.to_builtins(getattr(data, rows)))
+    )
+    return text.getvalue().encode()
+
+
+def _columns(kind: Any, before: str = "") -> Iterator[str]:
+    for field in structs.fields(kind):
+        if isinstance(field.type, type) and issubclass(field.type, Struct):
+            yield from _columns(field.type, f"{before}{field.name}_")
+        else:
+            yield before + field.name
+
+
+def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}_")
+        else:
+            yield before + name, _no_formula(value) if isinstance(value, str) else value
+
+
+def _no_formula(text: str) -> str:
+    """Spreadsheets compute what begins so; behind an apostrophe it is text."""
+    text = text.replace("\0", "")
+    return f"'{text}" if text.lstrip().startswith(_FORMULAS) or text[:1] in _BREAKS else text
+
+
+def _with_iso(value: Any, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return {key: _with_iso(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        plain = value and isinstance(value[0], int | float | str)
+        return value if plain else list(map(_with_iso, value))
+    if name in _TIMES and isinstance(value, int) and value > 0:
+        return iso(value)
+    return value

@@ -1,0 +1,183 @@
+"""The server process: where it listens, who may come in, how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import faulthandler
+import ipaddress
+import os
+import secrets
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+
+from seatrial.errors import UsageError
+from seatrial.web.door import LOCAL_NAMES
+
+TOKEN_BYTES = 24
+SHORTEST_TOKEN = 16
+BACKLOG = 512
+_NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EINVAL)
+
+
+def serve(
+    trials: Path,
+    store: Path | str,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    browse: bool = False,
+    log: bool = False,
+) -> int:
+    """Serve until interrupted; the exit code. Raises UsageError where the address cannot be had,
+    or is open to others and no token is given, StoreError where the store is none of ours."""
+    local = _is_local(host)
+    token = token_of(token_file) if token_file else ""
+    if not local and not token:
+        raise UsageError(
+            f"--host {host}: others could read there; give --token-file FILE (made if missing), "
+            "and put TLS before it, see docs/pages.md"
+        )
+    _check_store(store)
+    listener = _listen(host, port)
+
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """Told to end, it first ends the streams, which would not end by themselves."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            app.state.watch.hang_up()
+            super().handle_exit(sig, frame)
+
+    from seatrial.web.app import create_app
+    from seatrial.web.patience import Patient
+    from seatrial.web.site import Site
+
+    app = create_app(Site(trials, store), token, None if token else LOCAL_NAMES | {_named(host)})
+    config = uvicorn.Config(
+        app,
+        http=Patient,
+        ws="none",
+        log_level="info" if log else "error",  # odd requests are none of its reader's business
+        access_log=log,
+        timeout_keep_alive=20,
+        timeout_graceful_shutdown=1,
+        server_header=False,
+        h11_max_incomplete_event_size=32768,
+        proxy_headers=False,
+        lifespan="on",
+    )
+    address = _address(host, listener.getsockname()[1])
+    print(f"Seatrial shows {trials} at {address}  (Ctrl-C ends it)", flush=True)
+    if token:
+        print(f"Sign in with the token in {token_file}", flush=True)
+    if not trials.is_dir():
+        print(
+            f"seatrial: {trials}: is no folder yet; its trials are shown once they are there "
+            "(another: seatrial --trials FOLDER serve)",
+            file=sys.stderr,
+        )
+    if not local:
+        print("It speaks plain HTTP: put TLS before it, see docs/pages.md", file=sys.stderr)
+    if browse:
+        import webbrowser
+
+        webbrowser.open(address)
+    faulthandler.enable()  # a library that fails fatally is to leave a word
+    with contextlib.suppress(KeyboardInterrupt):  # how people end it
+        Server(config).run(sockets=[listener])
+    return 0
+
+
+def token_of(file: Path) -> str:
+    """The token in a file that only its owner may read; one is made where there is none."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read_token(file)
+    except OSError as error:
+        raise UsageError(f"--token-file {file}: cannot be made: {error.strerror}") from error
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    with os.fdopen(descriptor, "w") as out:
+        out.write(token + "\n")
+    return token
+
+
+def _read_token(file: Path) -> str:
+    try:
+        if file.stat().st_mode & 0o077:
+            raise UsageError(f"--token-file {file}: others may read it; chmod 600 {file}")
+        with file.open() as opened:
+            token = opened.read(4096).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--token-file {file}: cannot be read: {error}") from error
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+        raise UsageError(
+            f"--token-file {file}: holds no token of at least {SHORTEST_TOKEN} plain characters; "
+            "remove it, and one is made"
+        )
+    return token
+
+
+def _is_local(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _named(host: str) -> str:
+    """A host as it stands in an address."""
+    return f"[{host}]" if ":" in host else host
+
+
+def _address(host: str, port: int) -> str:
+    """Where a browser finds the server."""
+    named = {"127.0.0.1": "localhost", "0.0.0.0": socket.gethostname(), "::": socket.gethostname()}
+    return f"http://{named.get(host) or _named(host)}:{port}/"
+
+
+def _check_store(place: Path | str) -> None:
+    """Refuse a file that is no store of ours, or of a newer version. What may pass is no reason not
+    to begin: a lock, a database that is away; nor is an older version, which is filled anew."""
+    from seatrial.store.schema import open_store
+    from seatrial.store.sqlite import APPLICATION
+    from seatrial.store.tables import VERSION
+
+    if not isinstance(place, Path):
+        if not place.startswith(("postgresql://", "postgres://")):
+            open_store(place).close()
+        return
+    try:
+        with place.open("rb") as file:
+            head = file.read(100)
+    except FileNotFoundError:
+        return
+    except OSError:
+        head = b""
+    version, application = (int.from_bytes(head[at : at + 4], "big") for at in (60, 68))
+    if application != APPLICATION or version > VERSION:
+        open_store(place, wait_s=1.0).close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that listens, before anything else is done."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        remedy = "choose another with --port"
+        if isinstance(error, socket.gaierror) or getattr(error, "errno", 0) in _NO_ADDRESS:
+            remedy = "give a name or an address of this machine with --host"
+        raise UsageError(f"{host}:{port}: cannot listen there: {reason}; {remedy}") from error
+    return listener

@@ -1,0 +1,1 @@
+"""What pages of trials show: the accounts of each, kept and folded on as its journal grows."""

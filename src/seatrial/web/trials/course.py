@@ -1,0 +1,194 @@
+"""One trial's journal as pages need it: folded once, then on from where it was.
+
+    course = Course(TrialFolder(path))
+    while course.go_on():                  # a block at a time
+        ...
+    course.accounts, course.tests["cm4"].in_flight, course.held(now)
+
+A journal that was replaced or cut is begun anew. To be used by one thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from seatrial.errors import JournalError, TrialError
+from seatrial.files import open_regular
+from seatrial.journal.codes import Name, code_of
+from seatrial.journal.events import Event
+from seatrial.journal.journal import fingerprint, read_blocks
+from seatrial.judge.accounts import Told
+from seatrial.judge.holds import Hold, Holds
+from seatrial.judge.status import accounts_of
+from seatrial.judge.sub_phases import TURNS
+from seatrial.trial.folder import TrialFolder, references_of
+from seatrial.units import SECOND_NS
+
+AT_ONCE = 2 << 20  # bytes of a journal that are folded in one go
+LEAST_ALERTS_S = 3600.0
+LATEST = 8
+
+
+class TestCourse:
+    """How a test stands by the events alone: its runs that the scheduler has, those of them that
+    hold nodes, and how many ended with which verdict."""
+
+    __slots__ = ("in_flight", "running", "verdicts")
+
+    def __init__(self) -> None:
+        self.in_flight: set[str] = set()
+        self.running: set[str] = set()
+        self.verdicts: Counter[str] = Counter()
+
+
+class Gauged(Struct, frozen=True):
+    """A reading of a gauge; ``value`` is None where it failed."""
+
+    time: int
+    value: float | None
+
+
+class Course:
+    """The folds of one trial. ``end`` is the offset to which its journal was read; ``damaged``
+    counts lines that are no events."""
+
+    def __init__(self, folder: TrialFolder) -> None:
+        self.folder = folder
+        self._begin()
+
+    def _begin(self) -> None:
+        self.record = self.folder.record()
+        self.cases = self.folder.cases()
+        self.references = references_of(self.record)
+        self.accounts = accounts_of(self.record, self.cases)
+        self.turns: list[Event] = []
+        self.tests: dict[str, TestCourse] = {case.test: TestCourse() for case in self.cases}
+        self.gauges: dict[str, list[Gauged]] = {}
+        self.judged: deque[str] = deque(maxlen=LATEST)  # runs, by their verdicts
+        self.end = self.size = self.damaged = 0
+        self._holds = Holds(self.record.policy, self.cases)
+        self._mark = (0, 0)  # inode and fingerprint of what was read
+
+    # ---- reading --------------------------------------------------------------------------
+
+    def left(self) -> int:
+        """Bytes of the journal that are still to be read, those of a torn last line included."""
+        try:
+            self.size = self.folder.journal.stat().st_size
+        except OSError:
+            return 0
+        return max(0, self.size - self.end)
+
+    def go_on(self, at_once: int = AT_ONCE) -> bool:
+        """Fold the next block; whether there is more. Raises JournalError, or TrialError where the
+        trial's folder is gone."""
+        try:
+            with open_regular(self.folder.journal) as file:
+                if not self._goes_on(file):
+                    self._begin()
+                return self._fold_next(file, at_once)
+        except FileNotFoundError:
+            if not self.folder.path.is_dir():
+                raise TrialError(f"{self.folder.path}: this folder is gone") from None
+            return False
+        except OSError as error:
+            raise JournalError(
+                f"{self.folder.journal}: cannot be read: {error.strerror}"
+            ) from error
+
+    def _goes_on(self, file: BinaryIO) -> bool:
+        """Whether the journal is the one that was read."""
+        self.size = os.fstat(file.fileno()).st_size
+        return self.end == 0 or (self.size >= self.end and _mark_of(file, self.end) == self._mark)
+
+    def _fold_next(self, file: BinaryIO, at_once: int) -> bool:
+        block = next(read_blocks(file, self.end, at_once), None)
+        if block is None:
+            return False
+        self.accounts.fold(block.events)
+        for event in block.events:
+            handler = _HANDLERS.get(event.event)
+            if handler is not None:
+                handler(self, event)
+        self.end = block.end
+        self.damaged += block.damaged
+        self._mark = _mark_of(file, self.end)
+        return file.tell() < self.size
+
+    # ---- what it has ----------------------------------------------------------------------
+
+    def held(self, now: int) -> list[Hold]:
+        """What holds launches back, of a trial that runs."""
+        if self.accounts.state != "running":
+            return []
+        return [*self._holds.held(now), *self._holds.unbuilt()]
+
+    def alerts(self, now: int) -> list[tuple[Told, int]]:
+        """The alerts told so lately that they would be told again if they held no more, each with
+        how often it was told; the latest first."""
+        again = self.record.policy.watch.again or LEAST_ALERTS_S
+        since = now - round(again * SECOND_NS)
+        times = Counter((told.kind, told.subject) for told in self.accounts.alerts)
+        found: dict[tuple[str, str], Told] = {}
+        for told in reversed(self.accounts.alerts):
+            if told.time < since:
+                break
+            found.setdefault((told.kind, told.subject), told)
+        return [(told, times[key]) for key, told in found.items()]
+
+    # ---- events ---------------------------------------------------------------------------
+
+    def _on_turn(self, event: Event) -> None:
+        self.turns.append(event)
+        self._holds.apply(event)
+
+    def _on_build(self, event: Event) -> None:
+        self._holds.apply(event)
+
+    def _on_gauge(self, event: Event) -> None:
+        self._holds.apply(event)
+        value = event.value if isinstance(event.value, int | float) else None
+        self.gauges.setdefault(event.alias, []).append(Gauged(event.time, value))
+
+    def _on_submit(self, event: Event) -> None:
+        if (test := self.tests.get(event.test)) is not None:
+            test.in_flight.add(event.run_id)
+
+    def _on_start(self, event: Event) -> None:
+        test = self.tests.get(event.test)
+        if test is not None and event.run_id in test.in_flight:
+            test.running.add(event.run_id)
+
+    def _on_end(self, event: Event) -> None:
+        if (test := self.tests.get(event.test)) is not None:
+            test.in_flight.discard(event.run_id)
+            test.running.discard(event.run_id)
+
+    def _on_verdict(self, event: Event) -> None:
+        self._on_end(event)
+        test = self.tests.get(event.test)
+        if test is not None:
+            known = isinstance(event.value, int | float)
+            name = code_of(int(event.value)).name if known else event.alias  # type: ignore[arg-type]
+            test.verdicts["again" if event.again else name] += 1
+            self.judged.append(event.run_id)
+
+
+_HANDLERS = {
+    **dict.fromkeys(TURNS, Course._on_turn),
+    str(Name.BUILD_END): Course._on_build,
+    str(Name.GAUGE): Course._on_gauge,
+    str(Name.SUBMIT_START): Course._on_submit,
+    str(Name.JOB_START): Course._on_start,
+    str(Name.BINARY_EXECUTE_START): Course._on_start,
+    str(Name.JOB_END): Course._on_end,
+    str(Name.CHECK_END): Course._on_verdict,
+}
+
+
+def _mark_of(file: BinaryIO, end: int) -> tuple[int, int]:
+    return os.fstat(file.fileno()).st_ino, fingerprint(file, end)

@@ -1,0 +1,248 @@
+"""What is judged of one trial for its page: where it stands, and its numbers over time.
+
+    status_at(course, now, driven=True)
+    uses_at(course, now).bins(600)             # utilisation by the wall clock
+    flights_at(course, now), loads_at(course, now)
+
+Times are of the wall clock, in seconds since the epoch, so that all figures of a page share an
+axis.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.judge import levels, losses
+from seatrial.judge.criteria.result import bounds_of
+from seatrial.judge.levels import Level
+from seatrial.judge.outages import whole_outages
+from seatrial.judge.status import Status, status_of
+from seatrial.judge.sub_phases import INTERRUPTED
+from seatrial.judge.timeline import USES, timeline_of
+from seatrial.units import SECOND_NS
+from seatrial.web.trials.course import Course
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FINEST = 8192  # bins that are kept
+MOST_STEPS = 3000  # of one line
+
+
+def present(course: Course) -> int:
+    """The time (ns) at which a trial is looked at: now while it runs, else that of its last
+    event."""
+    accounts = course.accounts
+    runs = accounts.state == "running" and not course.record.rehearsed
+    return max(time.time_ns() if runs else accounts.last, accounts.last, 0)
+
+
+def status_at(course: Course, now: int, driven: bool) -> Status:
+    """As ``judge.status.status``, of a course at hand."""
+    accounts = course.accounts
+    found = status_of(course.record, accounts, course.turns, now, course.references)
+    runs = accounts.state == "running"
+    state = found.state if driven or not runs else INTERRUPTED
+    return replace(found, state=state, held_back_by=course.held(now) if driven else [])
+
+
+# ---- how nodes were used ------------------------------------------------------------------
+
+
+class Uses(Struct, frozen=True):
+    """Node-seconds by use in ``FINEST`` equal spans from ``first`` on, each of ``step`` seconds; a
+    row for each of ``judge.timeline.USES``. ``available`` is in node-seconds, too. ``shares`` are
+    those of the whole, ``sentence`` the largest loss in words; all of it up to ``now`` (ns)."""
+
+    now: int
+    first: float
+    step: float
+    rows: NDArray[np.float64]
+    shares: dict[str, float]
+    available: float
+    sentence: str
+
+    def bins(
+        self, most: int, since: float = 0.0, until: float = 0.0
+    ) -> tuple[list[float], dict[str, list[float | None]], float]:
+        """At most so many spans: their starts, the share of each use in them (None where no node
+        was available), and their length in seconds; between two times where these are given."""
+        import numpy as np
+
+        if self.step <= 0:
+            return [], {use: [] for use in USES}, 0.0
+        low = max(0, int((since - self.first) / self.step)) if since else 0
+        high = self.rows.shape[1]
+        if until:
+            high = min(high, max(low + 1, int(np.ceil((until - self.first) / self.step))))
+        low = min(low, high - 1)
+        together = -(-(high - low) // most)
+        number = -(-(high - low) // together)
+        padded = np.zeros((len(USES), number * together))
+        padded[:, : high - low] = self.rows[:, low:high]
+        sums = padded.reshape(len(USES), number, together).sum(axis=2)
+        total = sums.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            parts = np.round(sums / total, 4)
+        there = total > 0
+        step = together * self.step
+        starts = [round(self.first + low * self.step + i * step, 3) for i in range(number)]
+        found: dict[str, list[float | None]] = {
+            use: [float(part) if ok else None for part, ok in zip(row, there, strict=True)]
+            for use, row in zip(USES, parts, strict=True)
+        }
+        return starts, found, step
+
+
+def uses_at(course: Course, now: int) -> Uses:
+    """How the nodes were used up to ``now`` (ns)."""
+    import numpy as np
+
+    timeline = timeline_of(course.accounts, now)
+    shares = {use: timeline.total.share(use) for use in USES}
+    said = losses.sentence(course.accounts, timeline, now)
+    available = timeline.total.available / SECOND_NS
+    if not timeline.pieces:
+        return Uses(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
+    first, last = timeline.pieces[0].start, timeline.pieces[-1].end
+    pieces = np.array([(start, end) for start, end, _ in timeline.pieces], dtype=np.int64)
+    spans = (pieces - first) / SECOND_NS
+    step = max((last - first) / SECOND_NS, 1e-6) / FINEST
+    edges = np.arange(FINEST + 1) * step
+    # The sums up to the ends of the pieces; between two pieces, in a pause, they do not grow.
+    times = np.concatenate(([0.0], spans.ravel()))
+    rows = np.empty((len(USES), FINEST))
+    for number, use in enumerate(USES):
+        nodes = np.array([getattr(piece.use, use) for piece in timeline.pieces], dtype=float)
+        grown = np.cumsum(nodes * (spans[:, 1] - spans[:, 0]))
+        before = np.concatenate(([0.0], grown[:-1]))
+        sums = np.concatenate(([0.0], np.column_stack((before, grown)).ravel()))
+        rows[number] = np.diff(np.interp(edges, times, sums))
+    found = np.maximum(rows, 0.0)
+    return Uses(now, first / SECOND_NS, step, found, shares, available, said)
+
+
+# ---- runs in flight, loads of targets -----------------------------------------------------
+
+
+class Steps(Struct, frozen=True):
+    """A number over time: from ``times[i]`` (s) on it was ``values[i]``; None while the trial's
+    clock stood still. ``name`` is a test, a metadata target, a gauge, or "" for all. ``expected``
+    is what it should be (0: not said), ``most`` the most that it may be (0: no limit)."""
+
+    name: str
+    times: list[float]
+    values: list[float | None]
+    expected: float = 0.0
+    most: float = 0.0
+
+
+def flights_at(course: Course, now: int, expected: dict[str, int]) -> list[Steps]:
+    """The runs that held nodes, of all tests and of each."""
+    accounts = course.accounts
+    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in course.tests}
+    for run in accounts.runs:
+        held = run.on_nodes(now)
+        if held is not None:
+            by_test[accounts.test_of(run)].append((*held, 1.0))
+    spans, without = accounts.window(now), whole_outages(accounts)
+    everything = [one for each in by_test.values() for one in each]
+    found = [_steps("", levels.levels(everything, spans, without), _least_of_all(course))]
+    for test, intervals in by_test.items():
+        wanted = expected.get(test, 0)
+        found.append(_steps(test, levels.levels(intervals, spans, without), wanted))
+    return found
+
+
+def _least_of_all(course: Course) -> float:
+    """The least number of jobs in flight that a criterion on all tests asks for."""
+    component = course.record.component
+    for criterion in component.criteria if component else ():
+        if criterion.criterion == "jobs_in_flight" and not criterion.tests:
+            return bounds_of(criterion).least or 0.0
+    return 0.0
+
+
+def loads_at(course: Course, now: int) -> list[Steps]:
+    """The open files on each metadata target that any run was placed on or that has a bound, then
+    the readings of gauges."""
+    safe = _safe_loads(course)
+    found = [
+        _steps(name, each, most=safe.get(name, 0.0))
+        for name, each in levels.target_loads(course.accounts, now).items()
+    ]
+    highs = {throttle.gauge: throttle.high for throttle in course.record.policy.throttles}
+    for name, readings in course.gauges.items():
+        each = [
+            Level(one.time, following.time, one.value)
+            for one, following in zip(readings, [*readings[1:], readings[-1]], strict=True)
+            if one.value is not None
+        ]
+        found.append(_steps(f"gauge {name}", each, most=highs.get(name, 0.0)))
+    return found
+
+
+def _safe_loads(course: Course) -> dict[str, float]:
+    """What each target bears: by the plan's cap, else by the machine's description."""
+    systems = course.record.machine.file_systems
+    found = {
+        f"{name}/{target.name}": system.safe_load
+        for name, system in systems.items()
+        for target in system.metadata_targets
+    }
+    capped = {target.name: target.safe for target in course.record.policy.targets}
+    return found | {name: safe for name, safe in capped.items() if safe}
+
+
+def _steps(name: str, found: Sequence[Level], expected: float = 0.0, most: float = 0.0) -> Steps:
+    """Levels as a line of steps, with a gap where they leave one."""
+    found = _thinned(found)
+    times: list[float] = []
+    values: list[float | None] = []
+    last = None
+    for start, end, value in found:
+        if last is not None and start > last:
+            times.append(round(last / SECOND_NS, 3))
+            values.append(None)
+        times.append(round(start / SECOND_NS, 3))
+        values.append(value)
+        last = end
+    if last is not None:
+        times.append(round(last / SECOND_NS, 3))
+        values.append(values[-1])
+    return Steps(name, times, values, expected, most)
+
+
+def _thinned(found: Sequence[Level]) -> Sequence[Level]:
+    """Few enough levels to draw: of those in one of many equal spans the least and the largest."""
+    if len(found) <= MOST_STEPS:
+        return found
+    first, length = found[0].start, found[-1].end - found[0].start
+    kept: list[Level] = []
+    group: list[Level] = []
+    place = 0
+    for level in [*found, None]:
+        at = -1 if level is None else (level.start - first) * (MOST_STEPS // 3) // length
+        if at != place and group:
+            kept += sorted({min(group, key=_value), max(group, key=_value), group[-1]})
+            group = []
+        place = at
+        if level is not None:
+            group.append(level)
+    ends = [level.start for level in kept[1:]] + [found[-1].end]
+    gaps = {level.end for level, after in pairwise(found) if after.start > level.end}
+    return [
+        level if level.end in gaps else Level(level.start, end, level.value)
+        for level, end in zip(kept, ends, strict=True)
+    ]
+
+
+def _value(level: Level) -> float:
+    return level.value

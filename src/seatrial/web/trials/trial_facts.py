@@ -1,0 +1,204 @@
+"""What the pages Now and Trial tell alike: criteria, builds, tests, and what a trial lacks.
+
+criteria_of(status), builds_of(store, row), tests_of_store(store, row)
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from seatrial.journal.codes import PASS, code_of
+from seatrial.judge.criteria import Result, State, show_value
+from seatrial.judge.status import Status
+from seatrial.store.rows import TrialRow
+from seatrial.store.schema import Store
+from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING
+from seatrial.web.trials.followed import Following, TestNow
+
+MOST_BUILDS = 40
+MOST_NAMED = 6
+
+
+class ResultShown(Struct, frozen=True, kw_only=True):
+    """A criterion's result on a subject as people read it; ``value`` and ``bound`` in words."""
+
+    subject: str
+    state: State
+    value: str
+    bound: str
+    n: int
+    why: str
+
+
+class CriterionShown(Struct, frozen=True, kw_only=True):
+    """A criterion: its result on all that it is about, then those of its subjects."""
+
+    label: str
+    whole: ResultShown
+    subjects: list[ResultShown]
+
+
+def criteria_of(status: Status) -> list[CriterionShown]:
+    """The criteria of a trial so far."""
+    return [
+        CriterionShown(
+            label=results[0].label,
+            whole=_shown(results[0]),
+            subjects=[_shown(result) for result in results[1:]],
+        )
+        for results in status.criteria
+        if results
+    ]
+
+
+def _shown(result: Result) -> ResultShown:
+    return ResultShown(
+        subject=result.subject,
+        state=result.state,
+        value=show_value(result.criterion, result.value),
+        bound=result.bound,
+        n=result.n,
+        why=result.why,
+    )
+
+
+# ---- builds -------------------------------------------------------------------------------
+
+
+class BuildShown(Struct, frozen=True, kw_only=True):
+    """A build: the tests that use it, and where it is; ``state`` is building, built or failed."""
+
+    key: str
+    tests: list[str]
+    state: str
+    started: int | None
+    seconds: float | None
+    path: str
+    text: str
+
+
+class Builds(Struct, frozen=True, kw_only=True):
+    """How many builds there are in each state; ``shown`` are those that go on or failed."""
+
+    built: int
+    building: int
+    failed: int
+    shown: list[BuildShown]
+
+
+def builds_of(store: Store, row: TrialRow) -> Builds:
+    """The builds of a trial."""
+    sql = "SELECT key, path, started, ended, value, text FROM builds WHERE trial = ?"
+    found = [_build(*each) for each in store.rows(sql, (row.row,))]
+    open_ones = [one for one in found if one.state != "built"][:MOST_BUILDS]
+    if open_ones:
+        names = _tests_of_builds(store, row)
+        for one in open_ones:
+            one.tests.extend(names.get(one.key, [])[:MOST_NAMED])
+    states = Counter(one.state for one in found)
+    return Builds(
+        built=states["built"],
+        building=states["building"],
+        failed=states["failed"],
+        shown=sorted(open_ones, key=lambda one: (one.state, -(one.started or 0))),
+    )
+
+
+def _build(
+    key: str, path: str, started: int | None, ended: int | None, value: int | None, text: str
+) -> BuildShown:
+    state = "building" if ended is None else "failed" if value else "built"
+    both = started is not None and ended is not None
+    seconds = (
+        (ended - started) / 1e9 if both and ended is not None and started is not None else None
+    )
+    return BuildShown(
+        key=key, tests=[], state=state, started=started, seconds=seconds, path=path, text=text
+    )
+
+
+def _tests_of_builds(store: Store, row: TrialRow) -> dict[str, list[str]]:
+    sql = (
+        "SELECT DISTINCT cases.build, tests.name FROM cases LEFT JOIN tests"
+        " ON tests.id = cases.test WHERE cases.trial = ? ORDER BY 1, 2"
+    )
+    found: dict[str, list[str]] = {}
+    for key, test in store.rows(sql, (row.row,)):
+        found.setdefault(key, []).append(test)
+    return found
+
+
+# ---- tests --------------------------------------------------------------------------------
+
+
+def tests_of_store(store: Store, row: TrialRow) -> list[TestNow]:
+    """How the tests of a trial stand by the store alone, where its journal is not to be had."""
+    names: dict[int, str] = dict(store.rows("SELECT id, name FROM tests"))
+    counts: dict[str, Counter[str]] = {}
+    for test, state, code, number in _counted(store, row):
+        name = names[test]
+        told = {WAITING: "waiting", RUNNING: "running", PASSED: "pass"}.get(state, "")
+        told = told or (code_of(code).name if state == FAILED else "again")
+        counts.setdefault(name, Counter())[told] += number
+    return [
+        TestNow(
+            test=name,
+            in_flight=found["waiting"] + found["running"],
+            running=found["running"],
+            expected=0,
+            passed=found["pass"],
+            others={
+                why: number
+                for why, number in found.most_common()
+                if why not in ("waiting", "running", "pass")
+            },
+            stopped="",
+        )
+        for name, found in sorted(counts.items())
+    ]
+
+
+def _counted(store: Store, row: TrialRow) -> Iterator[tuple[int, int, int, int]]:
+    """How many runs of each test, state and code a trial has. Those that passed, which are most,
+    are what the others leave, as the index by test has their number without sorting them."""
+    tests = "SELECT DISTINCT test FROM cases WHERE trial = ?"
+    sql = (
+        f"SELECT test, state, code, count(*) FROM runs WHERE trial = ? AND state <> {PASSED}"
+        " GROUP BY test, state, code"
+    )
+    every = "SELECT count(*) FROM runs WHERE test = ? AND trial = ?"
+    with store.reading():
+        passed = {test: 0 for (test,) in store.rows(tests, (row.row,))}
+        for test in passed:
+            passed[test] = store.rows(every, (test, row.row))[0][0]
+        for test, state, code, number in store.rows(sql, (row.row,)):
+            passed[test] -= number
+            yield test, state, code, number
+    yield from ((test, PASSED, PASS.number, number) for test, number in passed.items() if number)
+
+
+# ---- where it is --------------------------------------------------------------------------
+
+
+def trouble_of(store: Store, row: TrialRow, following: Following) -> str:
+    """Why a trial's journal cannot be read here, and what that means; "" where it can."""
+    if not following.trouble:
+        return ""
+    (found,) = store.rows("SELECT host, owner FROM trials WHERE id = ?", (row.row,))
+    host, owner = found
+    here = socket.gethostname()
+    if not Path(row.path).exists():
+        where = f"{row.path} is not there"
+        if host and host != here:
+            where = f"{row.path} is on {host} ({owner}), and cannot be seen from {here}"
+        return (
+            f"The folder of this trial cannot be read: {where}. What is shown is what the store "
+            "knows; utilisation, loads and criteria, which are judged from the journal, are left "
+            "out, or are as they were judged before."
+        )
+    return f"The journal of this trial cannot be read: {following.trouble}"

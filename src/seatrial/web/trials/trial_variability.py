@@ -1,0 +1,188 @@
+"""How much the tests of a trial vary, and which of its runs stand out: made beside the page.
+
+variability_of(site, row, following)       # None: being judged
+classes_of(site, row, following)           # run ids of outliers: {"tu62xsh5xrpf": "slow"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from seatrial.store.rows import Filters, TrialRow
+from seatrial.web.site import Site
+from seatrial.web.trials.followed import Following
+
+if TYPE_CHECKING:
+    from seatrial.judge.evidence import Kind
+    from seatrial.judge.suspects import Suspect
+    from seatrial.judge.variability import Row, Variability
+
+MOST_JUDGED = 50_000  # runs; of more the command tells
+MOST_ROWS = 400
+MOST_SUSPECTS = 12
+CLASSES = ("walltime", "slow", "short", "failed")
+
+
+class RowShown(Struct, frozen=True, kw_only=True):
+    """A metric of one kind of runs; ``cv`` is a share, ``excluded`` counts runs by the reason.
+    ``more`` is what the numbers hide: changes of level, modes, defective nodes."""
+
+    test: str
+    kind: str
+    metric: str
+    unit: str
+    n: int
+    mean: float | None
+    deviation: float | None
+    cv: float | None
+    median: float | None
+    low: float | None
+    high: float | None
+    excluded: dict[str, int]
+    more: list[str]
+
+
+class OutliersShown(Struct, frozen=True, kw_only=True):
+    """How many runs of a test stand out, by class."""
+
+    test: str
+    runs: int
+    classes: dict[str, int]
+
+
+class VariabilityShown(Struct, frozen=True, kw_only=True):
+    """``elapsed`` has a row for each kind of runs, ``others`` those of further metrics. ``bad`` of
+    ``evidence`` runs went wrong; ``suspects`` explain them, or ``why`` nothing is concluded. Where
+    there are too many runs to judge them beside a page all of it is empty, and ``left_to`` is the
+    command that does."""
+
+    elapsed: list[RowShown]
+    others: list[RowShown]
+    outliers: list[OutliersShown]
+    suspects: list[Suspect]
+    evidence: int
+    bad: int
+    unexplained: int
+    why: str
+    left_to: str = ""
+
+
+def variability_of(site: Site, row: TrialRow, following: Following) -> VariabilityShown | None:
+    """The table of a trial, by the store."""
+    if row.passed + row.failed > MOST_JUDGED:
+        return _left_to(f"seatrial variability {row.tag}")
+    groups: dict[str, str] = {}
+    if following.course is not None:
+        from seatrial.machine.facts import groups_of
+
+        groups = groups_of(following.course.record.machine)
+
+    def make() -> VariabilityShown:
+        from seatrial.judge.variability import variability
+
+        return _shown(variability(site.store(), row, groups))
+
+    found: VariabilityShown | None = following.have("variability", _version(row), make)
+    return found
+
+
+def classes_of(site: Site, row: TrialRow, following: Following) -> dict[str, str] | None:
+    """The classes of the runs that are outliers, by their ids."""
+
+    def make() -> dict[str, str]:
+        from seatrial.judge.evidence import classified
+        from seatrial.store.series import outcomes
+
+        kinds = classified(outcomes(site.store(), Filters(trial=row.path)))
+        return {
+            outlier.run.rpartition("/")[2]: outlier.kind
+            for kind in kinds
+            for outlier in kind.found.outliers
+        }
+
+    found: dict[str, str] | None = following.have("classes", _version(row), make)
+    return found
+
+
+def _version(row: TrialRow) -> Hashable:
+    """Grows with every verdict."""
+    return row.row, row.passed, row.failed
+
+
+def _left_to(command: str) -> VariabilityShown:
+    return VariabilityShown(
+        elapsed=[],
+        others=[],
+        outliers=[],
+        suspects=[],
+        evidence=0,
+        bad=0,
+        unexplained=0,
+        why="",
+        left_to=command,
+    )
+
+
+def _shown(found: Variability) -> VariabilityShown:
+    rows = [_row(row) for row in found.rows]
+    accused = found.suspects
+    return VariabilityShown(
+        elapsed=[row for row in rows if row.metric == "elapsed"][:MOST_ROWS],
+        others=[row for row in rows if row.metric != "elapsed"][:MOST_ROWS],
+        outliers=_outliers(found.kinds),
+        suspects=accused.suspects[:MOST_SUSPECTS],
+        evidence=accused.runs,
+        bad=accused.bad,
+        unexplained=accused.unexplained,
+        why=accused.why,
+    )
+
+
+def _row(row: Row) -> RowShown:
+    table = row.spread
+    more = []
+    if row.changes:
+        more.append(
+            f"its level changed {row.changes} times" if row.changes > 1 else "its level changed"
+        )
+    if len(row.modes.modes) > 1:
+        more.append(f"{len(row.modes.modes)} modes")
+    if row.nodes is not None and row.nodes.defective:
+        worst = list(row.nodes.defective)[:3]
+        rest = len(row.nodes.defective) - len(worst)
+        more.append("defective: " + ", ".join(worst) + (f" and {rest} more" if rest else ""))
+    if table.why and table.n:
+        more.append(table.why)
+    return RowShown(
+        test=row.test,
+        kind=row.kind,
+        metric=row.metric,
+        unit=row.unit,
+        n=table.n,
+        mean=table.mean,
+        deviation=table.deviation,
+        cv=table.cv,
+        median=table.median,
+        low=table.low,
+        high=table.high,
+        excluded=row.excluded,
+        more=more,
+    )
+
+
+def _outliers(kinds: list[Kind]) -> list[OutliersShown]:
+    runs: dict[str, int] = {}
+    classes: dict[str, dict[str, int]] = {}
+    for kind in kinds:
+        runs[kind.test] = runs.get(kind.test, 0) + len(kind.runs)
+        of_test = classes.setdefault(kind.test, dict.fromkeys(CLASSES, 0))
+        for outlier in kind.found.outliers:
+            of_test[outlier.kind] += 1
+    return [
+        OutliersShown(test=test, runs=runs[test], classes=found)
+        for test, found in classes.items()
+        if any(found.values())
+    ]

@@ -1,0 +1,172 @@
+"""History as people use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import pytest
+
+from seatrial.judge import diary
+from seatrial.web.pages.history import MOST_DRAWN, _thinned
+
+from ..judge.figures import TRIAD, Measuring, bound, steady
+from ..store.trials import NOON, SECOND
+from . import frost
+from .served import Served, open_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+DAYS = 24
+MARK = 'class="rehearsed"'
+REFERENCES = """references:
+  - {test: triads, metric: triad, where: {threads: 1}, unit: MB/s, value: 310000, lower: -0.03}
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("history") / "trials"
+    folder.mkdir()
+    frost.tell_history(folder, days=DAYS, step=14)
+    last = Measuring(
+        folder,
+        "latest",
+        [bound(401, "triads", threads=1)],
+        created=NOON - 4 * frost.DAY,
+        machine="frost",
+        expected=REFERENCES,
+    )
+    last.series(last.cases[0], TRIAD, steady(288_300, 2, 0.004))
+    last.done()
+    made_up = Measuring(folder, "made-up", [bound(401, "triads", threads=1)], rehearsed=True)
+    made_up.series(made_up.cases[0], TRIAD, [1.0, 2.0])
+    made_up.done()
+    part = Measuring(
+        folder, "made-too", [bound(402, "triads", threads=2)], machine="frost", rehearsed=True
+    )
+    part.series(part.cases[0], TRIAD, [600_000.0, 600_100.0])
+    part.done()
+    at = NOON - (DAYS + 4 - 14) * frost.DAY - 3600 * SECOND
+    diary.write(folder / diary.FILE, "fabric <i>reset", at=at, machine="frost")
+    diary.write(folder / diary.FILE, "kernel 6.1", at=at - 5 * frost.DAY)
+    with Served(folder) as running:
+        running.until_read()
+        yield running
+
+
+def judged(served: Served, **query: Any) -> Any:
+    """The answer once it is judged."""
+    return frost.judged(served, "/history", **{"metric": "triad", **query})
+
+
+@pytest.mark.needs("chromium")
+def test_a_metric_is_chosen_then_a_series(served: Served, browser: Browser) -> None:
+    with open_page(browser, served.address) as page:
+        page.goto("/history")
+        page.locator(".choices").get_by_role("link", name="triad", exact=True).click()
+        page.wait_for_selector("figure.multiple")
+        assert page.locator("figure.multiple").count() == 2
+        assert page.locator("figure.multiple.changed").count() == 1
+        page.locator("figure.multiple.changed figcaption a").click()
+        page.wait_for_selector("h2:has-text('triads{threads=1}@gcc')")
+        assert "fabric <i>reset" in (page.text_content("figure svg") or "")
+        assert "confirmed, worse" in page.inner_text("table >> nth=0")
+        assert "(in between)" in page.inner_text("table >> nth=0")
+        assert "reference" in (page.text_content("figure svg") or "")
+        page.get_by_role("link", name="latest").first.click()
+        page.wait_for_url("**/trials/latest")
+
+
+@pytest.mark.needs("chromium")
+def test_a_filter_changes_the_list_and_the_address(served: Served, browser: Browser) -> None:
+    judged(served)
+    with open_page(browser, served.address, viewport={"width": 320, "height": 700}) as page:
+        page.goto("/history?metric=triad")
+        page.wait_for_selector("figure.multiple")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        page.fill("input[name=case]", "threads=2")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**case=threads%3D2**")
+        page.wait_for_selector("text=No change of its level of 1 %")
+
+
+def test_changes_levels_notes_and_the_reference(served: Served) -> None:
+    found = judged(served, case="threads=1")
+    (line,) = found["lines"]
+    (change,) = [one for one in line["changes"] if one["tier"] == "confirmed"]
+    assert change["worse"] and change["percent"] == pytest.approx(-7, abs=0.5)
+    assert (change["note"], change["near"]) == ("fabric <i>reset", "in between")
+    assert [round(level[2], -4) for level in line["levels"]] == [310_000, 290_000]
+    assert [note["text"] for note in line["notes"]] == ["kernel 6.1", "fabric <i>reset"]
+    assert (line["reference"], line["low"], line["high"]) == (310_000, 310_000 * 0.97, None)
+    assert line["n"] == 2 * DAYS + 2 and found["alarms"] == 1
+    assert found["points"][0]["trial"] == "latest"
+
+
+def test_rehearsed_figures_are_asked_for(served: Served) -> None:
+    assert judged(served)["found"] == 2 and not judged(served)["any_rehearsed"]
+    both = judged(served, rehearsed=1)
+    assert both["found"] == 3 and both["any_rehearsed"]
+    assert sorted(line["rehearsed"] for line in both["lines"]) == [0, 2, 2]
+    named = judged(served, trial="made-up")
+    assert [line["values"] for line in named["lines"]] == [[1.0, 2.0]]
+    assert 'class="notice rehearsal"' in served.get("/history?metric=triad&trial=made-up")[1]
+    refused = judged(served, trial="made-up", case="nope")
+    assert refused["state"] == "refused" and refused["any_rehearsed"]
+
+
+def test_what_was_rehearsed_bears_its_own_mark(served: Served) -> None:
+    def marks(**query: Any) -> int:
+        judged(served, **query)
+        return served.get("/history?metric=triad&" + urlencode(query))[1].count(MARK)
+
+    assert marks() == 0
+    assert marks(rehearsed=1) == 2  # of three series: one as a whole, a part of another
+    assert marks(trial="made-up") == 1 + 2  # the series, and each row
+    mixed = judged(served, rehearsed=1, case="threads=2")
+    (line,) = mixed["lines"]
+    assert (line["rehearsed"], sum(line["made_up"])) == (2, 2)
+    assert sum(point["rehearsed"] for point in mixed["points"]) == 2
+    _, html = served.get("/history?metric=triad&rehearsed=1&case=threads%3D2")
+    assert f"2 of {line['n']}</span>" in html
+    assert ">rehearsed</text>" in html  # the legend of the figure
+
+
+def test_the_window_is_chosen(served: Served) -> None:
+    middle = "2026-11-05"
+    before, after = (judged(served, **{name: middle}) for name in ("until", "since"))
+    whole = judged(served)
+    assert sum(found["lines"][i]["n"] for found in (before, after) for i in (0, 1)) == sum(
+        line["n"] for line in whole["lines"]
+    )
+
+
+def test_pages_of_series(served: Served) -> None:
+    assert len(judged(served, first=1)["lines"]) == 1
+    beyond = judged(served, first=7)
+    assert (len(beyond["lines"]), beyond["first"]) == (2, 0)
+
+
+def test_what_cannot_be_shown_is_said_beside_the_form(served: Served) -> None:
+    for query, said in (
+        ({"metric": "traid"}, "did you mean"),
+        ({"case": "nope"}, "no run with a right answer"),
+        ({"trial": "nope"}, "no trial"),
+    ):
+        found = judged(served, **query)
+        assert found["state"] == "refused" and said in found["why"]
+    _, html = served.get("/history?metric=triad&case=threads%3D1")
+    assert "fabric &lt;i&gt;reset" in html and "<i>reset" not in html
+    assert served.json("/history")["state"] == "asked"
+
+
+def test_of_very_many_figures_the_extremes_are_drawn() -> None:
+    points = [(float(i), 100.0 + i % 7 + (500 if i == 7777 else 0), False) for i in range(20_000)]
+    drawn = _thinned(points)
+    assert 1000 < len(drawn) <= MOST_DRAWN
+    assert (7777.0, 100.0 + 7777 % 7 + 500, False) in drawn
+    assert [time for time, _, _ in drawn] == sorted(time for time, _, _ in drawn)
+    assert _thinned(points[:100]) == points[:100]

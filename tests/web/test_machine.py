@@ -1,0 +1,425 @@
+"""Machines, a machine's map of nodes and a node's page, as people use them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from seatrial.machine.model import Machine, Nodes
+from seatrial.store import on_nodes
+from seatrial.store.ingest import synced
+from seatrial.store.queries import trials
+from seatrial.web import watch
+from seatrial.web.asked import Asked
+from seatrial.web.nodes import node_figures
+from seatrial.web.nodes.layout import blocks_of, names_of
+from seatrial.web.nodes.node_figures import prepare
+from seatrial.web.nodes.on_nodes import Fleet
+from seatrial.web.pages import machine, node
+from seatrial.web.site import Site
+
+from ..programs import until
+from ..store.trials import NOON, SECOND, a_case
+from . import frost
+from .served import Served, open_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+STREAM = "/machines/frost?test=stream&metric=triad&show=z"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("machines") / "trials"
+    folder.mkdir()
+    frost.tell_nodes(folder, "nodes-1")
+    frost.tell_nodes(folder, "nodes-2", NOON + frost.DAY, running=True)
+    rehearsed = frost.Fleet(folder, "made-up", [a_case(900, test="lsms")], rehearsed=True)
+    rehearsed.ran(rehearsed.cases[0], "n[001-064]")
+    rehearsed.end()
+    with Served(folder) as running:
+        running.until_read()
+        yield running
+
+
+# ---- through the server -------------------------------------------------------------------
+
+
+def test_machines_are_listed(served: Served) -> None:
+    (row,) = served.json("/machines")["machines"]
+    assert (row["name"], row["trials"], row["rehearsals"]) == ("frost", 2, 1)
+    (both,) = served.json("/machines", rehearsed=1)["machines"]
+    assert both["passed"] == row["passed"] + 1
+
+
+@pytest.mark.needs("chromium")
+def test_a_map_of_nodes_to_look_at_and_to_walk(served: Served, browser: Browser) -> None:
+    with open_page(browser, served.address) as page:
+        page.goto("/machines")
+        page.get_by_role("link", name="frost").click()
+        page.wait_for_selector("text=n041")
+        assert page.locator(".block h3").all_inner_texts() == [f"switch{g}" for g in (1, 2, 3, 4)]
+        assert "down (2)" in page.inner_text(".legend")
+        page.select_option("select[name=test]", "stream")
+        page.wait_for_url("**test=stream**")
+        page.select_option("select[name=metric]", "triad")
+        page.wait_for_url("**metric=triad**")
+        page.select_option("select[name=show]", "z")
+        page.wait_for_url("**show=z**")
+        page.wait_for_selector("text=Deviation of triad")
+        assert "defective (1)" in page.inner_text(".legend")
+        assert page.locator("tbody tr:has-text('defective') td").first.inner_text() == frost.SLOW
+        page.focus("#map")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_selector("#map-said:has-text('n001')")
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
+            page.keyboard.press(key)
+        page.wait_for_selector("#map-said:has-text('n007')")
+        page.keyboard.press("End")
+        page.wait_for_selector("#map-said:has-text('n064')")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/machines/frost/nodes/n064?**")
+        assert "metric=triad" in page.url and "show=" not in page.url
+
+
+@pytest.mark.needs("chromium")
+def test_a_click_on_a_square_opens_its_node(served: Served, browser: Browser) -> None:
+    with open_page(browser, served.address, viewport={"width": 320, "height": 800}) as page:
+        page.goto(STREAM)
+        square = page.locator("svg[data-block='1']").bounding_box()
+        assert square is not None
+        side = square["width"] / 4  # n023 is the third of the second row of four
+        x, y = square["x"] + 2.5 * side, square["y"] + 1.5 * side
+        page.mouse.move(x, y)
+        page.wait_for_selector("#map-said:has-text('z -')")
+        page.mouse.click(x, y)
+        page.wait_for_url(f"**/nodes/{frost.SLOW}?**")
+        page.wait_for_selector("text=defective")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        page.get_by_role("link", name="frost").first.click()
+        page.wait_for_url("**/machines/frost?**")
+
+
+@pytest.mark.needs("chromium")
+def test_the_map_follows_the_journal(tmp_path: Path, browser: Browser) -> None:
+    folder = tmp_path / "trials"
+    folder.mkdir()
+    trial = frost.Fleet(folder, "live", [a_case(1, test="lsms")])
+    trial.ran(trial.cases[0], "n[001-004]", code=None)
+    trial.write()
+    with Served(folder) as running, open_page(browser, running.address) as page:
+        running.until_read()
+        page.goto("/machines/frost")
+        page.wait_for_selector(".legend:has-text('running a run (4)')")
+        page.focus("#map")
+        page.keyboard.press("End")
+        page.wait_for_selector("#map-said:has-text('n064: up')")
+        trial.event("node_down", nodes="n[060-064]", text="power")
+        trial.write()
+        page.wait_for_selector(".legend:has-text('down (5)')")
+        page.wait_for_selector("#map-said:has-text('n064: down')")
+        assert page.evaluate("document.activeElement.id") == "map"
+
+
+def test_what_the_map_shows_is_counted_from_the_runs(served: Served) -> None:
+    found = served.json("/machines/frost", show="failures")
+    states = dict(zip(found["names"], found["told"], strict=True))
+    assert states["n055"].startswith("down, ") and states["n001"].startswith("running, ")
+    assert states[frost.BROKEN].startswith("excluded, ")
+    rows = {row["name"]: row for row in served.json("/machines/frost", rows=100)["rows"]}
+    assert rows["n055"]["why"] == "drained: <b>memory</b>"
+    assert sum(row["failed"] for row in rows.values()) == 8 * found["failed"]
+    listed = served.json("/machines/frost/nodes/n012", runs=500)
+    assert len([run for run in listed["listed"] if run["code"] != 17]) == rows["n012"]["runs"]
+    assert all("n012" in run["nodes"] or "[" in run["nodes"] for run in listed["listed"])
+
+
+def test_the_window_and_the_trial_are_chosen(served: Served) -> None:
+    whole = served.json("/machines/frost")["runs"]
+    first = served.json("/machines/frost", trial="nodes-1")["runs"]
+    later = served.json("/machines/frost", since="2026-11-22")["runs"]
+    assert 0 < first < whole and first + later == whole
+    assert served.json("/machines/frost", until="2026-11-21")["runs"] == 0
+    assert served.json("/machines/frost", rehearsed=1)["runs"] == whole + 1
+    assert served.json("/machines/frost", sort="failed")["rows"][0]["name"] == frost.BROKEN
+
+
+def test_the_suspect_is_named(served: Served) -> None:
+    def named() -> bool:
+        found = served.json("/machines/frost")["suspects"]
+        return bool(found) and [one["names"] for one in found["suspects"]] == [[frost.BROKEN]]
+
+    until(named, "the suspects")
+    node = served.json(f"/machines/frost/nodes/{frost.BROKEN}")
+    assert node["suspect"] and node["state"]["excluded_why"] == "3 failures of its runs"
+    assert {cause["name"] for cause in node["causes"]} >= {"failed", "node failure", "pass"}
+
+
+def test_a_node_tells_what_became_of_it(served: Served) -> None:
+    turns = served.json("/machines/frost/nodes/n007")["turns"]
+    assert [(turn["state"], turn["why"]) for turn in turns] == 2 * [
+        ("down", "not responding"),
+        ("up", ""),
+    ]
+    _, html = served.get("/machines/frost/nodes/n055")
+    assert "drained: &lt;b&gt;memory" in html and "<b>memory" not in html
+    _, html = served.get("/machines/frost/nodes/n023?test=stream&metric=triad")
+    assert 'role="img"' in html and "triad of n023 over time" in html
+
+
+def test_figures_of_a_node_beside_the_others(served: Served) -> None:
+    until(
+        lambda: bool(served.json(f"/machines/frost/nodes/{frost.SLOW}")["figures"]), "its figures"
+    )
+    figures = served.json(f"/machines/frost/nodes/{frost.SLOW}")["figures"]
+    worst = figures[0]
+    assert (worst["test"], worst["metric"], worst["judged"]) == ("stream", "triad", "defective")
+    assert (worst["place"], worst["nodes"], worst["n"]) == (1, 64, 2)
+    assert worst["z"] < -5 and worst["figure"] == pytest.approx(310_000 * 0.93, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/machines/nowhere", 404, "no trial ran on a machine"),
+        ("/machines/frost/nodes/n999", 404, "did you mean n0"),
+        ("/machines/frost?trial=nope", 404, "no trial"),
+        ("/machines/frost?show=odd", 400, "one of state, runs"),
+        ("/machines/frost?rows=0", 400, "whole number"),
+        ("/machines/frost?since=soon", 400, "since"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(served: Served, path: str, status: int, said: str) -> None:
+    code, html = served.get(path)
+    assert code == status and said in html
+
+
+def test_a_metric_that_no_run_has_is_told_on_the_page(served: Served) -> None:
+    code, html = served.get("/machines/frost?show=metric&metric=%3Cb%3Enone")
+    assert code == 200 and "no chosen run with a right answer has a metric" in html
+    assert "<b>none" not in html
+
+
+# ---- details ------------------------------------------------------------------------------
+
+
+def test_the_counts_are_those_of_every_set_written_out(tmp_path: Path) -> None:
+    folder = tmp_path / "trials"
+    folder.mkdir()
+    trial = frost.Fleet(folder, "t", [a_case(1, test="lsms", nodes=3)])
+    sets = ["n[001-003]", "n[002,005-006]", "n004,n006", "n001", "odd[1-2]x,n001", "]n[", ""]
+    for nodes in sets:
+        trial.ran(trial.cases[0], nodes, seconds=10 + len(nodes))
+    trial.end()
+    with synced(tmp_path / "s.sqlite", folder) as store:
+        held = Fleet(names_of(frost.FROST)).held(store, trials(store))
+    import numpy as np
+
+    counts = held.counts(np.ones(len(sets), dtype=bool)).tolist()
+    assert counts[:7] == [3, 2, 1, 1, 1, 2, 0]
+    assert held.names[64:] == ["odd1x", "odd2x"] and counts[64:] == [1, 1]
+    assert held.sizes().tolist() == [3, 3, 2, 1, 3, 0, 0]
+    assert held.on(held.place_of["n006"]).tolist() == [False, True, True] + 4 * [False]
+    values = np.array([5.0, 1.0, 9.0, 3.0, np.nan, 7.0, 8.0])
+    medians, n, runs = held.medians(values, 1000)
+    assert medians[:6].tolist() == [4.0, 3.0, 5.0, 9.0, 1.0, 5.0] and runs == 6
+    assert n[:6].tolist() == [2, 2, 1, 1, 1, 2]
+    assert held.medians(values, 3)[2] < runs  # of the latest alone
+
+
+def test_a_fleet_follows_runs_to_their_ends(tmp_path: Path) -> None:
+    import numpy as np
+
+    folder = tmp_path / "trials"
+    folder.mkdir()
+    trial = frost.Fleet(folder, "t", [a_case(1, test="lsms")])
+    fleet = Fleet(names_of(frost.FROST))
+    trial.ran(trial.cases[0], "n001")
+    trial.ran(trial.cases[0], "n002", code=None)
+    run = trial.events[-1]
+    trial.write()
+    for ended in (False, True):
+        if ended:
+            of = {"test": "lsms", "case": run.case, "run_id": run.run_id}
+            trial.event("binary_execute_end", value=0, **of)
+            trial.event("check_end", value=0, alias="pass", **of)
+            trial.write()
+        with synced(tmp_path / "s.sqlite", folder) as store:
+            held = fleet.held(store, trials(store))
+        assert sorted(held.columns.code.tolist()) == ([0, 0] if ended else [0, 17])
+        assert held.counts(np.asarray(held.columns.finished > 0))[:2].tolist() == [1, int(ended)]
+
+
+def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> None:
+    folder = tmp_path / "trials"
+    folder.mkdir()
+    parts = [frost.Fleet(folder, tag, [a_case(1, test="lsms")]) for tag in ("a", "b")]
+    for _ in range(2):  # read by turns, so that the rows of one trial are among the other's
+        for trial in parts:
+            trial.ran(trial.cases[0], "n001")
+            trial.write()
+            synced(tmp_path / "s.sqlite", folder).close()
+    fleet = Fleet(names_of(frost.FROST))
+    rows = []
+    for name in ("s.sqlite", "s.sqlite", "again.sqlite"):
+        with synced(tmp_path / name, folder) as store:
+            held = fleet.held(store, trials(store))
+            known = on_nodes.run_ids_of(store, held.columns.row.tolist())
+        rows.append(held.columns.row.tolist())
+        assert held.rebuilt == (2 if name == "again.sqlite" else 0)
+        assert len(known) == 4
+    assert rows[0] == rows[1] != rows[2]
+
+
+@pytest.mark.parametrize(
+    ("names", "titles", "count"),
+    [
+        ("x[1000-1001]c[0-1]s[0-3]b0n[0-1]", ["cabinet x1000", "chassis 0"], 4),
+        ("c[0-1]-0c[0-2]s[0-3]n[0-3]", ["cabinet c0-0", "chassis 0"], 6),
+        ("r[1-2]i[0-3]n[0-8]", ["rack r1", "IRU 0"], 8),
+        ("c5n[0001-1920]", [], 1),
+    ],
+)
+def test_names_tell_where_nodes_stand(names: str, titles: list[str], count: int) -> None:
+    described = Machine(machine="m", nodes=[Nodes(names=names, cores=1)])
+    nodes = names_of(described)
+    blocks = blocks_of(described, nodes, len(nodes))
+    assert blocks[0].titles == titles and len(blocks) == count
+    assert sorted(place for block in blocks for place in block.places) == list(range(len(nodes)))
+
+
+def of_machine(folder: Path, **query: str) -> machine.Machine:
+    """The data of frost's page, without a server."""
+    site = Site(folder, folder / "store.sqlite")
+    site.refresh()
+    return machine.data(site, Asked({"machine": "frost"}, list(query.items())))
+
+
+def of_node(folder: Path, name: str) -> node.Node:
+    """The data of the page of a node of frost's, without a server."""
+    site = Site(folder, folder / "store.sqlite")
+    site.refresh()
+    return node.data(site, Asked({"machine": "frost", "node": name}, []))
+
+
+def spans_of(found: node.Node) -> list[tuple[float, float, str]]:
+    """What its chart shades, by time."""
+    assert found.over is not None
+    return sorted(node._spans(found.turns, found.over, found.ends))
+
+
+def test_a_node_let_back_in_was_excluded_until_then_though_its_trial_is_over(
+    tmp_path: Path,
+) -> None:
+    trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms")])
+    at = []
+    for name in ("node_exclude", "node_admit", "node_exclude"):
+        trial.ran(trial.cases[0], "n009")
+        at.append(trial.event(name, nodes="n009").time / SECOND)
+    trial.now += 3600 * SECOND
+    trial.ran(trial.cases[0], "n001,n009")
+    trial.end()
+    found = of_node(tmp_path, "n009")
+    last = found.ends["t"]
+    assert last > at[2] + 3600
+    assert spans_of(found) == [(at[0], at[1], "excluded"), (at[2], last, "excluded")]
+
+
+def test_a_node_is_excluded_while_any_trial_excludes_it(tmp_path: Path) -> None:
+    one, two = (frost.Fleet(tmp_path, tag, [a_case(1, test="lsms")]) for tag in ("one", "two"))
+    at: list[float] = []
+
+    def tell(trial: frost.Fleet, name: str) -> None:
+        trial.now = NOON + (len(at) + 1) * 3600 * SECOND
+        at.append(trial.event(name, nodes="n009", text=f"by {trial.tag}").time / SECOND)
+        trial.ran(trial.cases[0], "n009")
+        trial.write()
+
+    one.start()
+    two.start()
+    tell(one, "node_exclude")
+    tell(two, "node_exclude")
+    assert of_node(tmp_path, "n009").state.excluded_why == "by two"
+    tell(two, "node_admit")
+    found = of_node(tmp_path, "n009")
+    assert (found.state.word, found.state.excluded_why) == ("excluded", "by one")
+    assert found.state.excluded / SECOND == at[0]
+    assert spans_of(found)[1] == (at[1], at[2], "excluded")
+    tell(one, "node_admit")
+    found = of_node(tmp_path, "n009")
+    assert found.state.word == "up"
+    assert spans_of(found) == [(at[0], at[3], "excluded"), (at[1], at[2], "excluded")]
+
+
+def test_a_trial_folder_that_is_gone_leaves_what_runs_named(tmp_path: Path) -> None:
+    frost.tell_nodes(tmp_path, "t")
+    assert of_machine(tmp_path).described
+    shutil.rmtree(tmp_path / "t")
+    found = of_machine(tmp_path)
+    assert not found.described and len(found.names) == frost.NODES
+    assert found.blocks[0].titles == ["in no description"]
+    assert found.runs == 184 and found.down == 2
+
+
+def test_ten_thousand_nodes_are_a_small_picture(tmp_path: Path) -> None:
+    trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms")])
+    large = Machine(machine="frost", nodes=[Nodes(names="m[00001-10000]", cores=1)])
+    frost.describe(trial, large)
+    trial.ran(trial.cases[0], "m[00001-09999]")
+    trial.end()
+    found = of_machine(tmp_path, show="runs")
+    picture = str(found.picture(0))
+    squares = dict(re.findall(r'<path class="([^"]+)" d="([^"]+)"', picture))
+    assert {kind: path.count("z") for kind, path in squares.items()} == {
+        "many-0": 1,
+        "many-4": 9999,
+    }
+    assert len(picture) < 250_000
+
+
+def test_runs_that_were_read_before_anybody_asked_are_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frost.tell_nodes(tmp_path, "t")
+    site = Site(tmp_path, tmp_path / "store.sqlite")
+    site.refresh()
+    prepare(site)
+    read: list[int] = []
+    runs_after = on_nodes.runs_after
+
+    def reading(*given: Any) -> on_nodes.NodeRuns:
+        found = runs_after(*given)
+        read.extend(found.row)
+        return found
+
+    monkeypatch.setattr(on_nodes, "runs_after", reading)
+    assert machine.data(site, Asked({"machine": "frost"}, [])).runs == 184
+    assert not read
+    prepare(Site(tmp_path, tmp_path / "none.sqlite"))  # with nothing to prepare
+
+
+def test_a_server_prepares_the_machine_that_was_heard_of_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = threading.Event()
+    monkeypatch.setattr(node_figures, "prepare", lambda site: prepared.set())
+    monkeypatch.setattr(watch, "PREPARE_AFTER_S", 0.0)
+
+    async def serve() -> None:
+        watching = watch.Watch(Site(tmp_path, tmp_path / "store.sqlite"))
+        watching.start()
+        await asyncio.to_thread(prepared.wait, 60)
+        watching.stop()
+
+    serving = threading.Thread(target=lambda: asyncio.run(serve()))  # a browser has a loop here
+    serving.start()
+    serving.join()
+    assert prepared.is_set()

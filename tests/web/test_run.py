@@ -1,0 +1,234 @@
+"""The page of one run: what is told of it, its figures, its output and what is found in that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from seatrial.journal import codes
+from seatrial.journal.codes import Name
+from tests.programs import until
+
+from ..store.trials import TrialMaker, a_case
+from .lists import EVIL, STREAMS, make_site, run_of, weekly
+from .served import Served, open_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+LONG = 300_000
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    trials = tmp_path_factory.mktemp("run") / "trials"
+    make_site(trials)
+    again(trials)
+    with Served(trials) as opened:
+        until(lambda: opened.json("/runs", trial="later")["total"] == 2, "the journals to be read")
+        yield opened
+
+
+def again(trials: Path) -> None:
+    """The cases of weekly once more, a while later: one with long output and several nodes."""
+    maker = TrialMaker(trials, "later", [a_case(1)], created=1_795_300_000_000_000_000)
+    maker.start()
+    maker.run(maker.cases[0], "later1", figures={"triad": 5650.0, "scale": 1.5})
+    output = b"\xc3\xa9" * (LONG // 2) + b"\nthe end of it: error E42\n"
+    path = maker.folder.run("stream", "later2")
+    path.mkdir(parents=True)
+    (path / "stdout").write_bytes(output)
+    of = run_of(maker, "later2")
+    maker.event(Name.LOGGING_START, path=str(path), **of)
+    maker.event(Name.SUBMIT_END, value=0, **of)
+    maker.event(Name.JOB_QUEUED, job_id="77", **of)
+    said = {"text": "gcc/13:openmpi/5", "alias": "feed"}
+    maker.event(Name.BINARY_EXECUTE_START, nodes="n[001-003]", **said, **of)
+    maker.event(Name.BINARY_EXECUTE_END, value=0, **of)
+    why = "first line\nsecond line"
+    maker.event(Name.CHECK_END, value=codes.WRONG_ANSWER.number, text=why, **of)
+    maker.end(passed=False)
+
+
+def told(served: Served, trial: str, run_id: str, **query: Any) -> Any:
+    return served.json(f"/runs/{trial}/{run_id}", **query)
+
+
+def test_a_run_is_told_in_full(served: Served) -> None:
+    found = told(served, "weekly", "broken1")
+    assert found["run"]["test"] == "io/write"
+    assert (found["verdict"], found["state"]) == ("failed", "failed")
+    assert found["case"]["parameters"] == {"touch": "all", "threads": 4}
+    names = [event["event"] for event in found["events"]]
+    assert names[0] == Name.LOGGING_START
+    assert names[-1] == Name.CHECK_END
+    assert [e["told"] for e in found["events"] if e["event"] == Name.BINARY_EXECUTE_END] == [
+        "exit code 3"
+    ]
+    assert found["events"][1]["after"] == 1.0
+    phases = [phase["name"] for phase in found["phases"]]
+    assert phases == ["prepared", "queued", "running", "judged"]
+    assert [s["title"] for s in found["scripts"]] == [
+        *("build script of io/write", "run script of io/write", "job.sh")
+    ]
+    assert found["scripts"][1]["text"] == "echo io/write"
+    assert found["scripts"][2]["text"] == "#!/bin/bash\nfalse\n"
+    assert found["nodes"] == {"text": "n001", "names": ["n001"], "number": 1}
+
+
+def test_what_was_loaded_and_on_which_nodes(served: Served) -> None:
+    found = told(served, "later", "later2")
+    assert found["modules"] == "gcc/13 openmpi/5"
+    assert found["nodes"]["names"] == ["n001", "n002", "n003"]
+    assert found["why"] == "first line\nsecond line"
+    _, text = served.get("/runs/later/later2")
+    assert '<a href="/machines/frontier/nodes/n002">n002</a>' in text
+
+
+def test_figures_stand_beside_their_reference_and_their_past(served: Served) -> None:
+    (triad,) = told(served, "weekly", "slow1")["metrics"]
+    wanted = triad["expected"]
+    assert (wanted["value"], wanted["low"], wanted["high"]) == (5700.0, 5415.0, 5985.0)
+    assert wanted["meets"] is False
+    assert wanted["off"] == pytest.approx(-12.28, abs=0.01)
+    past = [figure["value"] for figure in triad["past"]]
+    assert past == [5694.0, *(5700.0 + i for i in range(STREAMS))]
+    first = told(served, "weekly", "stream00")["metrics"][0]
+    assert first["expected"]["meets"] is True
+    _, text = served.get("/runs/weekly/slow1")
+    assert '<circle class="own missed"' in text
+    assert '<rect class="band"' in text
+
+
+def test_history_goes_over_trials_and_names_what_had_no_reference(served: Served) -> None:
+    metrics = {one["name"]: one for one in told(served, "later", "later1")["metrics"]}
+    assert metrics["triad"]["expected"] is None
+    tags = {figure["trial"] for figure in metrics["triad"]["past"]}
+    assert tags == {"nightly", "weekly"}
+    assert metrics["scale"]["past"] == []
+
+
+def test_siblings_are_those_of_the_case_and_lead_on(served: Served) -> None:
+    found = told(served, "weekly", "stream05")["siblings"]
+    assert found["found"] == 1 + STREAMS + 1 + 2  # nightly's, weekly's, later's
+    assert (found["older"]["run_id"], found["newer"]["run_id"]) == ("stream04", "stream06")
+    assert told(served, "weekly", "broken1")["siblings"]["newer"]["run_id"] == "lost1"
+    dream = told(served, "dream", "dream1")["siblings"]
+    assert {one["run_id"] for one in dream["runs"]} == {"dream1", "dream2"}
+
+
+def test_what_waits_or_runs_has_no_end_yet(served: Served) -> None:
+    queued = told(served, "weekly", "queue1")
+    assert queued["state"] == "waiting"
+    assert [(p["name"], p["ended"]) for p in queued["phases"]] == [("prepared", None)]
+    going = told(served, "weekly", "going1")
+    assert going["state"] == "running"
+    assert going["phases"][-1] == {**going["phases"][-1], "name": "running", "ended": None}
+    assert text_of(going["outputs"][0]) == ["so far"]
+    assert going["outputs"][1]["absent"] == "is not there"
+
+
+def text_of(output: Any) -> list[str]:
+    return [
+        "".join(text for text, _ in line["parts"]) for block in output["blocks"] for line in block
+    ]
+
+
+def test_the_end_of_long_output_is_shown_and_what_is_left_out(served: Served) -> None:
+    stdout = told(served, "later", "later2")["outputs"][0]
+    assert stdout["size"] == LONG + 26
+    assert 0 < stdout["left_out"] == stdout["size"] - (32 << 10) + stdout["left_out"] % 2
+    lines = text_of(stdout)
+    assert lines[-1] == "the end of it: error E42"
+    assert lines[0].startswith("…é")
+    assert lines[0].endswith("more characters")
+    whole = told(served, "later", "later2", whole=1)["outputs"][0]
+    assert whole["left_out"] < stdout["left_out"]
+    assert whole["size"] - whole["left_out"] <= 256 << 10
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers", "marked"),
+    [
+        ({"find": "LINE 40"}, [40, 400], "line 40"),
+        ({"find": r"^line 2\d$", "regex": 1}, list(range(20, 30)), "line 2"),
+        ({"find": "script"}, [401], "script"),
+        ({"find": "(("}, [], ""),
+        ({"find": "nothing like it"}, [], ""),
+    ],
+)
+def test_output_is_searched(
+    served: Served, query: dict[str, Any], numbers: list[int], marked: str
+) -> None:
+    stdout = told(served, "weekly", "broken1", **query)["outputs"][0]
+    lines = [line for block in stdout["blocks"] for line in block]
+    found = [line for line in lines if any(marked for _, marked in line["parts"])]
+    assert [line["number"] for line in found] == numbers
+    assert stdout["found"] == len(numbers)
+    assert all(
+        text.lower().startswith(marked) for line in found for text, hit in line["parts"] if hit
+    )
+    if numbers == [40, 400]:  # with what stands around, and a gap between
+        assert [[line["number"] for line in block] for block in stdout["blocks"]] == [
+            [38, 39, 40, 41, 42],
+            [398, 399, 400, 401],
+        ]
+
+
+def test_a_run_is_found_by_the_beginning_of_its_id(served: Served) -> None:
+    assert told(served, "weekly", "broken")["run"]["run_id"] == "broken1"
+    status, text = served.get("/runs/weekly/stream0")
+    assert status == 404
+    assert "could be several runs" in text
+
+
+def test_what_is_not_there_says_so(served: Served) -> None:
+    for path in ("/runs/weekly/unheard", "/runs/unheard/broken1", "/runs/weekly/%20"):
+        status, text = served.get(path)
+        assert status == 404, path
+        assert "Traceback" not in text
+
+
+def test_rehearsed_runs_say_so_and_have_no_files(served: Served) -> None:
+    found = told(served, "dream", "dream2")
+    assert {output["absent"] for output in found["outputs"]} == {
+        "is not there: a rehearsed run leaves no files"
+    }
+    _, text = served.get("/runs/dream/dream2")
+    assert 'class="notice rehearsal"' in text
+
+
+@pytest.mark.needs("chromium")
+def test_people_search_and_go_on_in_a_browser(served: Served, browser: Browser) -> None:
+    with open_page(browser, served.address) as page:
+        page.goto("/runs/weekly/broken1")
+        assert page.locator("h1").inner_text().startswith("io/write")
+        page.get_by_label("Find in stdout and stderr").fill("error")
+        page.wait_for_url("**find=error**")
+        page.locator("#output mark").first.wait_for()
+        assert page.locator("#output mark").all_inner_texts() == ["ERROR"]
+        assert EVIL in page.locator("#output pre").first.inner_text()
+        page.get_by_text("job.sh").last.click()
+        page.locator("details[open] pre", has_text="#!/bin/bash").wait_for()
+        page.get_by_role("link", name="the next one").click()
+        page.wait_for_url("**/runs/weekly/lost1")
+        assert "It does not count" in page.locator("#head").inner_text()
+
+
+@pytest.mark.needs("chromium")
+def test_a_run_that_ends_is_told_at_once(tmp_path: Path, browser: Browser) -> None:
+    maker = weekly(tmp_path / "trials")
+    with Served(tmp_path / "trials") as opened, open_page(browser, opened.address) as page:
+        opened.until_read()
+        page.goto("/runs/weekly/going1")
+        page.locator("#live[data-state=on]").wait_for()
+        page.locator("#head .verdict.running").wait_for()
+        of = run_of(maker, "going1", case=maker.cases[2])
+        maker.event(Name.BINARY_EXECUTE_END, value=0, **of)
+        maker.event(Name.CHECK_END, value=0, alias="pass", **of)
+        maker.write()
+        page.locator("#head .verdict.pass").wait_for()
+        assert "judged" in page.locator(".phases").inner_text()

@@ -1,0 +1,119 @@
+"""Scaling as people use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from seatrial.web.pages.scaling import LABELS
+
+from ..judge.figures import Measuring
+from ..store.trials import a_case
+from . import frost
+from .served import Served, open_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("scaling") / "trials"
+    folder.mkdir()
+    frost.tell_scaling(folder)
+    single = Measuring(
+        folder, "single", [a_case(n, parameters={"flag": "ab"[n]}, threads=1) for n in (0, 1)]
+    )
+    dreamt = Measuring(
+        folder, "dreamt", [a_case(n, parameters={"n": n}) for n in (1, 2)], rehearsed=True
+    )
+    for trial in (single, dreamt):
+        for case in trial.cases:
+            trial.measure(case)
+        trial.done()
+    with Served(folder) as running:
+        running.until_read()
+        yield running
+
+
+def judged(served: Served, **query: Any) -> Any:
+    """The answer once it is judged."""
+    return frost.judged(served, "/scaling", **{"trial": "sweep", "metric": "triad", **query})
+
+
+@pytest.mark.needs("chromium")
+def test_a_trial_is_named_and_judged(served: Served, browser: Browser) -> None:
+    with open_page(browser, served.address) as page:
+        page.goto("/scaling")
+        page.fill("input[name=trial]", "sweep")
+        page.fill("input[name=metric]", "triad")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("table")
+        assert page.locator("figure svg[role=img]").count() == 3
+        told = page.inner_text(".facts-list")
+        assert "gcc: more stops paying at threads 4" in told
+        assert "From threads 16 on clang is ahead of gcc" in told
+        assert "Best: clang, threads 32" in told
+        failed = page.locator("tr:has-text('wrong answer')").inner_text()
+        assert failed.split()[0] == "8"
+        assert page.locator("tr.knee").count() == 2
+
+
+@pytest.mark.needs("chromium")
+def test_it_fits_a_telephone(served: Served, browser: Browser) -> None:
+    judged(served)
+    with open_page(browser, served.address, viewport={"width": 320, "height": 700}) as page:
+        page.goto("/scaling?trial=sweep&metric=triad")
+        page.wait_for_selector("table")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_what_grows_and_the_lines_are_chosen_by_themselves(served: Served) -> None:
+    found = judged(served)
+    assert (found["x"], found["xs"]) == ("threads", ["threads"])
+    (panel,) = found["panels"]
+    assert [line["by"] for line in panel["lines"]] == ["gcc", "clang"]
+    assert [line["knee"] for line in panel["lines"]] == [4, 8]
+    clang = panel["lines"][1]["cells"]
+    assert clang[-1]["speedup"] == pytest.approx(12100 / 900, rel=0.02)
+    assert panel["crossings"] == [
+        {"x": 16.0, "before": "gcc", "by": "clang", "median": clang[4]["median"], "other": 8386.0}
+        | {"other": panel["lines"][0]["cells"][4]["median"]}
+    ]
+    assert all(cell["values"] == [] for line in panel["lines"] for cell in line["cells"])
+
+
+def test_conditions_choose_lines(served: Served) -> None:
+    (panel,) = judged(served, trial="sweep:toolchain=gcc")["panels"]
+    assert len(panel["lines"]) == 1 and panel["crossings"] == []
+    (panel,) = judged(served, pays="10%")["panels"]
+    assert [line["knee"] for line in panel["lines"]] == [16, None]
+
+
+def test_what_cannot_be_judged_is_said_beside_the_form(served: Served) -> None:
+    for query, said in (
+        ({"trial": "nope"}, "no trial"),
+        ({"x": "odd"}, "“Over” odd: is none of"),
+        ({"metric": "odd"}, "“Metric” odd: no run has it"),
+        ({"trial": "single", "metric": "elapsed"}, "nothing grows"),
+        ({"by": "odd"}, "“Lines by” odd: is none of"),
+    ):
+        found = judged(served, **query)
+        assert found["state"] == "refused" and said in found["why"], found["why"]
+    status, html = served.get("/scaling?trial=sweep&pays=none")
+    assert status == 400 and "“Pays from” &#39;none&#39; is no share" in html
+    for name, label in LABELS.items():  # the words of the form
+        assert f'<label>{label} <input name="{name}"' in html
+    assert served.json("/scaling")["state"] == "asked"
+
+
+def test_a_rehearsal_is_marked_whatever_comes_of_it(served: Served) -> None:
+    mark = 'class="notice rehearsal"'
+    assert judged(served, trial="dreamt", metric="elapsed")["rehearsed"]
+    assert mark in served.get("/scaling?trial=dreamt&metric=elapsed")[1]
+    refused = judged(served, trial="dreamt", x="odd")
+    assert refused["state"] == "refused" and refused["rehearsed"]
+    assert mark in served.get("/scaling?trial=dreamt&metric=triad&x=odd")[1]
+    assert mark not in served.get("/scaling?trial=sweep&metric=triad&x=odd")[1]
