@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from seatrial import cli
 from seatrial.cli.tables import Column, fold, table
 from seatrial.journal import codes
 from seatrial.verify.reading import plain_line
+from tests.programs import LONG_S
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
@@ -485,6 +487,12 @@ def test_a_table_is_aligned_and_drops_empty_columns() -> None:
 # ---- a large store ------------------------------------------------------------------------
 
 
+def processor_time() -> float:
+    """Seconds that the commands took which have ended, whatever else this machine does."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_the_console_script_on_ten_thousand_runs(tmp_path: Path) -> None:
     trial = TrialMaker(tmp_path, "large", [a_case(1, repeat=10_000)])
     for number in range(10_000):
@@ -492,11 +500,11 @@ def test_the_console_script_on_ten_thousand_runs(tmp_path: Path) -> None:
     trial.end()
     words = [sys.executable, "-c", "from seatrial.cli import main; main()"]
     words += ["--trials", str(tmp_path), "runs"]
-    subprocess.run(words, check=True, capture_output=True, timeout=60)
+    subprocess.run(words, check=True, capture_output=True, timeout=LONG_S)
     times = []
     for _ in range(3):
-        began = time.perf_counter()
-        done = subprocess.run(words, check=True, capture_output=True, timeout=60, text=True)
-        times.append(time.perf_counter() - began)
+        began = processor_time()
+        done = subprocess.run(words, check=True, capture_output=True, timeout=LONG_S, text=True)
+        times.append(processor_time() - began)
     assert "9950 older runs are not shown" in done.stdout
     assert min(times) < 2  # 0.13 s on a quiet machine; the aim is 0.5 s

@@ -122,6 +122,11 @@ def test_scaling(trials: Path) -> None:
     assert "no knee: more still pays at 4" in answer.out and "best: before, threads 4" in answer.out
     (table,) = json.loads(ask(trials, *words, "--format", "json").out)
     assert [line["by"] for line in table["lines"]] == ["before", "after"]
+    header = next(line.split() for line in answer.out.splitlines() if "speed-up" in line)
+    assert "runs" in header and "n" not in header
+    answer = ask(trials, *words[:-2], "--pays", "99%")
+    assert "no more than threads 1, the least measured, pays: of what is added" in answer.out
+    assert "knee at" not in answer.out
     assert "values" not in table["lines"][0]["cells"][0] and table["best"]["x"] == 4.0
 
 

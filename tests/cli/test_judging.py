@@ -207,6 +207,17 @@ def accused(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_narrow_terminal_has_the_variability_that_counts(
+    accused: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = ask(accused, "variability", "stab").out.splitlines()
+    table = lines[: next(i for i, line in enumerate(lines) if "%" in line) + 1]
+    assert max(map(len, table)) <= 80
+    assert {"n", "CV", "median", "min"} <= set(table[0].split())
+    assert "sd" not in table[0].split()
+
+
 def test_variability_for_an_acceptance_report(accused: Path) -> None:
     answer = ask(accused, "variability", "stab")
     assert (answer.code, answer.err) == (0, "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from seatrial.cli import main
 from seatrial.journal import journal
 from seatrial.journal.codes import Name
-from tests.programs import COMMAND, Done
+from tests.programs import COMMAND, Done, until
 from tests.rehearse.stage import Stage
 
 
@@ -152,6 +151,16 @@ def test_days_and_seed_and_component(stage: Stage, seatrial: Command) -> None:
     assert trial["seconds"] == pytest.approx(900, abs=1)  # 864 s, and what runs then ends
 
 
+def test_days_too_few_for_any_run_are_told(stage: Stage, seatrial: Command) -> None:
+    for test in ("wide", "small"):
+        stage.test(test, build={"script": "make"})
+        stage.behave(test, elapsed="1m", build="30m")
+    done = seatrial("rehearse", "plan.yaml", "--days", "0.01")
+    assert done.code == 1, done.said
+    assert "--days 0.01: p-stability-rehearsed has no run" in done.err
+    assert "has no run" not in seatrial("rehearse", "plan.yaml", "--days", "0.1").err
+
+
 def test_it_says_what_the_metadata_targets_bore(stage: Stage, seatrial: Command) -> None:
     """Three copies of 400,000 open files and two of none, beside 300,000 of production."""
     production = [{"from": 0, "load": 300_000}, {"from": "5m", "load": 0}]
@@ -215,6 +224,9 @@ def test_plans_side_by_side(stage: Stage, seatrial: Command) -> None:
         (("plan.yaml", "--component", "x"), "no component 'x'"),
         (("plan.yaml", "--name", "a/b"), "a tag is letters"),
         (("plan.yaml", "--days", "0"), "--days"),
+        (("plan.yaml", "--days", "-1"), "--days"),
+        (("plan.yaml", "--days", "nan"), "nan is no number to go by"),
+        (("plan.yaml", "--days", "inf"), "--days"),
     ],
 )
 def test_what_cannot_be_rehearsed_is_told(
@@ -244,11 +256,8 @@ def test_killed_it_leaves_an_ordinary_journal(stage: Stage, seatrial: Command) -
         stderr=subprocess.DEVNULL,
     )
     path = stage.trials / "p-stability-rehearsed" / "journal.jsonl"
-    deadline = time.monotonic() + 60
-    while not (path.exists() and path.stat().st_size):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.01)
+    until(lambda: path.exists() and path.stat().st_size > 0, "the first events")
+    assert process.poll() is None
     process.kill()
     process.wait()
     reading = journal.read(path)

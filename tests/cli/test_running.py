@@ -22,7 +22,7 @@ from seatrial.trial.driver import Driver
 from seatrial.trial.folder import Asked, create
 from seatrial.trial.observer import Silent
 from seatrial.trial.prepare import new_tag, prepare_trial
-from tests.programs import Workplace
+from tests.programs import Workplace, until
 
 METRIC = {"find": r"rate (\S+)", "unit": "GB/s", "better": "higher"}
 
@@ -215,7 +215,7 @@ def test_builds_are_made_once_per_key_and_at_the_same_time(place: Workplace) -> 
 
 
 def test_a_build_that_takes_too_long_is_ended(place: Workplace) -> None:
-    place.test("slow", build={"script": "echo waiting; sleep 1000", "timeout": "0.3s"})
+    place.test("slow", build={"script": "echo waiting; sleep 1000", "timeout": "2s"})
     done = place.run("--name", "t")
     assert done.code == 1
     assert place.verdicts() == {"slow": "build failed"}
@@ -277,13 +277,13 @@ def test_a_timeout_ends_what_the_script_started_also_if_it_will_not_listen(
     place.test("deaf", "trap '' TERM; (trap '' TERM; sleep 1000) &\nwait", run={"walltime": "0.5s"})
     done = place.run("--name", "t")
     assert place.verdicts() == {"deaf": "timeout"}, done.said
-    assert not _sleepers(place)
+    until(lambda: not _sleepers(place), "all of it to be gone")
 
 
 def test_what_a_job_leaves_in_the_background_ends_with_it(place: Workplace) -> None:
     place.test("daemon", "sleep 1000 & echo $! > pid")
     assert place.run("--name", "t").code == 0
-    assert not _sleepers(place)
+    until(lambda: not _sleepers(place), "all of it to be gone")
 
 
 def _sleepers(place: Workplace) -> list[str]:

@@ -34,10 +34,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("seatrial.cli.compare", "Compare trials, toolchains, times: better or worse?"),
     "scaling": ("seatrial.cli.scaling", "Speed-up, efficiency, and where more stops paying."),
     "score": ("seatrial.cli.score", "Scores such as SSP, HPL or IO500, with their parts."),
+    "serve": ("seatrial.cli.serve", "Show all of it as live web pages."),
+    "report": ("seatrial.cli.report", "Write the acceptance report, sign it, check one."),
     "reference": ("seatrial.cli.reference", "Accept measured figures as references; list them."),
     "machine": ("seatrial.cli.machine", "Show a machine's description, or detect this one."),
     "parse": ("seatrial.cli.parse", "Print the figures of a well-known output as JSON."),
     "schema": ("seatrial.cli.schema", "Print the JSON Schema of the files that people write."),
+    "sink": ("seatrial.cli.sink", "Send a trial's events to InfluxDB, a webhook, a file."),
     "store": ("seatrial.cli.store", "Rebuild the store from the journals."),
 }
 
@@ -72,13 +75,13 @@ class Commands(click.Group):
 )
 @click.option(
     "--store",
-    type=click.Path(path_type=Path),
     default=None,
     envvar="SEATRIAL_STORE",
-    help="Store of results; default: store.sqlite in the folder of the trials.",
+    help="Store of results: a file, or postgresql://USER@HOST/DATABASE;"
+    " default: store.sqlite in the folder of the trials.",
 )
 @click.pass_context
-def seatrial(context: click.Context, trials: Path, store: Path | None) -> None:
+def seatrial(context: click.Context, trials: Path, store: str | None) -> None:
     """The sea trial of a supercomputer: run tests, keep every fact, ask what happened.
 
     \b
@@ -87,15 +90,15 @@ def seatrial(context: click.Context, trials: Path, store: Path | None) -> None:
                  2  usage or bad input; nothing was run
                  3  the trial could not go on
     """
-    context.obj = Folders(trials, store)
+    context.obj = Folders(trials, Path(store) if store and "://" not in store else store)
 
 
 class Folders:
-    """Where a command works: the folder of the trials and the store."""
+    """Where a command works: the folder of the trials and the store, a file or a URL."""
 
-    def __init__(self, trials: Path, named_store: Path | None) -> None:
+    def __init__(self, trials: Path, named_store: Path | str | None) -> None:
         self.trials = trials
-        self.store = named_store or trials / "store.sqlite"
+        self.store: Path | str = named_store or trials / "store.sqlite"
         self._named_store = named_store
 
     def around(self, trial: Path) -> Folders:
@@ -112,12 +115,21 @@ class Folders:
         if not _same(self.trials, os.environ.get("SEATRIAL_TRIALS") or "trials"):
             places += ["--trials", str(self.trials)]
         if self._named_store and not _same(self._named_store, os.environ.get("SEATRIAL_STORE")):
-            places += ["--store", str(self._named_store)]
+            places += ["--store", _shown(self._named_store)]
         return shlex.join(["seatrial", *places, *words])
 
 
-def _same(one: Path, other: str | None) -> bool:
-    return other is not None and os.path.realpath(one) == os.path.realpath(other)
+def _same(one: Path | str, other: str | None) -> bool:
+    return other is not None and (
+        str(one) == other or os.path.realpath(one) == os.path.realpath(other)
+    )
+
+
+def _shown(store: Path | str) -> str:
+    """A URL may hold a password."""
+    from seatrial.store.location import shown
+
+    return shown(store)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,10 +159,12 @@ class Acceptance:
         return 0
 
     def _folder(self, part: PreparedComponent, trial: PlanTrial | None) -> TrialFolder:
+        from seatrial.backends.choose import require_scheduler
         from seatrial.trial.accepting import begin
 
         if trial is not None and trial.state == "open":
             return trial.folder
+        require_scheduler(part.machine)
         return begin(self.folders.trials, self.prepared, part, self.name)
 
     def _drive(self, folder: TrialFolder, quiet: bool) -> bool:
@@ -264,6 +266,7 @@ class Acceptance:
                 standing.print_status(found, form)
             if waiting:
                 click.echo(f"not begun: {', '.join(waiting)}")
+                self._tell_rehearsed(part for part, trial in trials if trial is None)
             _print_evidence(shown)
         for part, trial in made:
             self._tell_changed(part, trial, builds=False, err=form == "json")
@@ -271,6 +274,15 @@ class Acceptance:
             standing.print_next(found, self._command())
         code = standing.exit_code(found, [trial for _, trial in made])
         return 3 if waiting and code == 0 else code
+
+    def _tell_rehearsed(self, parts: Iterable[PreparedComponent]) -> None:
+        """Name the rehearsals of what has not begun, which are no trials of the plan."""
+        from seatrial.trial.accepting import rehearsal_of
+
+        for part in parts:
+            if tag := rehearsal_of(self.folders.trials, self.plan, part):
+                show = self.folders.command("runs", "--trial", tag)
+                click.echo(f"only rehearsed: {tag}: see `{show}`")
 
     def _asked_components(self) -> list[Component]:
         """The plan's components, as far as they were asked for."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from seatrial.judge.suspects import Suspect, Suspects
 
 MOST = 30
+LEVEL = 0.05
+BESIDE = "chance by these runs alone, but it explains best what the other suspects leave"
 
 
 def print_suspects(found: Suspects, evidence: Evidence) -> None:
@@ -19,6 +21,8 @@ def print_suspects(found: Suspects, evidence: Evidence) -> None:
     from seatrial.units import count
 
     share = f"{found.bad} of {count(found.runs, 'run')} failed or were slow"
+    if more := sum(evidence.left_out.values()):
+        share += f" ({count(more, 'run')} more left out, as told below)"
     if found.why:
         click.echo(f"{share}; no node can be accused: {found.why}")
     elif not found.suspects:
@@ -47,6 +51,7 @@ def _sentence(suspect: Suspect) -> str:
     return (
         f"{what}{names}{more}{together}: {suspect.bad} of {count(suspect.runs, 'run')} with it "
         f"went wrong, where chance would give {show_number(suspect.expected)}; {p}, corrected"
+        + (f": {BESIDE}" if suspect.p >= LEVEL else "")
     )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
-from seatrial.units import SECOND_NS, moment_of, show_number
+from seatrial.units import SECOND_NS, moment_of
+from seatrial.units import show_figure as show_figure
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
@@ -54,11 +55,6 @@ def show_time(time_ns: int | None) -> str:
     if time_ns is None:
         return ""
     return f"{datetime.fromtimestamp(time_ns // SECOND_NS):%m-%d %H:%M:%S}"
-
-
-def show_figure(value: float, unit: str) -> str:
-    """A figure with its unit; a bare number has none."""
-    return show_number(value) + (f" {unit}" if unit not in ("", "1") else "")
 
 
 def nothing(folders: Folders) -> str:

@@ -12,7 +12,7 @@ from seatrial.units import count, show_number
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
-    from seatrial.judge.compare import Comparison, Row, Sample
+    from seatrial.judge.compare import Comparison, Mean, Row, Sample
     from seatrial.judge.provenance import Difference
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -135,10 +135,19 @@ def _summary(one: Comparison, letter: str) -> str:
         lines.append(
             plain_line(
                 f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric "
-                f"mean of {mean.ratios} ratios{without}"
+                f"mean of {mean.ratios} ratios{unclear_of(mean)}{without}"
             )
         )
     return "\n".join(lines)
+
+
+def unclear_of(mean: Mean) -> str:
+    """How many of the rows of a mean are unclear, and what that means for it."""
+    if not mean.unclear:
+        return ""
+    some = "all" if mean.unclear == mean.ratios else str(mean.unclear)
+    caution = ": no evidence of a difference" if 2 * mean.unclear > mean.ratios else ""
+    return f", {some} of them unclear{caution}"
 
 
 def as_record(

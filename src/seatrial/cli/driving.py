@@ -13,6 +13,7 @@ from seatrial.errors import Owned
 from seatrial.trial import requests
 from seatrial.trial.driver import Driver, Outcome, Stop
 from seatrial.trial.folder import TrialFolder
+from seatrial.trial.observer import Observer, Silent
 from seatrial.trial.requests import Request
 
 
@@ -41,7 +42,7 @@ def drive(
     from seatrial.cli.progress import Progress, fall_silent
 
     progress = Progress(quiet)
-    driver = Driver(folder, progress)
+    driver = Driver(folder, _with_sinks(folder, progress))
     progress.conductor = driver.conductor
     with progress:
         outcome = _drive(driver, folders, host_is_gone=host_is_gone)
@@ -50,7 +51,18 @@ def drive(
             click.echo(f"{folder.tag} is complete; nothing was left to run.")
         except BrokenPipeError:
             fall_silent()
+    elif outcome.complete and driver.conductor.unbuildable:
+        click.echo(f"{folder.tag} has ended early: {outcome.why}")
     return outcome
+
+
+def _with_sinks(folder: TrialFolder, observer: Observer) -> Observer:
+    """The observer; where the trial's machine names sinks, their process starts with the drive."""
+    if not folder.record().machine.sinks:
+        return observer
+    from seatrial.sinks.process import Starting
+
+    return Starting(folder, observer)
 
 
 def _drive(
@@ -87,7 +99,7 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
 def cancel(folder: TrialFolder, folders: Folders) -> int:
     """Cancel through the driver that has the trial, else by taking the trial up for that."""
     folders = folders.around(folder.path)
-    driver = Driver(folder)
+    driver = Driver(folder, _with_sinks(folder, Silent()))
     try:
         outcome = _drive(driver, folders, cancel="cancelled by `seatrial cancel`")
     except Owned:
@@ -129,7 +141,7 @@ def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
     what begins it anew."""
     folders = folders.around(folder.path)
     try:
-        _drive(Driver(folder), folders, abandon=why)
+        _drive(Driver(folder, _with_sinks(folder, Silent())), folders, abandon=why)
     except Owned:
         requests.ask(folder, Request(request="abandon", text=why))
         click.echo(f"{folder.tag}: its driver was asked to give it up; it will say when it has.")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.finite import FiniteRange
+
+if TYPE_CHECKING:
+    from seatrial.rehearse.summary import Rehearsed
 
 _PATH = click.Path(path_type=Path)
 
@@ -24,7 +29,7 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option(
     "--days",
-    type=click.FloatRange(min=0, min_open=True, max=3650),
+    type=FiniteRange(min=0, min_open=True, max=3650),
     help="Duration of sustained components, instead of the plan's.",
 )
 @click.option("--component", "components", multiple=True, help="Only this one; may be repeated.")
@@ -83,6 +88,9 @@ def command(
     ]
     for what, why in dict.fromkeys(each for report in reports for each in report.left_out):
         click.echo(f"left out: {what}: {why}", err=True)
+    for tag in [one.tag for report in reports for one in report.first if days and _no_run(one)]:
+        text = f"--days {days:g}: {tag} has no run: its builds and waits take longer than that"
+        click.echo(f"{text}; give more days", err=True)
     if as_json:
         from seatrial.store.export import to_json
 
@@ -99,6 +107,11 @@ def command(
     if any(one.why for report in reports for one in report.first):
         return 3
     return 1 if any(report.missed for report in reports) else 0
+
+
+def _no_run(trial: Rehearsed) -> bool:
+    """Whether a trial came to its end without a run that has ended."""
+    return not trial.why and not any(test.accepted + test.others for test in trial.tests)
 
 
 def _show_progress(done: int, seeds: int) -> None:

@@ -45,6 +45,7 @@ def command(
     seatrial run suites/probes -k "stream and touch=all" --repeat 5
     seatrial run suites/probes --machine c5 --dry-run
     """
+    from seatrial.backends.choose import require_scheduler
     from seatrial.cli.driving import drive_and_tell, write_scripts
     from seatrial.trial.folder import create
     from seatrial.trial.prepare import new_tag, prepare_trial, require_cases
@@ -59,6 +60,8 @@ def command(
     require_cases(prepared)
     if failed_from:
         prepared = _only_failed(prepared, folders, failed_from)
+    if not dry_run:
+        require_scheduler(prepared.site.machine)
     folder = create(
         folders.trials,
         prepared.record(tag or new_tag(folders.trials, asked.suites)),

@@ -104,7 +104,7 @@ def _table(one: Table, by: str) -> str:
         Column(by, folds=True),
         Column(one.x, right=True),
         Column("median", right=True),
-        Column("n", right=True),
+        Column("runs", right=True),
         Column("speed-up", right=True),
         Column("95 %", right=True),
         Column("ideal", right=True),
@@ -128,7 +128,7 @@ def _cells(cell: Cell) -> list[str]:
         return "" if value is None else show_number(value)
 
     def share(value: float | None) -> str:
-        return "" if value is None else f"{100 * value:.0f} %"
+        return "" if value is None else f"{round(100 * value)} %"  # never -0
 
     interval = "" if cell.low is None else f"{shown(cell.low)}..{shown(cell.high)}"
     return [
@@ -142,8 +142,13 @@ def _knee(line: Line, x: str, pays: float) -> str:
     name = f"{line.by}: " if line.by else ""
     if line.knee is None:
         return f"{name}no knee: {line.why}"
-    said = f"{name}knee at {x} {line.knee:g}: of what is added from there, less than"
-    return f"{said} {100 * pays:g} % becomes speed" + ("" if line.certain else f" ({line.why})")
+    said = f"knee at {x} {line.knee:g}: of what is added from there, less than"
+    if line.knee == line.base:
+        said = (
+            f"no more than {x} {line.knee:g}, the least measured, pays: of what is added less than"
+        )
+    doubt = "" if line.certain else f" ({line.why})"
+    return f"{name}{said} {100 * pays:g} % becomes speed{doubt}"
 
 
 def _best(one: Table) -> str:

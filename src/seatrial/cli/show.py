@@ -12,7 +12,6 @@ from seatrial.cli import Folders
 if TYPE_CHECKING:
     from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
     from seatrial.store.schema import Store
-    from seatrial.verify.references import References
 
 LARGEST_TAIL = 1 << 16
 LARGEST_SCRIPT = 1 << 18
@@ -152,45 +151,25 @@ def _section(title: str, lines: list[str]) -> str:
 
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
     from seatrial.cli.tables import Column, table
+    from seatrial.judge.one_run import told
     from seatrial.units import SECOND_NS
 
     columns = [Column("time", right=True), Column("event"), Column("what", folds=True)]
     rows = [
-        [f"+{(event.time - run.began) / SECOND_NS:.3f} s", event.event, _what(event)]
+        [f"+{(event.time - run.began) / SECOND_NS:.3f} s", event.event, told(event)]
         for event in events
     ]
     return table(columns, rows) if rows else "No events."
 
 
-def _what(event: EventRow) -> str:
-    from seatrial.cli.asking import show_figure
-    from seatrial.journal.codes import Name, code_of
-
-    value = event.value
-    if event.event == Name.METRIC:
-        if isinstance(value, int | float):
-            return f"{event.detail} = {show_figure(value, event.text)}"
-        return f"{event.detail} = {value}"
-    words = [] if event.event == Name.CHECK_END else [event.detail]
-    if event.event == Name.CHECK_END and isinstance(value, int):
-        words.insert(0, code_of(value).name)
-    elif event.event == Name.JOB_END and isinstance(value, int):
-        words.insert(0, code_of(value).name if value else "")
-    elif event.event == Name.BINARY_EXECUTE_END:
-        words.insert(0, f"exit code {value}")
-    elif value is not None:
-        words.insert(0, str(value))
-    text = event.text.partition("\n")[0]
-    return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
-
-
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
-    from seatrial.cli.asking import show_figure
     from seatrial.cli.tables import Column, table
+    from seatrial.judge.one_run import expected, references_for
+    from seatrial.units import show_figure
 
     if not metrics:
         return ""
-    references = _references(trial)
+    references = references_for(trial)
     columns = [
         Column("figure", folds=True),
         Column("value", right=True),
@@ -198,42 +177,13 @@ def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
         Column("reference", right=True),
         Column("off", right=True),
     ]
-    rows = [
-        [m.name, show_figure(m.value, m.unit), m.better, *_expected(m, case, references)]
-        for m in metrics
-    ]
+    rows = []
+    for m in metrics:
+        wanted = expected(m, case, references)
+        off = "" if wanted is None or wanted.off is None else f"{wanted.off:+.1f} %"
+        words = (m.name, show_figure(m.value, m.unit), m.better)
+        rows.append([*words, wanted.text if wanted else "", off])
     return table(columns, rows)
-
-
-def _references(trial: TrialRow) -> References:
-    """The references that the trial judges by; none where its folder cannot be read any more."""
-    from seatrial.errors import SeatrialError
-    from seatrial.trial.folder import TrialFolder, references_of
-    from seatrial.verify.references import References
-
-    try:
-        return references_of(TrialFolder(Path(trial.path)).record())
-    except SeatrialError:
-        return References()
-
-
-def _expected(figure: MetricRow, case: CaseRow, references: References) -> tuple[str, str]:
-    """What a figure's reference is, a value or bounds, and how far off its value the figure is."""
-    from seatrial.cli.asking import show_figure
-    from seatrial.verify import references as refs
-
-    try:
-        found = refs.matching(references, case.test, figure.name, case.parameters, case.toolchain)
-    except refs.AmbiguousReference:
-        return "ambiguous", ""
-    if found is None:
-        return "", ""
-    off = refs.percent_off(figure.value, found) if figure.unit == found.unit else None
-    if found.value is not None:
-        return show_figure(found.value, found.unit), "" if off is None else f"{off:+.1f} %"
-    limits = ((">=", found.min), ("<=", found.max))
-    said = [f"{sign} {show_figure(v, found.unit)}" for sign, v in limits if v is not None]
-    return ", ".join(said), ""
 
 
 def _files(run: RunRow) -> str:

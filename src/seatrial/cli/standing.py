@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seatrial.judge.status import Part, Status
     from seatrial.trial.accepting import PlanTrial
 
-_HOLDS = {"gauge": "held back", "blackout": "held back"}
+_HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
 COURSE = 40  # characters of the utilisation's course
 
 

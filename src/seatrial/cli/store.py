@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders
 
+if TYPE_CHECKING:
+    from seatrial.store.schema import Store
+
+MOST_GAPS = 20
+
 
 @click.group("store")
 def command() -> None:
-    """Look at the store, or rebuild it from the journals."""
+    """Look at the store, make one for a site, or rebuild it from the journals."""
 
 
 @command.command("path")
 @click.pass_obj
 def path(folders: Folders) -> int:
     """Print the store's path."""
-    click.echo(str(folders.store.absolute()))
+    from seatrial.store.location import shown
+
+    place = folders.store
+    click.echo(str(place.absolute()) if isinstance(place, Path) else shown(place))
     return 0
 
 
@@ -34,14 +44,79 @@ def info(folders: Folders) -> int:
             name: store.rows(f"SELECT count(*) FROM {name}")[0][0]
             for name in ("trials", "cases", "runs", "events", "metrics")
         }
+        counts["events"] += store.rows("SELECT count(*) FROM trial_events")[0][0]
         damaged = store.rows("SELECT coalesce(sum(damaged), 0) FROM trials")[0][0]
-        journal = store.rows("PRAGMA journal_mode")[0][0]
-    size = folders.store.stat().st_size if folders.store.exists() else 0
-    click.echo(f"{store.place}  ({show_bytes(size)}, journal mode {journal})")
+        gaps = _gaps(store)
+        size, kind = store.size(), store.kind()
+    click.echo(f"{store.place}  ({show_bytes(size)}, {kind})")
     for name, count in counts.items():
         click.echo(f"{count:>10}  {name}")
     if damaged:
-        click.echo(f"{damaged:>10}  lines of journals that could not be read")
+        click.echo(f"{damaged:>10}  lines of journals that could not be read:")
+        for line in gaps[:MOST_GAPS]:
+            click.echo(f"{'':>12}{line}")
+        if len(gaps) > MOST_GAPS:
+            click.echo(f"{'':>12}and {len(gaps) - MOST_GAPS} more gaps")
+    return 0
+
+
+def _gaps(store: Store) -> list[str]:
+    """Where journals are damaged, a line each."""
+    from seatrial.cli.asking import show_time
+    from seatrial.store import queries
+    from seatrial.store.gaps import gaps
+    from seatrial.verify.reading import plain_line
+
+    found = []
+    for trial in queries.trials(store):
+        for gap in gaps(store, trial) if trial.damaged else ():
+            where = f"{gap.line}" if gap.lines == 1 else f"{gap.line}, {gap.lines} lines,"
+            around = f"after {show_time(gap.before) or 'its beginning'}"
+            around += f", before {show_time(gap.after)}" if gap.after else ""
+            found.append(plain_line(f"{trial.path}/journal.jsonl:{where} {around}"))
+    return found
+
+
+@command.command("create")
+@click.argument("url")
+@click.option("--writer", default="", metavar="ROLE", help="Who collects; default: you.")
+@click.option("--viewer", "viewers", multiple=True, metavar="ROLE", help="Who may read it.")
+def create(url: str, writer: str, viewers: tuple[str, ...]) -> int:
+    """Make a site's store in a database of PostgreSQL: its schema, its tables, who may do what.
+
+    Connect as the owner of the database. The roles must be there; a command that is repeated adds
+    what is missing. A file needs no such command: it is made when it is first used.
+
+    \b
+    seatrial store create postgresql://postgres@db/seatrial --writer collector --viewer grafana
+    """
+    from seatrial.store import schema
+    from seatrial.store.location import shown
+
+    done = schema.create(url, writer, viewers)
+    click.echo(f"{shown(url)}: {done}; collect into it: seatrial --store URL store update")
+    return 0
+
+
+@command.command("update")
+@click.pass_obj
+def update(folders: Folders) -> int:
+    """Bring the store up to date with the journals below the folder of trials.
+
+    Commands that ask do so by themselves; a store that others only read needs somebody who does.
+    """
+    from seatrial.errors import StoreError, UsageError
+    from seatrial.store.ingest import sync
+    from seatrial.store.schema import open_store
+
+    if not folders.trials.is_dir():
+        raise UsageError(f"{folders.trials}: is no folder of trials; name it with --trials")
+    with open_store(folders.store) as store:
+        if not store.writable:
+            raise StoreError(f"{store.place}: cannot be written; connect as its writer")
+        synced = sync(store, folders.trials, _progress)
+    _tell(store)
+    click.echo(f"{store.place}: {synced.events} new events of {synced.trials} trials")
     return 0
 
 
@@ -56,18 +131,23 @@ def rebuild(folders: Folders) -> int:
     from seatrial.store.ingest import sync
     from seatrial.store.schema import reopen_empty
     from seatrial.units import show_seconds
-    from seatrial.verify.reading import plain_line
 
     if not folders.trials.is_dir():
         raise UsageError(f"{folders.trials}: is no folder of trials; name it with --trials")
     began = time.monotonic()
     with reopen_empty(folders.store) as store:
         synced = sync(store, folders.trials, _progress)
+    _tell(store)
+    took = show_seconds(time.monotonic() - began)
+    click.echo(f"{store.place}: {synced.trials} trials, {synced.events} events in {took}")
+    return 0
+
+
+def _tell(store: Store) -> None:
+    from seatrial.verify.reading import plain_line
+
     for notice in store.notices:
         click.echo(f"seatrial: {plain_line(notice)}", err=True)
-    took = show_seconds(time.monotonic() - began)
-    click.echo(f"{folders.store}: {synced.trials} trials, {synced.events} events in {took}")
-    return 0
 
 
 def _progress(tag: str, done: int, whole: int) -> None:

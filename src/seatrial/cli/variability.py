@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.finite import FiniteRange
 
 if TYPE_CHECKING:
     from seatrial.judge.evidence import Kind
@@ -30,7 +31,7 @@ _CLASSES = {
 @click.option("--metric", default="", help="Only this metric; `elapsed` is one.")
 @click.option(
     "--exclude",
-    type=click.FloatRange(min=1),
+    type=FiniteRange(min=1),
     metavar="D",
     help="Leave out figures farther than D robust deviations from the median.",
 )
@@ -79,10 +80,10 @@ def _print_rows(rows: list[Row]) -> None:
     def number(value: float | None) -> str:
         return "" if value is None else show_number(value)
 
-    titles = ("mean", "sd", "CV", "median", "MAD", "min", "max")
+    spared = {"mean": 2, "sd": 4, "CV": 0, "median": 0, "MAD": 3, "min": 0, "max": 1}
     columns = [
         *(Column("test", folds=True), Column("metric"), Column("unit"), Column("n", right=True)),
-        *(Column(title, right=True) for title in titles),
+        *(Column(title, right=True, spare=spare) for title, spare in spared.items()),
         Column("excluded", folds=True),
     ]
     cells = [

@@ -1,0 +1,35 @@
+"""``seatrial serve``: the pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from seatrial.cli import Folders
+
+PORT = 8420
+
+
+@click.command("serve")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="File with the token to sign in with; made if missing. Needed with --host.",
+)
+@click.option("--open", "browse", is_flag=True, help="Open the pages in the browser.")
+@click.option("--log", is_flag=True, help="Print every request.")
+@click.pass_obj
+def command(
+    folders: Folders, /, port: int, host: str, token_file: Path | None, browse: bool, log: bool
+) -> int:
+    """Show trials, runs and judgements as web pages, live. Read only.
+
+    Listens on this machine alone. From elsewhere, an ssh tunnel is the simplest way in:
+    ssh -L 8420:localhost:8420 LOGIN-NODE
+    """
+    from seatrial.web.serve import serve
+
+    return serve(folders.trials, folders.store, host, port, token_file, browse, log)

@@ -1,0 +1,316 @@
+"""``seatrial sink``: send a trial's events to other systems."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from seatrial.cli import Folders
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.machine.sinks import Sink
+    from seatrial.sinks import Standing
+    from seatrial.sinks.course import Course
+    from seatrial.trial.folder import TrialFolder
+
+FOREGROUND_PATIENCE = "1m"
+
+
+@click.command("sink")
+@click.argument("trial", required=False)
+@click.option("--all", "every", is_flag=True, help="Every trial, but rehearsals.")
+@click.option("--sink", "names", multiple=True, metavar="NAME", help="Only this one.")
+@click.option("-m", "--machine", help="The sinks of this machine, instead of the trial's own.")
+@click.option("--follow", is_flag=True, help="Go on as long as the trial is driven.")
+@click.option("--patience", metavar="TIME", help="How long a sink that fails is tried: 10m, 2d.")
+@click.option("--again", is_flag=True, help="Send all again, from the journal's beginning.")
+@click.option("--stop", is_flag=True, help="End the process that delivers the trial's events.")
+@click.option("--status", is_flag=True, help="Show how far behind each sink is, and why.")
+@click.option("--stdout", is_flag=True, help="Print the events as JSON lines, and nothing else.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="How the status is shown.",
+)
+@click.pass_obj
+def command(
+    folders: Folders,
+    /,
+    trial: str | None,
+    every: bool,
+    names: tuple[str, ...],
+    machine: str | None,
+    follow: bool,
+    patience: str | None,
+    again: bool,
+    stop: bool,
+    status: bool,
+    stdout: bool,
+    form: str,
+) -> int:
+    """Send a trial's events to the sinks that its machine's file names.
+
+    A trial's driver does this by itself, in a process of its own. By hand it catches up what an
+    outage left, or sends an old trial to a new sink. What was sent is not sent again.
+
+    \b
+    seatrial sink TRIAL                   what is not sent yet
+    seatrial sink --all                   of every trial
+    seatrial sink TRIAL --again           all of it, from the beginning
+    seatrial sink TRIAL --stop            end the process that delivers
+    seatrial sink TRIAL --status          how far behind each sink is, and why
+    seatrial sink TRIAL -m c5             to the sinks that machines/c5.yaml names now
+    seatrial sink TRIAL --stdout | jq     the events as JSON lines
+
+    \b
+    Exit codes:  0  everything was delivered
+                 3  something was not, or was not taken
+    """
+    from seatrial.sinks.course import Course
+    from seatrial.trial.folder import find, tags
+
+    if bool(trial) == every:
+        raise click.UsageError("name a trial, or give --all")
+    if every and follow:
+        raise click.UsageError("--follow goes with one trial")
+    if again + stop + status + stdout > 1:
+        raise click.UsageError("give one of --again, --stop, --status and --stdout")
+    found = [
+        find(folders.trials, tag) for tag in (tags(folders.trials) if every else [trial or ""])
+    ]
+    if status:
+        return _show(found, form)
+    if stdout:
+        return _print(found, follow)
+    if stop:
+        return _stop(found)
+    if every:
+        _require_any(found, names, machine)
+    most = _patience(patience, follow)
+    sent = [
+        _send(folders, folder, names, machine, Course(folder, follow, most), every, again)
+        for folder in found
+    ]
+    return 0 if all(sent) else 3
+
+
+def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: str | None) -> None:
+    """Nothing to do is no success where something was asked for."""
+    from seatrial.errors import UsageError
+    from seatrial.machine.load import find_machine
+
+    if machine is not None:
+        known = {sink.name for sink in find_machine(machine).machine.sinks}
+    else:
+        known = {name for folder in found for name in _names_of(folder)}
+    if not known:
+        raise UsageError(
+            "no trial here was made on a machine that names sinks; see `sinks:` in "
+            "docs/machines.md, and give --machine for one that does"
+        )
+    if unknown := sorted(set(names) - known):
+        raise UsageError(f"there is no sink {unknown[0]!r}; there are {', '.join(sorted(known))}")
+
+
+def _names_of(folder: TrialFolder) -> list[str]:
+    from seatrial.errors import TrialError
+    from seatrial.sinks.about import about_of
+
+    try:
+        return [sink.name for sink in about_of(folder).machine.sinks]
+    except TrialError:  # told when its turn comes
+        return []
+
+
+def _patience(text: str | None, follow: bool) -> float | None:
+    """Seconds; None: each sink's own."""
+    from seatrial.units import seconds
+
+    if text is None and follow:
+        return None
+    try:
+        return seconds(FOREGROUND_PATIENCE if text is None else text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--patience") from None
+
+
+def _send(
+    folders: Folders,
+    folder: TrialFolder,
+    names: Sequence[str],
+    machine: str | None,
+    course: Course,
+    every: bool,
+    from_start: bool,
+) -> bool:
+    """Deliver one trial; whether all of it was taken, or is being delivered."""
+    from seatrial.errors import TrialError
+    from seatrial.sinks import standing
+    from seatrial.sinks.lock import Busy
+    from seatrial.sinks.process import deliver
+
+    words = [*(("-m", machine) if machine else ()), *(w for n in names for w in ("--sink", n))]
+    again = folders.around(folder.path).command("sink", folder.tag, *words)
+
+    try:
+        sinks = _sinks(folder, names, machine, every)
+        if not sinks:
+            return True
+        before = {} if from_start else {each.name: each for each in standing(folder)}
+        done = deliver(folder, sinks, course, _tell, again=again, from_start=from_start)
+    except Busy as busy:
+        _tell(f"{busy}, --status shows how far it is")
+        return every  # it is at work
+    except TrialError as error:
+        if not every:
+            raise
+        _tell(str(error))
+        return False
+    taken = [
+        _summarise(folder.tag, each, before.get(each.name))
+        for each in standing(folder)
+        if each.name in {sink.name for sink in sinks}
+    ]
+    return done and all(taken)
+
+
+def _sinks(
+    folder: TrialFolder, names: Sequence[str], machine: str | None, every: bool
+) -> list[Sink]:
+    """The sinks that one trial's events go to. Raises UsageError where there is none."""
+    from seatrial.errors import UsageError
+    from seatrial.sinks.about import about_of
+    from seatrial.sinks.process import wanted
+
+    about = about_of(folder)
+    whose = f"{folder.tag}: its machine {about.machine.machine}"
+    if machine is not None:
+        from seatrial.machine.load import find_machine
+
+        about.machine.sinks = find_machine(machine).machine.sinks
+        whose = f"the machine {machine}"
+    known = [sink.name for sink in about.machine.sinks]
+    if every:
+        return [] if about.rehearsed else wanted(about, names)
+    if unknown := sorted(set(names) - set(known)):
+        raise UsageError(f"{whose} has no sink {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+    if not known:
+        raise UsageError(
+            f"{whose} names no sinks; see `sinks:` in docs/machines.md, and give --machine for one "
+            "that does"
+        )
+    found = wanted(about, names)
+    if not found:
+        raise UsageError(
+            f"{folder.tag} is a rehearsal; say which of its sinks is to have it: --sink"
+        )
+    return found
+
+
+def _tell(line: str) -> None:
+    from seatrial.verify.reading import plain_line
+
+    print(f"seatrial: {plain_line(line)}", file=sys.stderr, flush=True)
+
+
+def _summarise(tag: str, now: Standing, before: Standing | None) -> bool:
+    """Say how much was sent now, and in all; whether nothing of it was refused."""
+    from seatrial.units import count
+
+    sent, refused = now.sent, now.refused
+    if before is not None and before.sent <= sent and before.refused <= refused:
+        sent, refused = sent - before.sent, refused - before.refused
+    said = f"{count(sent, 'event')} sent" if sent or not now.sent else "nothing new"
+    said += f", {refused} not taken" if refused else ""
+    if sent != now.sent:
+        said += f"; {count(now.sent, 'event')} in all"
+        said += f", {now.refused} not taken" if now.refused else ""
+    rest = f"; {now.behind.events} to go" if now.behind.events else ""
+    click.echo(f"{tag}: {now.name}: {said}{rest}")
+    if refused:
+        _tell(
+            f"{tag}: {now.name}: {refused} not taken: {now.told}; when that is put right, "
+            "--again sends all of it again"
+        )
+    return not refused
+
+
+def _stop(found: Sequence[TrialFolder]) -> int:
+    """End the processes that deliver these trials."""
+    from seatrial.sinks.lock import stop
+
+    for folder in found:
+        if who := stop(folder):
+            click.echo(f"{folder.tag}: ended {who}; what is not sent stays in the journal")
+        elif len(found) == 1:
+            click.echo(f"{folder.tag}: no process delivers its events")
+    return 0
+
+
+def _print(found: Sequence[TrialFolder], follow: bool) -> int:
+    """The events on stdout, from the journals' beginnings."""
+    from seatrial.sinks.course import Course
+    from seatrial.sinks.webhook import records
+
+    for folder in found:
+        for lines in records(folder, Course(folder, follow)):
+            sys.stdout.buffer.write(lines)
+            sys.stdout.buffer.flush()
+    return 0
+
+
+# ---- status -------------------------------------------------------------------------------
+
+
+def _show(found: Sequence[TrialFolder], form: str) -> int:
+    from seatrial.sinks import standing
+
+    rows = [(folder.tag, each) for folder in found for each in standing(folder)]
+    if form == "json":
+        import msgspec
+
+        from seatrial.store.export import to_json
+
+        records = [{"trial": tag, **msgspec.to_builtins(each)} for tag, each in rows]
+        click.echo(to_json(records), nl=False)
+        return 0
+    if not rows:
+        click.echo("Nothing was sent anywhere yet.")
+        return 0
+    click.echo(_table(rows))
+    return 0
+
+
+def _table(rows: Sequence[tuple[str, Standing]]) -> str:
+    from seatrial.cli.asking import show_time
+    from seatrial.cli.tables import Column, table
+    from seatrial.units import show_seconds
+
+    columns = [
+        Column("trial", folds=True),
+        Column("sink"),
+        Column("to", folds=True, spare=3),
+        Column("sent", right=True, spare=1),
+        Column("to go", right=True),
+        Column("behind", right=True),
+        Column("not taken", right=True, spare=2),
+        Column("since"),
+        Column("why", folds=True),
+    ]
+    cells = [
+        [
+            *(tag, each.name, each.to, str(each.sent), str(each.behind.events or "")),
+            show_seconds(each.behind.seconds) if each.behind.events else "",
+            str(each.refused or ""),
+            *(show_time(each.since or None), each.error or each.told),
+        ]
+        for tag, each in rows
+    ]
+    return table(columns, cells)
