@@ -14,8 +14,16 @@ SCRIPTS = (
     "scale",
     "batch_simulation",
     "rehearsal",
+    "store",
     "compare",
+    "history",
+    "matrix",
+    "quality",
+    "report",
+    "plot",
+    "sinks",
     "sustained",
+    "web",
 )
 
 

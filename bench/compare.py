@@ -39,7 +39,7 @@ def _measured(cases: int, repeats: int) -> Row:
     wrong = sum(row["verdict"] == "worse" and "slow=no" in row["case"] for row in rows)
     return Row(
         f"two trials of {cases * repeats} runs ({cases} cases of {repeats}) compared in under 1 s",
-        f"{timing.wall:.2f} s, {len(rows)} rows",
+        f"{timing.wall:.2f} s, {timing.cpu:.2f} s CPU, {len(rows)} rows",
         f"{worse} rows worse, {wrong} of them falsely",
         f"{timing.wall:.2f}",
     )

@@ -23,6 +23,7 @@ from seatrial.judge.timeline import USES
 from seatrial.machine import model as machine
 from seatrial.machine import rehearsed
 from seatrial.machine.load import load_machine
+from seatrial.machine.sinks import Sink
 from seatrial.plan import model as plan
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
@@ -60,6 +61,7 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.FileSystem, MACHINES, "File systems"),
     (machine.Target, MACHINES, "Metadata targets"),
     (machine.Gauge, MACHINES, "Gauges"),
+    (Sink, MACHINES, "sinks"),
     (rehearsed.FileSystemModel, MACHINES, "Capacity in a rehearsal"),
     (rehearsed.Level, MACHINES, "Levels of load"),
     (rehearsed.MachineModel, MACHINES, "How it behaves in a rehearsal"),

@@ -16,7 +16,17 @@ SOURCE = Path(seatrial.__file__).parent
 
 # Lowest first; what stands in one line may be used by all that stand below it.
 ROOMS = [
-    ["__init__", "errors", "units", "written", "documents", "places"],
+    [
+        "__init__",
+        "errors",
+        "units",
+        "garbage",
+        "decoding",
+        "files",
+        "written",
+        "documents",
+        "places",
+    ],
     ["journal"],
     ["machine"],
     ["suite"],
@@ -28,6 +38,7 @@ ROOMS = [
     ["trial"],
     ["store"],
     ["judge", "sinks"],
+    ["draw"],
     ["rehearse"],
     ["report", "web"],
     ["cli"],
@@ -44,6 +55,10 @@ HEAVY = [
     "scipy",
     "asyncio",
     "multiprocessing",
+    "psycopg",
+    "starlette",
+    "jinja2",
+    "re2",
 ]
 
 

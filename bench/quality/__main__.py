@@ -1,15 +1,15 @@
-"""``python -m bench.quality [SEED]``: print the tables of docs/quality.md, in some minutes."""
+"""``python -m bench.quality [SEED]``: print the tables of docs/quality.md, in about ten minutes."""
 
 from __future__ import annotations
 
 import sys
 
-from bench.quality import changes, nodes, speed
+from bench.quality import changes, limits, nodes, speed
 
 
 def main() -> None:
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    for part in (changes, nodes, speed):
+    for part in (changes, nodes, limits, speed):
         for line in part.report(seed=seed):
             print(line, flush=True)
         print(flush=True)

@@ -52,12 +52,14 @@ def score(detector: Detector, lasting: bool, count: int, seed: int) -> Score:
     return Score(alarms, recall, hits, 2 * right / (2 * right + wrong + missed))
 
 
-def scores(count: int, seed: int) -> Iterator[tuple[str, Score]]:
-    """Of all detectors, and of the fixed threshold that is best with hindsight."""
+def scores(count: int, seed: int, only: str = "") -> Iterator[tuple[str, Score]]:
+    """Of the fixed threshold that is best with hindsight, and of all detectors or one."""
     tried = [(name, score(found, True, count, seed)) for name, found in THRESHOLDS.items()]
     name, best = max(tried, key=lambda one: one[1].f1)
     yield f"best {name} (hindsight)", best
     for name, detector in DETECTORS.items():
+        if only not in ("", name):
+            continue
         yield name, score(detector, name.split()[0] in LASTING, count, seed)
 
 

@@ -59,7 +59,7 @@ def test_every_probe_gives_its_figures_here(place: Workplace) -> None:
     """One case of each, and of the short ones all."""
     words = "not stream or (touch=all and threads=2)"
     chosen = ("--toolchain", "default", "-k", words)
-    done = place.seatrial("run", str(PROBES), *chosen, "--name", "t", timeout=240)
+    done = place.seatrial("run", str(PROBES), *chosen, "--name", "t", timeout=600)
     assert done.code == 0, done.said
     assert figures_of(place, "t") == FIGURES
     network = place.seatrial("network", "t", "--json")
