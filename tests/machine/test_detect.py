@@ -21,12 +21,14 @@ from tests.machine.fakes import program
 OPENMPI = {
     "--showme:version": "mpicc: Open MPI 5.0.5 (Language: C)",
     "-show": "gcc -I/opt/x/include -L/opt/x/lib -lmpi",
+    "-E*": "",
 }
 MPICH = {
     "-v": "mpicc for MPICH version 4.2.0",
     "-show": "gcc -I/opt/y/include -L/opt/y/lib -lmpi",
+    "-E*": "",
 }
-INTEL = {"-v": "mpigcc for the Intel(R) MPI Library 2021.9 for Linux*"}
+INTEL = {"-v": "mpigcc for the Intel(R) MPI Library 2021.9 for Linux*", "-E*": ""}
 
 
 @pytest.fixture
@@ -99,6 +101,18 @@ def test_an_mpicc_that_is_no_mpi_is_left_out(path: Path, answers: dict[str, str]
     gcc(path)
     mpi(path, answers)
     assert list(detect("h").toolchains) == ["gcc"]
+
+
+def test_an_mpi_without_its_header_gives_way_to_the_one_beside_this_python(
+    path: Path, tmp_path: Path
+) -> None:
+    """Debian installs mpicc with every program that uses MPI, and mpi.h apart."""
+    gcc(path)
+    mpi(path, {question: answer for question, answer in OPENMPI.items() if question != "-E*"})
+    assert list(detect("h").toolchains) == ["gcc"]
+    (tmp_path / "prefix").mkdir()
+    mpi(tmp_path / "prefix/bin", OPENMPI)
+    assert detect("h").toolchains["gcc-openmpi"].mpicc == f"{tmp_path}/prefix/bin/mpicc"
 
 
 def test_an_mpicc_without_a_launcher_is_left_out(path: Path) -> None:

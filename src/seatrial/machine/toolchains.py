@@ -61,11 +61,22 @@ def _has_openmp(family: str, cc: str) -> bool:
     """Debian's clang comes without the OpenMP runtime: a flag that cannot link is not offered."""
     if family != "clang":
         return True
-    program = "int main(void) { return 0; }\n"
-    line = [cc, "-fopenmp", "-x", "c", "-", "-o", "/dev/null"]
+    return _takes("int main(void) { return 0; }\n", cc, "-fopenmp", "-o", os.devnull)
+
+
+def _has_header(mpicc: str) -> bool:
+    """Debian's MPI comes without ``mpi.h`` where only programs that use it were installed."""
+    return _takes("#include <mpi.h>\n", mpicc, "-E", "-o", os.devnull)
+
+
+def _takes(program: str, *compiler: str) -> bool:
+    """Whether a compiler with these arguments takes a C program."""
     try:
         done = subprocess.run(
-            line, input=program.encode(), capture_output=True, timeout=PATIENCE_SECONDS
+            [*compiler, "-x", "c", "-"],
+            input=program.encode(),
+            capture_output=True,
+            timeout=PATIENCE_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
@@ -102,7 +113,7 @@ def _mpis_on(path: str) -> Iterator[Mpi]:
         ending = name.removeprefix("mpicc")
         flavour = _flavour(mpicc)
         mpirun = _beside(mpicc, f"mpirun{ending}") or _beside(mpicc, f"mpiexec{ending}")
-        if flavour and mpirun:
+        if flavour and mpirun and _has_header(mpicc):
             mpicxx, mpifc = _beside(mpicc, f"mpicxx{ending}"), _beside(mpicc, f"mpif90{ending}")
             yield Mpi(flavour, mpicc, mpicxx, mpifc, mpirun)
 
