@@ -562,6 +562,8 @@ def test_the_job_tells_what_ran(place: Workplace) -> None:
 LINES = {
     "srun": "srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --cpus-per-task=3 --mpi=pmi2",
     "openmpi": "mpirun -n 4 --map-by ppr:2:node:PE=3 --bind-to core -x A=b",
+    "unbound": "mpirun -n 4 --map-by ppr:2:node --bind-to none",
+    "by threads": "mpirun -n 4 --map-by ppr:2:node:PE=3 --bind-to=hwthread",
     "mpich": "/opt/mpich/bin/mpiexec -n 4 -ppn 2 -bind-to core:3",
     "other": "mpiexec -n 4 --verbose",
     "none": "(the script starts itself)",
@@ -569,6 +571,8 @@ LINES = {
 LAUNCHERS = {
     "srun": {"kind": "srun", "options": ["--mpi=pmi2"]},
     "openmpi": {"kind": "mpirun", "flavour": "openmpi", "options": ["-x", "A=b"]},
+    "unbound": {"kind": "mpirun", "flavour": "openmpi", "options": ["--bind-to", "none"]},
+    "by threads": {"kind": "mpirun", "flavour": "openmpi", "options": ["--bind-to=hwthread"]},
     "mpich": {"kind": "mpiexec", "flavour": "mpich", "command": "/opt/mpich/bin/mpiexec"},
     "other": {"kind": "mpiexec", "options": ["--verbose"]},
     "none": {"kind": "none"},

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 
 from seatrial.machine.model import Launcher, Machine
 from seatrial.suite.model import Case, Test
+
+_BINDING = re.compile(r"-bind-to[ =](\S*)")
 
 
 def launcher_of(machine: Machine, test: Test, case: Case) -> Launcher:
@@ -52,14 +55,14 @@ def _placement(launcher: Launcher, machine: Machine, case: Case) -> list[str]:
     replace ours."""
     per_node, threads = case.tasks_per_node, case.threads
     fits = per_node * threads <= min(kind.cores for kind in machine.nodes)
-    bound = any("bind-to" in option for option in launcher.options)
+    bound = _BINDING.search(" ".join(launcher.options))
     if launcher.flavour == "openmpi":
+        to = bound[1] if bound else "core" if fits else "none"
+        # Open MPI 5 refuses PE with any other binding.
+        cores = f":PE={threads}" if to.startswith(("core", "hwt")) else ""
+        place = f"ppr:{per_node}:node{cores if fits else ':OVERSUBSCRIBE'}"
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        if fits:
-            ours = [] if bound else ["--bind-to", "core"]
-            return [*root, "--map-by", f"ppr:{per_node}:node:PE={threads}", *ours]
-        ours = [] if bound else ["--bind-to", "none"]
-        return [*root, "--map-by", f"ppr:{per_node}:node:OVERSUBSCRIBE", *ours]
+        return [*root, "--map-by", place, *([] if bound else ["--bind-to", to])]
     if launcher.flavour == "mpich":
         ours = ["-bind-to", f"core:{threads}"] if fits and not bound else []
         return ["-ppn", str(per_node), *ours]
