@@ -43,7 +43,8 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stage: str = ""
 
 
-encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+encode, encode_lines = _encoder.encode, _encoder.encode_lines
 _decoder = msgspec.json.Decoder(Event)
 decode, _decode_all = _decoder.decode, _decoder.decode_lines
 

@@ -18,7 +18,7 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
@@ -26,7 +26,7 @@ from typing import BinaryIO, NamedTuple, Self
 from seatrial.errors import JournalError, Owned
 from seatrial.files import open_regular
 from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, decode_block, decode_lines, encode
+from seatrial.journal.events import Event, decode_block, decode_lines, encode_lines
 
 READ_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20
@@ -44,7 +44,7 @@ class Journal:
         self._lock = lock
         self._end = end
         self._last_time = last_time
-        self._pending: list[bytes] = []
+        self._pending = bytearray()  # whole lines
 
     @classmethod
     def own(cls, path: Path) -> Self:
@@ -73,11 +73,11 @@ class Journal:
         return self._last_time
 
     def append(self, event: Event) -> None:
-        self._pending.append(encode(event))
+        self._pending += encode_lines((event,))
 
-    def extend(self, events: Iterable[Event]) -> None:
+    def extend(self, events: Sequence[Event]) -> None:
         """Append each of them."""
-        self._pending.extend(map(encode, events))
+        self._pending += encode_lines(events)
 
     def flush(self, durable: bool = False) -> None:
         """Write what was appended; with ``durable`` wait until it is on the disk itself. On failure
@@ -92,21 +92,19 @@ class Journal:
             raise JournalError(_cannot("written", self.path, error)) from error
 
     def _write(self) -> None:
-        data = memoryview(b"\n".join(self._pending) + b"\n")
-        done = 0
+        written = 0
         try:
-            while done < len(data):
-                done += os.pwrite(self._descriptor, data[done:], self._end + done)
+            with memoryview(self._pending) as data:
+                while written < len(data):
+                    written += os.pwrite(self._descriptor, data[written:], self._end + written)
         except OSError:
-            written = bytes(data[:done])
-            done = written.rfind(b"\n") + 1
+            written = self._pending.rfind(b"\n", 0, written) + 1
             with contextlib.suppress(OSError):  # what stays is overwritten by the next flush
-                os.ftruncate(self._descriptor, self._end + done)
-            del self._pending[: written.count(b"\n")]
-            self._end += done
+                os.ftruncate(self._descriptor, self._end + written)
             raise
-        self._end += done
-        self._pending.clear()
+        finally:
+            self._end += written
+            del self._pending[:written]
 
     def close(self) -> None:
         os.close(self._descriptor)

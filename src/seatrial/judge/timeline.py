@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from operator import mul
+from itertools import accumulate, pairwise
+from operator import add, mul, sub
 from typing import NamedTuple
 
 from seatrial.judge.accounts import NEVER, Accounts, Run, names_in
@@ -31,6 +32,7 @@ USES = {
     "unfilled": "idle, though runs were queued",
     "drained": "idle after the last start, with nothing queued",
 }
+CHUNK = 64  # pieces that are summed at a time
 _FIRST_COME = ("accepted", "failed", "going", "starting", "kept", "down")  # should they overlap
 
 
@@ -72,14 +74,20 @@ class Bin(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """How nodes were used. ``down`` are node-ns of nodes that were down, whether or not a run held
-    them; ``end`` is the trial's clock at its end, ns."""
+    """How nodes were used. ``sums`` are the uses in node-ns before each ``CHUNK`` of pieces, and
+    after the last; ``down`` are node-ns of nodes that were down, whether or not a run held them;
+    ``end`` is the trial's clock at its end, ns."""
 
     pieces: list[Piece]
-    total: Use
+    sums: list[Use]
     down: int
     end: int
     spans: list[Span]
+
+    @property
+    def total(self) -> Use:
+        """The node-ns by use in all."""
+        return self.sums[-1]
 
     def bins(self, number: int) -> list[Bin]:
         """The uses in so many equal spans of the trial's clock."""
@@ -87,21 +95,19 @@ class Timeline(NamedTuple):
             return []
         edges = [self.end * i // number for i in range(number + 1)]
         starts = list(self._starts())
-        places = [max(0, bisect_right(starts, edge) - 1) for edge in edges]
-        ahead = [self._part(place, edge, starts) for place, edge in zip(places, edges, strict=True)]
-        found = []
-        for i in range(number):
-            whole = _added(self.pieces[places[i] : places[i + 1]])
-            rows = zip(whole, ahead[i], ahead[i + 1], strict=True)
-            use = Use._make(sum_ - before + after for sum_, before, after in rows)
-            found.append(Bin(edges[i] / SECOND_NS, edges[i + 1] / SECOND_NS, use))
-        return found
+        before = [self._before(edge, starts) for edge in edges]
+        return [
+            Bin(since / SECOND_NS, until / SECOND_NS, Use._make(map(sub, after, ahead)))
+            for (since, ahead), (until, after) in pairwise(zip(edges, before, strict=True))
+        ]
 
-    def _part(self, place: int, time: int, starts: Sequence[int]) -> list[int]:
-        """The node-ns by use of a piece up to a time of the trial's clock."""
+    def _before(self, time: int, starts: Sequence[int]) -> Use:
+        """The node-ns by use up to a time of the trial's clock."""
+        place = max(0, bisect_right(starts, time) - 1)
         start, end, use = self.pieces[place]
-        width = max(0, min(time - starts[place], end - start))
-        return [nodes * width for nodes in use]
+        cut = Piece(start, max(start, min(end, start + time - starts[place])), use)
+        chunk = place // CHUNK
+        return _and(self.sums[chunk], _added([*self.pieces[chunk * CHUNK : place], cut]))
 
     def _starts(self) -> Iterator[int]:
         """The starts of the pieces by the trial's clock."""
@@ -127,45 +133,54 @@ def timeline_of(accounts: Accounts, now: int) -> Timeline:
     changes += [
         (at, _CLOCK, change) for span in spans for at, change in zip(span, (1, -1), strict=True)
     ]
+    if (last := _last_start(accounts, now, spans)) is not None:
+        changes.append((last, _CLOSED, 1))
     changes.sort()
-    pieces = list(_swept(changes, accounts.nodes, _last_start(accounts, now, spans)))
+    pieces = list(_swept(changes, accounts.nodes))
     down = _down_time(accounts, now, spans, outages)
-    return Timeline(pieces, _added(pieces), down, sum(b - a for a, b in spans), spans)
+    return Timeline(pieces, _sums(pieces), down, sum(b - a for a, b in spans), spans)
 
 
-def _added(pieces: Iterable[Piece]) -> Use:
-    """The node-ns by use in some pieces."""
-    widths: dict[Use, int] = {}  # most uses come again and again
-    for start, end, use in pieces:
-        widths[use] = widths.get(use, 0) + end - start
-    columns = zip(*widths, strict=True)
-    return Use(*(sum(map(mul, column, widths.values())) for column in columns))
+def _sums(pieces: Sequence[Piece]) -> list[Use]:
+    """The node-ns by use before each chunk of pieces, and after the last."""
+    chunks = (pieces[i : i + CHUNK] for i in range(0, len(pieces), CHUNK))
+    return list(accumulate(map(_added, chunks), _and, initial=Use()))
+
+
+def _and(one: Use, other: Use) -> Use:
+    return Use._make(map(add, one, other))
+
+
+def _added(pieces: Sequence[Piece]) -> Use:
+    """The node-ns by use in some pieces, of which there is one at least."""
+    starts, ends, uses = zip(*pieces, strict=True)
+    widths = list(map(sub, ends, starts))
+    columns = zip(*uses, strict=True)
+    return Use._make(sum(map(mul, column, widths)) for column in columns)
 
 
 Change = tuple[int, int, int]  # time, which count, by how much
-_QUEUED, _OUT, _CLOCK = range(len(_FIRST_COME), len(_FIRST_COME) + 3)
+_QUEUED, _OUT, _CLOCK, _CLOSED = range(len(_FIRST_COME), len(_FIRST_COME) + 4)
 _ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN = range(len(_FIRST_COME))
 
 
-def _swept(changes: Sequence[Change], nodes: int, last_start: int) -> Iterator[Piece]:
+def _swept(changes: Sequence[Change], nodes: int) -> Iterator[Piece]:
     """The pieces between the times at which anything changes, while the clock runs."""
-    counts = [0] * (_CLOCK + 1)
+    counts = [0] * (_CLOSED + 1)
     known: dict[tuple[int, ...], Use] = {}  # most states come again and again
     since = 0
     for time, which, change in changes:
         if time > since:
             if counts[_CLOCK]:
-                last = since >= last_start
-                state = (last, *counts)
-                use = known.get(state)
-                if use is None:
-                    use = known[state] = _use(counts, nodes, last)
+                state = tuple(counts)
+                if (use := known.get(state)) is None:
+                    use = known[state] = _use(counts, nodes)
                 yield Piece(since, time, use)
             since = time
         counts[which] += change
 
 
-def _use(counts: list[int], nodes: int, last: bool) -> Use:
+def _use(counts: list[int], nodes: int) -> Use:
     """The nodes by use. Where more are in use than there are, as jobs share a node or the end of
     one is seen late, those named first in ``_FIRST_COME`` count."""
     parts = counts[:_QUEUED]
@@ -178,7 +193,7 @@ def _use(counts: list[int], nodes: int, last: bool) -> Use:
             left -= parts[i]
     rest = (0, left, 0)
     if not counts[_QUEUED]:
-        rest = (0, 0, left) if last else (left, 0, 0)
+        rest = (0, 0, left) if counts[_CLOSED] else (left, 0, 0)
     return Use._make((available, *parts, *rest))
 
 
@@ -233,14 +248,14 @@ def _of_nodes(accounts: Accounts, now: int, outages: Sequence[Outage]) -> Iterat
             yield end, _DOWN, -1
 
 
-def _last_start(accounts: Accounts, now: int, spans: Sequence[Span]) -> int:
-    """When the last job started, if nothing is started any more; else never."""
+def _last_start(accounts: Accounts, now: int, spans: Sequence[Span]) -> int | None:
+    """When the last job started, if nothing is started any more; None else."""
     closed = accounts.over or (bool(accounts.duration) and accounts.clock(now) >= accounts.duration)
     if not closed or not spans:
-        return 1 << 62
+        return None
     held = (run.on_nodes(now) for run in accounts.runs)
     starts = [span[0] for span in held if span is not None and span[0] < spans[-1][1]]
-    return max(starts, default=1 << 62)
+    return max(starts, default=None)
 
 
 def _down_time(

@@ -127,9 +127,10 @@ def runs(mask: int) -> Iterator[tuple[int, int]]:
 def choose(mask: int, count: int) -> int:
     """So many of the bits that are set (there must be as many), in few runs: in a run of that very
     length, else in the lowest run that holds them all, else in the longest runs."""
-    chosen = 0
+    if mask.bit_count() == count:
+        return mask
+    chosen, powers = 0, _powers(mask, count)
     while True:
-        powers = _powers(mask, count)
         length = 1 << len(powers) - 1
         starts = powers[-1] if 2 * length > count else 0
         if starts := starts & (starts >> (count - length)):
@@ -140,6 +141,9 @@ def choose(mask: int, count: int) -> int:
         chosen |= run
         mask ^= run
         count -= run.bit_count()
+        powers = [starts & mask for starts in powers]
+        while 1 << len(powers) - 1 > count or not powers[-1]:
+            powers.pop()
 
 
 def _powers(mask: int, most: int) -> list[int]:
