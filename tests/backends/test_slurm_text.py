@@ -65,6 +65,11 @@ SENTENCES = [
     ("AssocGrpSubmitJobsLimit\nsbatch: error: Batch job submission failed: Job violates ...", True),
     ("Batch job submission failed: Protocol authentication error", True),
     ("Batch job submission failed: I/O error writing script/environment to file", True),
+    ("resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\nsbatch: error: fetch_config: DNS "
+     "SRV lookup failed\nsbatch: fatal: Could not establish a configuration source", True),
+    ("ClusterName needs to be specified\nsbatch: fatal: Unable to process configuration file",
+     True),
+    ("Batch job submission failed: Requested node configuration is not available", False),
     ("invalid partition specified: nope\nsbatch: error: Batch job submission failed: "
      "Invalid partition name specified", False),
     ("Batch job submission failed: Invalid node name specified", False),

@@ -1,8 +1,15 @@
 from __future__ import annotations
 
-from seatrial.conduct.answers import MOST_LOSSES, Answers
+from seatrial.conduct.answers import MOST_LOSSES, MOST_REFUSED, Answers
 from seatrial.conduct.policy import Entry
-from seatrial.journal.codes import LOST, NODE_FAILURE, PASS, TIMEOUT, WRONG_ANSWER
+from seatrial.journal.codes import (
+    LAUNCH_FAILED,
+    LOST,
+    NODE_FAILURE,
+    PASS,
+    TIMEOUT,
+    WRONG_ANSWER,
+)
 
 
 def test_each_cause_has_its_answer_and_attempts_are_bounded() -> None:
@@ -34,4 +41,17 @@ def test_wrong_answers_in_a_row_stop_a_test_and_no_answer_breaks_no_row() -> Non
     assert answers.to_stop == {0: "2 wrong answers in a row"}
     answers.forgive(0)
     answers.verdict(0, WRONG_ANSWER.number)
+    assert not answers.to_stop
+
+
+def test_launches_that_fail_in_a_row_stop_a_test_that_would_be_launched_for_ever() -> None:
+    answers, once = Answers([Entry(name="t")], endless=True), Answers([Entry(name="t")])
+    for code in [LAUNCH_FAILED] * (MOST_REFUSED - 1) + [TIMEOUT] + [LAUNCH_FAILED] * MOST_REFUSED:
+        assert not answers.to_stop
+        answers.verdict(0, code.number, "no such account")
+        once.verdict(0, code.number)
+    assert answers.to_stop == {0: f"{MOST_REFUSED} launches in a row failed: no such account"}
+    assert not once.to_stop
+    answers.forgive(0)
+    answers.verdict(0, LAUNCH_FAILED.number)
     assert not answers.to_stop

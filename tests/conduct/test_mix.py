@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from seatrial.conduct.conductor import Limits
 from seatrial.conduct.policy import Entry, Policy
@@ -135,6 +136,24 @@ def test_on_a_shared_node_a_run_that_needs_all_of_it_does_not_starve(
     starts = Counter(launch.case for _, launch in world.launches)
     assert starts[0] > 10
     assert starts[1] > 10 or not (weights[1] or copies[1])  # what has no claim may get nothing
+
+
+def test_on_a_shared_node_no_test_waits_for_as_long_as_its_walltime() -> None:
+    """Until its first run has ended, nobody knows that it takes a fraction of it."""
+    policy = Policy(
+        kind="sustained",
+        entries=[Entry(name=f"t{n}", weight=1) for n in range(4)],
+        entry_of=[0, 1, 2, 3],
+        duration=1800,
+        nodes=0,
+    )
+    runs = (a_run(n, f"t{n}", cores=2 if n < 2 else 1) for n in range(4))
+    cases = [replace(run, walltime=6000.0) for run in runs]
+    world = World(cases, Limits(room=2, jobs=50), policy).go()
+    first = {launch.case: when for when, launch in reversed(world.launches)}
+    assert max(first.values()) - START < 300 * NS
+    starts = Counter(launch.case for _, launch in world.launches)
+    assert min(starts.values()) > 5
 
 
 def test_it_waits_at_the_scheduler_where_the_number_of_nodes_is_unknown() -> None:

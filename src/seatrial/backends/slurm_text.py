@@ -50,7 +50,8 @@ NODE_DOWN = frozenset({"down", "drained", "draining", "drain", "fail", "failing"
 _TEMPORARY = re.compile(
     r"contact|timed out|time out|refused by|connect|temporarily|try again|zero bytes|unreachable"
     r"|MaxSubmit|SubmitJobsLimit|MaxJobCount|slot limit|not responding|munge|credential|protocol"
-    r"|backup controller|reset by peer|broken pipe|I/O error|host name|Transport endpoint|retrying",
+    r"|configuration source|configuration file|backup controller|reset by peer|broken pipe"
+    r"|I/O error|host name|Transport endpoint|retrying",
     re.IGNORECASE,
 )
 _NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")

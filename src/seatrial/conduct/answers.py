@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections import Counter
 
 from seatrial.conduct.policy import Answer, Entry
-from seatrial.journal.codes import LOST, PASS, PERFORMANCE, WRONG_ANSWER, code_of
+from seatrial.journal.codes import LAUNCH_FAILED, LOST, PASS, PERFORMANCE, WRONG_ANSWER, code_of
 
 MOST_LOSSES = 3
+MOST_REFUSED = 10  # launches in a row, where there are always more to come
 
 _RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right
 
 
 class Answers:
-    """Counts what was made good for each case, and wrong answers in a row for each entry."""
+    """Counts what was made good for each case, and for each entry wrong answers and, if its runs
+    are ``endless``, refused launches in a row."""
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(self, entries: list[Entry], endless: bool = False) -> None:
         self._entries = entries
+        self._endless = endless
         self._made_good: Counter[int] = Counter()  # by case
         self._wrong = [0] * len(entries)
-        self.to_stop: dict[int, str] = {}  # entries that gave too many wrong answers
+        self._refused = [0] * len(entries)
+        self.to_stop: dict[int, str] = {}  # entries that are to be launched no more, and why
 
     def answer(self, entry: int, code: int) -> Answer:
         """What the policy says of a verdict; what was lost is made good if it says nothing."""
@@ -37,8 +41,15 @@ class Answers:
     def made_good(self, case: int) -> None:
         self._made_good[case] += 1
 
-    def verdict(self, entry: int, code: int) -> None:
+    def verdict(self, entry: int, code: int, why: str = "") -> None:
         """A run has its verdict. One that came to no answer breaks no row of wrong ones."""
+        if code == LAUNCH_FAILED.number:
+            self._refused[entry] += 1
+            if self._endless and self._refused[entry] >= MOST_REFUSED:
+                said = f": {why}" if why else ""
+                self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{said}"
+            return
+        self._refused[entry] = 0
         if code == WRONG_ANSWER.number:
             self._wrong[entry] += 1
             most = self._entries[entry].stop_after
@@ -49,5 +60,5 @@ class Answers:
 
     def forgive(self, entry: int) -> None:
         """A person let the test back in."""
-        self._wrong[entry] = 0
+        self._wrong[entry] = self._refused[entry] = 0
         self.to_stop.pop(entry, None)

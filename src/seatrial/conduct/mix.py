@@ -16,7 +16,8 @@ catches up.
 
 On a shared node what counts is cores instead of nodes, there is no queue, and runs start until the
 node is full. A large run would never find it empty enough; so when its test is behind by more than
-a run, or ``PATIENCE`` runs without a claim passed it, nothing else starts before it.
+a run (at first: by anything), or ``PATIENCE`` runs without a claim passed it, nothing else starts
+before it.
 """
 
 from __future__ import annotations
@@ -201,7 +202,9 @@ class Mix:
         most = max(had.values(), default=0.0)
         for entry in sorted(had, key=lambda n: (had[n], n)):
             shape = self._shapes[taking.next(entry)]
-            run = shape.width * self._usual[entry] / self._claim[entry]
+            run = 0.0  # its first one comes at once: how long it takes is not known before
+            if self._turn[entry] or taking.has(entry):
+                run = shape.width * self._usual[entry] / self._claim[entry]
             passed = self._fills - self._passed_at[entry] >= PATIENCE and not taking.has(entry)
             if (most - had[entry] > run or passed) and taking.gives(entry):
                 return entry

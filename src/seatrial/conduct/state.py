@@ -56,7 +56,7 @@ class State:
         self.over_at: int | None = None  # from when on its time is up
         self.counts = Counts(self.policy.entries)
         self.admission = Admission(self.policy)
-        self.answers = Answers(self.policy.entries)
+        self.answers = Answers(self.policy.entries, self.policy.kind == "sustained")
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
         self.watchdogs = Watchdogs(
             self.policy, dues_of(cases, self.shapes, self.policy, limits.room)
@@ -182,7 +182,7 @@ class State:
         if flight is not None:
             if self.hung:
                 self.hung.pop(event.run_id, None)
-            self._judged(number, flight, code, again, event.time)
+            self._judged(number, flight, code, again, event)
         elif not self._rejected(number):
             return  # it is known neither as a run nor as one that could not start
         self.changed = True
@@ -200,13 +200,13 @@ class State:
         self._attempts[number] += left >= 0
         return left >= 0
 
-    def _judged(self, number: int, flight: Flight, code: int, again: bool, time: int) -> None:
+    def _judged(self, number: int, flight: Flight, code: int, again: bool, event: Event) -> None:
         if code == PASS.number:
             self.nodes.passed(flight)
         else:
             elsewhere = self.answers.answer(flight.entry, code) == "elsewhere"
-            self.nodes.ended(flight, code_of(code).name, elsewhere, time)
-        self.answers.verdict(flight.entry, code)
+            self.nodes.ended(flight, code_of(code).name, elsewhere, event.time)
+        self.answers.verdict(flight.entry, code, event.text)
         if again:
             if code != CANCELLED.number:
                 self.answers.made_good(number)
