@@ -23,7 +23,7 @@ from bench.site import MAIN
 from seatrial.journal.journal import read
 from seatrial.sinks.about import about_of
 from seatrial.sinks.points import Points
-from seatrial.store import listing, streams
+from seatrial.store import listing, points, queries
 from seatrial.store.rows import Filters
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
@@ -39,7 +39,7 @@ FOUR: dict[str, tuple[str, Callable[[Store], object]]] = {
     ),
     "counts by verdict": (
         "SELECT count(code) FROM runs GROUP BY verdict",
-        lambda store: streams.verdicts(store, Filters()),
+        lambda store: queries.codes_of(store, Filters()),
     ),
     "summary by test": (
         "SELECT count(elapsed), mean(elapsed), min(elapsed), max(elapsed) FROM runs GROUP BY test",
@@ -50,7 +50,7 @@ FOUR: dict[str, tuple[str, Callable[[Store], object]]] = {
     ),
     "elapsed over start of a test, 1e5 points": (
         f"SELECT elapsed, test_id, code FROM runs WHERE test = '{MAIN}'",
-        lambda store: streams.elapsed_points(store, 1, [MAIN]),
+        lambda store: points.elapsed_points(store, 1, [MAIN]),
     ),
 }
 

@@ -7,12 +7,14 @@ from bench.measuring import Row
 
 COUNT = 50
 NOISY = "6 of 200 at -8 %, noise 4 %"
+HOPPING = "two modes 10 % apart, half and half"
+CHANGED = "10 of 100, gauss 1 %"
 SEED = 2027
 
 
 def measure() -> list[Row]:
     """The claims, on series and fleets of seed 2027. Ratios above 1 miss the bound."""
-    from bench.quality import changes, nodes
+    from bench.quality import changes, nodes, sides
     from bench.quality.detectors import confirmed
 
     scores = changes.scores(COUNT, SEED, only="**Seatrial: confirmed**")
@@ -23,6 +25,8 @@ def measure() -> list[Row]:
     fleet = next(iter(nodes.FLEETS))
     told = nodes.accused(fleet, COUNT, SEED)
     bad = nodes.defective(NOISY, 20 * COUNT, SEED)
+    hops = sides.false_alarms(HOPPING, 4, COUNT, SEED)
+    changed, _ = sides.found_worse(CHANGED, 5, COUNT, SEED)
     return [
         _row("confirmed alarms per 100 null series, in the worst noise, at most", alarms, 10),
         _row("recall of steps of 5 %, at least", ours.recall[0.05], 0.9),
@@ -33,6 +37,8 @@ def measure() -> list[Row]:
         _row("the same: false nodes a run, at most", found.false, 0.1),
         _row("a group that is cut off is named, at least", named, 1),
         _row(f"suspects, {fleet}: all and no other, at least", told.exact, 0.95),
+        _row(f"100 rows, 4 runs a side, {HOPPING}: one named falsely, at most", hops, 0.15),
+        _row(f"rows 5 % worse, 5 runs a side, {CHANGED}: found, at least", changed, 0.9),
         _row(f"defective, {NOISY}: F1, at least the usual rule's", bad["ours"].f1, bad["usual"].f1),
     ]
 

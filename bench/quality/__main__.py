@@ -1,15 +1,15 @@
-"""``python -m bench.quality [SEED]``: print the tables of docs/quality.md, in about ten minutes."""
+"""``python -m bench.quality [SEED]``: the tables of docs/quality.md, in about fifteen minutes."""
 
 from __future__ import annotations
 
 import sys
 
-from bench.quality import changes, limits, nodes, speed
+from bench.quality import changes, limits, nodes, sides, speed
 
 
 def main() -> None:
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    for part in (changes, nodes, limits, speed):
+    for part in (changes, nodes, limits, sides, speed):
         for line in part.report(seed=seed):
             print(line, flush=True)
         print(flush=True)

@@ -154,3 +154,44 @@ def test_score(trials: Path, tmp_path: Path) -> None:
 def test_the_schema_of_a_score(trials: Path) -> None:
     schema = json.loads(ask(trials, "schema", "score").out)
     assert set(schema["$defs"]["ScoreFile"]["required"]) == {"score", "parts"}
+
+
+LARGE = [1e308, 1.2e308, 1.7e308, 1.1e308, 1e308, 1.7e308, 1.3e308, 1.2e308, 1.5e308]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        LARGE,
+        [-1e308] * 9,
+        [1e308, -1e308] * 5,
+        [5e-324] * 9,
+        [5e-324, 1e308] * 5,
+        [1e308],
+        [1e-5, 1e308],
+    ],
+    ids=lambda values: f"{values[0]:g} and {values[-1]:g}",
+)
+def test_figures_that_no_measurement_gives_are_told_everywhere(
+    tmp_path: Path, values: list[float]
+) -> None:
+    for tag in ("one", "two"):
+        trial = Measuring(tmp_path, tag, [bound(i, threads=i) for i in (1, 2)])
+        for case in trial.cases:
+            trial.series(case, TRIAD, values)
+        trial.done()
+    for words, code in (
+        (["compare", "one", "one"], 0),
+        (["compare", "one", "two", "--format", "json"], 0),
+        (["variability", "one"], 0),
+        (["variability", "one", "--json"], 0),
+        (["history", "triad"], 0),
+    ):
+        answer = ask(tmp_path, *words)
+        assert (answer.code, answer.err) == (code, ""), words
+        assert re.search(r"(beyond|below) 1e[+-]150, as no measurement is", answer.out), words
+        assert not re.search(r"\b(inf|nan|NaN|Infinity)\b", answer.out), words
+    told = ask(tmp_path, "scaling", "one", "--x", "threads", "--metric", "triad")
+    assert (told.code, told.out) == (2, "") and "no figure of triad can be judged" in told.err
+    learned = ask(tmp_path, "reference", "accept", "one")
+    assert learned.code == 2 and "as no measurement is" in learned.err

@@ -102,6 +102,27 @@ def test_many_series_are_a_table_and_the_changed_are_drawn(tmp_path: Path) -> No
     assert lines[-1].startswith("6 series: ")
 
 
+@pytest.mark.parametrize(
+    ("figures", "said", "last"),
+    [
+        (5, "5 figures have no history", "1 series: too few figures to tell in 1 of them, 8 or"),
+        (8, "of 8 figures no change can be confirmed, however large", "1 series: no change"),
+        (10, "of 10 figures a change is confirmed with 4 or more on", "1 series: no change"),
+    ],
+)
+def test_a_history_says_what_so_few_figures_cannot_show(
+    tmp_path: Path, figures: int, said: str, last: str
+) -> None:
+    Story(tmp_path).trial([100 + i % 3 for i in range(figures - 3)] + [50, 51, 50])
+    out = ask(tmp_path, "history", "triad").out
+    assert said in out
+    assert out.splitlines()[-1].startswith(last)
+
+
+def test_a_history_of_enough_figures_has_no_such_limit(stepped: Path) -> None:
+    assert "of 30 figures" not in ask(stepped, "history", "triad").out
+
+
 def test_a_history_without_trials(tmp_path: Path) -> None:
     answer = ask(tmp_path / "none", "history", "triad", "--check")
     assert answer.code == 2
@@ -140,6 +161,17 @@ def test_notes_are_written_listed_and_removed(stepped: Path) -> None:
     assert (removed.code, "outage" in removed.out) == (0, True)
     assert "outage" not in ask(stepped, "note", "--list").out
     assert "cold" in ask(stepped, "note", "--list", "-m", "frontier").out
+
+
+def test_a_note_of_what_is_planned_says_so(tmp_path: Path) -> None:
+    tomorrow = time.strftime("%Y-%m-%dT%H:%M", time.localtime(time.time() + 86400 + 90))
+    answer = ask(tmp_path, "note", "outage", "--at", tomorrow)
+    assert answer.code == 0
+    assert "that is 1 d 0 h ahead; if not meant so: seatrial note --remove" in answer.out
+    assert "ahead" not in ask(tmp_path, "note", "now").out
+    answer = ask(tmp_path, "note", "outage", "--at", f"{time.localtime().tm_year + 2}-01-02")
+    assert (answer.code, answer.out) == (2, "")
+    assert "no more than a year ahead" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -226,7 +258,7 @@ def test_variability_for_an_acceptance_report(accused: Path) -> None:
     assert "  1 at walltime" in out
     assert "1 far too short" in out
     assert "slow but complete (performance failure)" in out
-    assert "elapsed of broken{touch=all,threads=2}@gcc: there is no finite figure" in out
+    assert "elapsed of broken{touch=all,threads=2}@gcc: there is no figure to judge" in out
     assert "n017: " in out
     assert "of broken{touch=all,threads=2}@gcc, which never went well" in out
     found = json.loads(ask(accused, "variability", "stab", "--json").out)
@@ -371,6 +403,9 @@ def test_network_names_slow_nodes_links_and_cut_groups(tmp_path: Path) -> None:
     (link,) = [line for line in lines if line.startswith("n014 ") and "n009" in line]
     assert "-4" in link
     assert "slow receivers" not in answer.out
+    alone = ask(tmp_path, "network", "pairs.matrix").out
+    assert "4 nodes talk among themselves alone: n[020-023]" in alone.splitlines()
+    assert "cannot talk" not in alone and "group" not in alone
     (record,) = json.loads(ask(tmp_path, "network", "pairs.matrix", "-m", "grouped", "--json").out)
     assert (record["nodes"], record["cut_off"], record["slow_links"]) == (24, ["c"], 1)
 
@@ -429,6 +464,7 @@ def test_references_are_learned_from_a_history(stepped: Path) -> None:
         (["--since", "2027-02-01"], "no such trial in that time"),
         (["--since", "2026-11-01", "-m", "nope"], "there are trials of frontier"),
         (["nope"], "no trial 'nope'"),
+        (["t030", "--metric", "triadd"], "t030: no metric 'triadd'; there are triad"),
     ],
 )
 def test_references_of_nothing(stepped: Path, words: list[str], said: str) -> None:

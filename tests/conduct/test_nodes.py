@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-from ClusterShell.NodeSet import NodeSet
-from hypothesis import given
-from hypothesis import strategies as st
-
 from seatrial.conduct.flights import Flight
-from seatrial.conduct.nodes import NodeRecord, fold
+from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.policy import Exclusion
 
 NS = 10**9
@@ -92,11 +88,3 @@ def test_elsewhere_is_for_the_next_run_of_that_case_as_far_as_there_are_others()
     assert nodes.avoid(3, 2) == "n[1-5,8]"
     nodes.launched(3)
     assert nodes.avoid(3, 2) == "n8"
-
-
-NAMES = st.from_regex(r"(n|n0|rack1-n|login)(|[0-9]{1,4})(|-ib)", fullmatch=True)
-
-
-@given(st.sets(NAMES, max_size=30))
-def test_names_are_folded_as_the_library_folds_them_one_by_one(names: set[str]) -> None:
-    assert fold(names) == str(NodeSet.fromlist(sorted(names), resolver=None))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.quality import sides
 from msgspec.structs import replace
 
 from seatrial.cli.comparison_page import page
@@ -195,6 +196,26 @@ def test_among_many_cases_that_do_not_differ_none_is_said_to(tmp_path: Path) -> 
     found = two(tmp_path, fill, fill, cases=200)
     assert not found.count("worse") and not found.count("better")
     assert any("chance may make such a difference" in r.why for r in found.rows)
+
+
+@pytest.mark.parametrize("noise", list(sides.NOISES))
+def test_rows_that_do_not_differ_are_rarely_named_of_four_runs(noise: str) -> None:
+    assert sides.false_alarms(noise, 4, 15, seed=3) <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("case", "least"),
+    [
+        ("10 of 100, gauss 1 %", 0.9),
+        ("all of 100, gauss 2 %", 0.8),
+        ("10 of 0.3 %, beside 11 of 6 %", 1),
+        ("10 of 0.3 %, beside 11 of two modes", 1),
+        ("1 of 0.3 %, beside 11 of two modes", 1),
+    ],
+)
+def test_rows_that_are_5_percent_worse_are_found_of_five_runs(case: str, least: float) -> None:
+    found, _ = sides.found_worse(case, 5, 8, seed=3)
+    assert found >= least
 
 
 # ---- which cases are the same -------------------------------------------------------------

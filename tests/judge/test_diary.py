@@ -51,8 +51,8 @@ def test_a_removal_is_a_line_too(file: Path) -> None:
     [
         (" \n", 1, "needs a text"),
         ("x" * 1001, 1, "at most 1000"),
-        ("x", -1, "1970"),
-        ("x", 10**30, "2100"),
+        ("x", -1, "after 1969"),
+        ("x", 10**30, "a year ahead"),
     ],
 )
 def test_what_is_no_note(file: Path, text: str, at: int, said: str) -> None:

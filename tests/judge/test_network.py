@@ -17,6 +17,26 @@ def test_slow_senders_and_a_cut_off_group_are_found() -> None:
     assert named == 1
 
 
+@pytest.mark.parametrize("groups", [None, ["a"] * 8 + ["b"] * 8])
+def test_nodes_that_talk_among_themselves_alone_are_one_finding(groups: list[str] | None) -> None:
+    """Not as many single pairs as there are from them to the others."""
+    values = np.full((16, 16), 100.0)
+    values[:3, 3:] = values[3:, :3] = 0
+    values[15, :] = values[:, 15] = 0  # a dead node
+    values[9, 10] = math.nan
+    found = survey(values, "higher", groups=groups)
+    assert found.apart == [["0", "1", "2"]]
+    assert (found.silent, found.cut_off) == (["15"], [])
+    assert (found.pairs, found.mute_pairs) == ([("9", "10")], 1)
+
+
+def test_a_group_that_is_cut_off_is_told_once() -> None:
+    values = np.full((16, 16), 100.0)
+    values[:4, 4:] = values[4:, :4] = 0
+    found = survey(values, "higher", groups=["a"] * 4 + ["b"] * 6 + ["c"] * 6)
+    assert (found.cut_off, found.apart, found.mute_pairs) == (["a"], [], 0)
+
+
 def test_every_kind_of_fault_is_told_apart() -> None:
     planted = quality.matrix(np.random.default_rng(1), 128, 8, 0, True, 0.0)
     values = planted.matrix

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from seatrial.judge.provenance import differences
 from seatrial.judge.sides import gather, parse_side
 from seatrial.machine.model import Toolchain
 from seatrial.store.ingest import synced
+from seatrial.suite import inputs
 from seatrial.suite.model import Input, Metric, Run
 from seatrial.trial.folder import Record
 
@@ -116,6 +118,34 @@ def test_inputs_by_what_they_held_when_the_trial_was_made(tmp_path: Path) -> Non
     digests = "1" * 12, "2" * 12
     assert told(trials, "a", "b") == {("test stream", "input deck, SHA-256", *digests)}
     assert told(trials, "a", "c") == set()
+
+
+def test_inputs_of_every_trial_of_a_side(tmp_path: Path) -> None:
+    deck = tmp_path / "deck"
+    deck.write_text("the same now")
+    trials = tmp_path / "trials"
+    trials.mkdir()
+    listed = {"inputs": [Input(source=str(deck), name="deck")]}
+    for tag, held in (("a1", "1" * 64), ("a2", "2" * 64), ("a3", "2" * 64), ("b", "2" * 64)):
+        make(trials, tag, test=listed, inputs={str(deck): held})
+    digests = f"{'1' * 12}, {'2' * 12}", "2" * 12
+    assert told(trials, "a*", "b") == {("test stream", "input deck, SHA-256", *digests)}
+    make(trials, "a0")
+    assert ("test stream", "input deck", "in 3 of 4 trials", "there") in told(trials, "a*", "b")
+
+
+def test_a_large_input_that_nobody_touched_does_not_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "LARGEST", 1)
+    deck = tmp_path / "deck"
+    deck.write_text("large")
+    os.utime(deck, ns=(NOON - 1, NOON - 1))
+    trials = tmp_path / "trials"
+    trials.mkdir()
+    for tag in "ab":
+        make(trials, tag, test={"inputs": [Input(source=str(deck))]}, inputs={str(deck): ""})
+    assert told(trials) == set()
 
 
 def test_environments_by_the_names_of_variables(tmp_path: Path) -> None:

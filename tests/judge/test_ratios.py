@@ -56,6 +56,9 @@ def test_same_needs_an_interval_within_the_least_effect() -> None:
         ([0.0] * 4, [0.0] * 4, "a ratio is of figures above 0"),
         ([-1.0] * 4, [-2.0] * 4, "a ratio is of figures above 0"),
         ([100.0] * 5, [100.5, 100.6, 100.7, 101.5, 101.6], "under the least effect"),
+        ([2.0] * 5, [3.0] * 5, "figures rounded to steps of 1 may differ so though equal"),
+        ([5.0] * 2, [5.0] * 2, "2 and 2 figures that agree may do so by chance: it takes 2 and 8"),
+        ([5.0] * 3, [5.0] * 4, "3 and 4 figures that agree may do so by chance: it takes 3 and 5"),
     ],
 )
 def test_what_cannot_be_concluded_is_told(
@@ -85,6 +88,20 @@ def test_one_figure_has_no_p_value() -> None:
 def test_equal_medians_of_equal_figures_are_the_same() -> None:
     told = compare([5.0] * 4, [5.0] * 4, "higher")
     assert (told.verdict, told.ratio, told.p) == ("same", 1.0, None)
+
+
+@pytest.mark.parametrize("percent", range(1, 60))
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_both_directions_are_alike_at_the_threshold(percent: int, noise: float) -> None:
+    """0.93 is 7 % less than 1, though 1 - 0.93 is less than 0.07 as numbers go."""
+    shape = [1 + noise * i for i in (-1, -0.5, -0.3, 0, 0.3, 0.5, 1)]
+    base = [100.0] * 7
+    up, down = (
+        compare(base, [(100 + sign * percent) * x for x in shape], "higher", percent / 100)
+        for sign in (1, -1)
+    )
+    expected = ("better", "worse") if noise else ("same", "same")
+    assert (up.verdict, down.verdict) == expected
 
 
 def test_the_interval_covers_the_truth_and_noise_is_not_told() -> None:

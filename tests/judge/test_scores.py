@@ -244,6 +244,7 @@ def test_io500_of_a_trial(tmp_path: Path) -> None:
         ("{test: multi, metric: time, work: 1, where: {n: 9}}", "no case of multi has"),
         ("{test: multi, metric: time, work: 1, where: {n: 2}}", "no right answer: 1 timeout"),
         ("{test: code, metric: zero, work: 1}", "its figure is 0"),
+        ("{test: code, metric: time, work: 1e200}", "bad: its rate is 2e+199: beyond 1e+150"),
     ],
 )
 def test_a_part_without_a_figure_is_no_score(tmp_path: Path, part: str, said: str) -> None:

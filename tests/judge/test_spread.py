@@ -30,8 +30,8 @@ def test_what_is_excluded_is_told_with_its_rule() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ([], "no finite figure"),
-        ([math.inf], "no finite figure"),
+        ([], "no figure to judge"),
+        ([math.inf], "no figure to judge"),
         ([7.0], "one figure has no spread"),
         ([0.0, 0.0], "the mean is 0"),
         ([-1.0, -2.0], "the mean is -1.5"),

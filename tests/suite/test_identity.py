@@ -104,6 +104,8 @@ def built(place: Place) -> Place:
     (folder / "lib" / "deep" / "a.h").write_text("1\n")
     (folder / "lib" / "b.h").write_text("2\n")
     (folder / "lib" / "link").symlink_to("b.h")
+    (place.suite.parent / "shared.h").write_text("3\n")
+    (folder / "lib" / "shared").symlink_to(place.suite.parent / "shared.h")
     return place
 
 
@@ -134,6 +136,7 @@ CHANGING: dict[str, Callable[[Place], object]] = {
     "deep source": lambda place: (place.suite / "t/lib/deep/a.h").write_text("3\n"),
     "mode": lambda place: (place.suite / "t/src.c").chmod(0o755),
     "link": _relink,
+    "linked source": lambda place: (place.suite.parent / "shared.h").write_text("4\n"),
     "name": _move,
     "new file": lambda place: (place.suite / "t/lib/new.h").write_text(""),
     "script": _rewrite(build={**BUILD["build"], "script": "$CC -D$used -O0 src.c"}),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.suite import inputs
+from seatrial.suite import build_key, inputs
+from seatrial.suite.build_key import digest_of
 from tests.programs import Workplace
 
 
@@ -31,6 +32,45 @@ def test_a_folder_is_hashed_by_its_names_and_files(tmp_path: Path) -> None:
         (tmp_path / name / "below" / "a").write_text(name.replace("same", "one"))
     digests = {name: inputs.digest(str(tmp_path / name)) for name in ("one", "same", "other")}
     assert digests["one"] == digests["same"] != digests["other"]
+
+
+@pytest.mark.parametrize("target", ["shared/mesh.dat", "shared"])
+def test_what_a_link_leads_to_counts(tmp_path: Path, target: str) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "deck").mkdir()
+    mesh = tmp_path / "shared" / "mesh.dat"
+    mesh.write_text("1")
+    (tmp_path / "deck" / "link").symlink_to(tmp_path / target)
+    before = inputs.digest(str(tmp_path / "deck"))
+    mesh.write_text("2")
+    assert "" != before != inputs.digest(str(tmp_path / "deck")) != ""
+
+
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    for name, other in (("one", "two"), ("two", "one")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+        (tmp_path / name / "other").symlink_to(tmp_path / other)
+        (tmp_path / name / "above").symlink_to("..")
+    before = inputs.digest(str(tmp_path / "one"))
+    (tmp_path / "two" / "file").write_text("3")
+    assert "" != before != inputs.digest(str(tmp_path / "one")) != ""
+    (tmp_path / "one" / "itself").symlink_to("itself")
+    assert len(digest_of(tmp_path / "one")) == 64
+
+
+def test_what_is_large_behind_a_link_counts_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_key, "MOST_LINKED", 2)
+    for name in ("deck", "much"):
+        (tmp_path / name).mkdir()
+    for number in range(3):
+        (tmp_path / "much" / str(number)).touch()
+    (tmp_path / "deck" / "link").symlink_to(tmp_path / "much")
+    before = digest_of(tmp_path / "deck")
+    (tmp_path / "much" / "0").write_text("1")
+    assert digest_of(tmp_path / "deck") == before
 
 
 def test_what_is_large_or_no_file_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seatrial.verify.figures import number, shown
+from seatrial.verify.figures import number, shown, unfit_of
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,19 @@ def test_any_text_is_a_finite_number_or_a_value_error(text: str) -> None:
 def test_shown_text_is_bounded_and_printable(text: str) -> None:
     assert shown(text).isprintable()
     assert len(shown("x" * len(text), 60)) <= 62
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([], ""),
+        ([1.0, 0.0, -3.0, 1e150, 1e-150], ""),
+        ([1.0, math.nan], "1 of 2 figures: not a finite number"),
+        ([math.nan, 1.0, 2.0], "1 of 3 figures: not a finite number"),
+        ([1.0, math.inf, -math.inf], "2 of 3 figures: not a finite number"),
+        ([1e308, -1e308, 1.0], "2 of 3 figures: beyond 1e+150, as no measurement is"),
+        ([5e-324, 1.0], "1 of 2 figures: below 1e-150, as no measurement is"),
+    ],
+)
+def test_what_cannot_be_judged(values: list[float], said: str) -> None:
+    assert unfit_of(values) == said

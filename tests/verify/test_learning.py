@@ -55,9 +55,10 @@ def test_three_and_a_half_deviations_whatever_the_number_of_samples(count: int) 
 @pytest.mark.parametrize(
     ("samples", "said"),
     [
-        ([], "one finite figure or more"),
-        ([1.0, math.nan], "one finite figure or more"),
-        ([1.0, math.inf], "one finite figure or more"),
+        ([], "one figure or more"),
+        ([1.0, math.nan], "1 of 2 figures: not a finite number"),
+        ([1.0, math.inf], "1 of 2 figures: not a finite number"),
+        ([1e308] * 2, "2 of 2 figures: beyond 1e.150"),
         ([0.0], "median of the figures is 0"),
         ([1.0, 1000.0], "2 figures scatter too much"),
     ],

@@ -40,8 +40,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def tell_broken(folder: Path) -> None:
     """Runs whose matrix is cut short, is a link out of the directory, is of the ranks of one node,
-    or is none."""
-    cases = [a_case(n, test=f"pairs{n}") for n in (1, 2, 3, 4)]
+    falls into two parts, or is none."""
+    cases = [a_case(n, test=f"pairs{n}") for n in (1, 2, 3, 4, 5)]
     trial = TrialMaker(folder, "broken", cases)
     trial.start()
     alone = pairs_text(1 - np.eye(4), [f"a:{rank}" for rank in range(4)])
@@ -52,6 +52,10 @@ def tell_broken(folder: Path) -> None:
     trial.run(cases[0], "cut", files={"pairs.matrix": text[:-20].encode()})
     trial.run(cases[1], "link", files={})
     (trial.folder.run("pairs2", "link") / "pairs.matrix").symlink_to(secret)
+    rates = 100.0 * (1 - np.eye(6))
+    rates[:4, 4:] = rates[4:, :4] = 0.0
+    split = pairs_text(rates, [f"n{rank}:{rank}" for rank in range(6)])
+    trial.run(cases[4], "split", files={"pairs.matrix": split.encode()})
     trial.run(cases[2], "none", files={"stdout": b"Recv nothing"})
     trial.end()
 
@@ -131,6 +135,13 @@ def test_findings_are_those_of_the_command(served: Served) -> None:
     assert (found["ranks"], found["nodes"], found["unit"]) == (32, 16, "node")
 
 
+def test_nodes_that_talk_among_themselves_alone_are_named_together(served: Served) -> None:
+    place = "/network/broken/split"
+    until(lambda: bool(served.json(place)["ready"]), "the matrix of two parts")
+    kinds = {(one["kind"], one["what"]) for one in served.json(place)["findings"]}
+    assert ("talk among themselves alone", "n[4-5]") in kinds
+
+
 def test_what_is_counted_is_named_once(served: Served) -> None:
     place = "/network/broken/alone"
     until(lambda: bool(served.json(place)["ready"]), "the matrix of one node")
@@ -174,7 +185,7 @@ def test_only_runs_with_a_matrix_are_listed(served: Served) -> None:
     until(lambda: served.json("/network")["runs"] is not None, "the runs")
     listed = [run["run_id"] for run in served.json("/network")["runs"]]
     # What is cut short is listed, and says so when it is opened.
-    assert listed == ["cut", RUN, "alone"]
+    assert listed == ["split", "cut", RUN, "alone"]
     assert served.json("/network", machine="nowhere")["runs"] == []
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 
 from seatrial.backends.protocol import NodesDown, NodesUp, Trouble
 from seatrial.backends.slurm_client import SlurmClient, Unanswered
+from seatrial.machine.facts import fold
 
 LONGEST_REASON = 200
 
@@ -65,6 +66,4 @@ def changes(down: Collection[str], nodes: dict[str, str]) -> list[NodesDown | No
 
 
 def _fold(names: Collection[str]) -> str:
-    from ClusterShell.NodeSet import NodeSet
-
-    return str(NodeSet.fromlist(sorted(names), resolver=None))
+    return fold(names)

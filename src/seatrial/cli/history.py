@@ -74,6 +74,7 @@ def command(
 
 
 def _print_table(found: list[History]) -> None:
+    from seatrial.judge.changes import LEAST_POINTS
     from seatrial.units import count
 
     drawn = found if len(found) <= MOST_DRAWN else _changed(found)[:MOST_DRAWN]
@@ -89,7 +90,11 @@ def _print_table(found: list[History]) -> None:
     alarms = sum(len(history.alarms) for history in found)
     total = sum(told.confirmed for history in found for told in history.told)
     said = f"{count(total, 'confirmed change')}, {alarms} for the worse" if total else "no change"
-    click.echo(f"\n{count(len(found), 'series').replace('seriess', 'series')}: {said}")
+    few = sum(history.course.few for history in found)
+    told = [f"too few figures to tell in {few} of them, {LEAST_POINTS} or more are needed"]
+    if few < len(found):
+        told.insert(0, said)
+    click.echo(f"\n{len(found)} series: {'; '.join(told if few else [said])}")
 
 
 def _changed(found: list[History]) -> list[History]:
@@ -143,10 +148,11 @@ def _print_overview(found: list[History]) -> None:
 
 def _short(history: History) -> str:
     if history.course.why:
-        return "too few" if len(history.series.points) < 8 else "none: all equal"
+        return "too few" if history.course.few else "none: all equal"
     confirmed = [_percent(told) for told in history.told if told.confirmed]
     suspect = sum(not told.confirmed for told in history.told)
-    return ", ".join([*confirmed, *([f"{suspect} suspect"] if suspect else [])])
+    said = [*confirmed, *([f"{suspect} suspect"] if suspect else [])]
+    return ", ".join(said) or ("hardly enough figures" if history.course.limit else "")
 
 
 def _percent(told: Told) -> str:
@@ -176,6 +182,8 @@ def _print_history(history: History) -> None:
         click.echo("no change")
     if history.told:
         click.echo(_changes_table(history))
+    if course.limit:
+        click.echo(course.limit)
     for letter, note in zip(string.ascii_lowercase, notes, strict=False):
         click.echo(f"{letter}  {_day(note.time)}  {plain_line(note.text)}")
 
@@ -265,6 +273,7 @@ def _print_json(found: list[History]) -> None:
                 "excluded": series.excluded,
                 "noise": history.course.noise,
                 "why": history.course.why,
+                "limit": history.course.limit,
                 "changes": [_change_record(told) for told in history.told],
                 "notes": [
                     {"time": iso(n.time), "machine": n.machine, "text": n.text, "id": n.id}

@@ -12,6 +12,7 @@ from seatrial.cli.asking import show_figure
 from seatrial.cli.tables import Column, table
 from seatrial.judge.matrices import Judged
 from seatrial.judge.network import Link, Network, Slow
+from seatrial.machine.facts import fold
 from seatrial.units import count, show_number
 from seatrial.verify.figures import Figure
 from seatrial.verify.reading import plain_line
@@ -49,10 +50,12 @@ def _print_mute(judged: Judged) -> None:
         click.echo(f"talk with nobody: {_names(net.silent)}")
     if net.cut_off:
         click.echo(f"groups that talk with no other group: {_names(net.cut_off)}")
+    for names in net.apart[:MOST]:
+        click.echo(f"{count(len(names), 'node')} talk among themselves alone: {_names(names)}")
     cut = [
         pair
         for pair in net.groups
-        if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}
+        if judged.grouped and pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}
     ]
     for pair in cut[:MOST]:
         click.echo(
@@ -72,9 +75,7 @@ def _print_mute(judged: Judged) -> None:
 def _names(names: Sequence[str]) -> str:
     """Names, folded where they are nodes."""
     if names and all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names):
-        from ClusterShell.NodeSet import NodeSet
-
-        return str(NodeSet.fromlist(list(names), resolver=None))
+        return fold(names)
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return ", ".join(plain_line(name) for name in names[:MOST]) + more
 

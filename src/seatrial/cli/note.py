@@ -32,6 +32,7 @@ def command(
     from seatrial.cli.asking import moment
     from seatrial.errors import UsageError
     from seatrial.judge import diary
+    from seatrial.units import SECOND_NS, show_seconds
     from seatrial.verify.reading import plain_line
 
     if (text is not None) + listed + (remove is not None) != 1:
@@ -51,6 +52,9 @@ def command(
     note = diary.write(path, text or "", when, machine)
     about = f" on {plain_line(note.machine)}" if note.machine else ""
     click.echo(f"noted {note.id}  {_shown(note.time)}{about}  {plain_line(note.text)}")
+    if note.time > note.written:
+        away = show_seconds((note.time - note.written) / SECOND_NS)
+        click.echo(f"that is {away} ahead; if not meant so: seatrial note --remove {note.id}")
     return 0
 
 

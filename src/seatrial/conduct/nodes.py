@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from seatrial.conduct.flights import Flight
 from seatrial.conduct.policy import Exclusion
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import fold, unfold
 from seatrial.units import SECOND_NS, count, show_seconds
 
 FEW = 4  # nodes of a run, up to which each of them is blamed where nobody names the bad one
@@ -192,23 +192,3 @@ def _names(nodes: str) -> tuple[str, ...]:
         return unfold(nodes) if nodes else ()
     except ValueError:
         return ()
-
-
-def fold(names: Collection[str]) -> str:
-    """A node set of these names, "" for none."""
-    if not names:
-        return ""
-    if len(names) == 1:
-        return next(iter(names))
-    from ClusterShell.NodeSet import NodeSet
-
-    sets: list[str] = []  # the library reads n[1,2,3] in an eighth of its time for n1,n2,n3
-    numbers: dict[str, list[str]] = {}
-    for name in sorted(names):
-        stem = name.rstrip("0123456789")
-        if stem == name:
-            sets.append(name)
-        else:
-            numbers.setdefault(stem, []).append(name[len(stem) :])
-    sets += [f"{stem}[{','.join(each)}]" for stem, each in numbers.items()]
-    return str(NodeSet(",".join(sets), resolver=None))

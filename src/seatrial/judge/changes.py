@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
@@ -71,13 +72,20 @@ class Change(Struct, frozen=True):
 class Course(Struct, frozen=True):
     """What became of a series. ``count`` figures were looked at; ``left_out`` are the indices of
     those that are not finite; ``noise`` is the robust standard deviation within the pieces. ``why``
-    says why nothing can be concluded, else it is empty."""
+    says why nothing can be concluded, else it is empty; ``limit`` what so few figures could not
+    have shown, however large a change was."""
 
     changes: list[Change]
     count: int
     left_out: list[int]
     noise: float
     why: str = ""
+    limit: str = ""
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few figures to tell anything."""
+        return self.count < LEAST_POINTS
 
 
 def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[Change]:
@@ -115,7 +123,8 @@ def course(
         time = None if times is None else float(times[index])
         found.append(Change(index, before, after, tier, time, step.strength))
     noise = _deviation(np.concatenate([_off(series[start:end]) for start, end in pieces]))
-    return Course(found, len(series), left_out, math.ldexp(noise, power))
+    limit = _limit(len(series))
+    return Course(found, len(series), left_out, math.ldexp(noise, power), limit=limit)
 
 
 def latest(course: Course, values: Sequence[float]) -> list[float]:
@@ -153,6 +162,18 @@ def _unfit(series: Series) -> str:
         return f"{figures} no history: changes are looked for in {LEAST_POINTS} or more"
     if series.min() == series.max():
         return f"all {count} figures are equal: there is no change, and no noise to judge one by"
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def _limit(count: int) -> str:
+    """What can never be confirmed of so many figures, as chance makes any order of them."""
+    sides = range(SHORTEST, count // 2 + 1)
+    least = (n for n in sides if order.fisher(n, n, 0, count - n) >= picked(count))
+    if (first := next(least, None)) is None:
+        return f"of {count} figures no change can be confirmed, however large: repeat the run"
+    if first > SHORTEST:
+        return f"of {count} figures a change is confirmed with {first} or more on either side only"
     return ""
 
 

@@ -19,14 +19,15 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.judge import ratios
-from seatrial.judge.chance import confirmed, student_p
+from seatrial.judge.chance import confirmed, student_p, unshuffled
 from seatrial.judge.pairing import Group, Pair, pair
 from seatrial.judge.sides import Side
 from seatrial.store.by_case import Kind
 from seatrial.suite.model import Better
+from seatrial.verify.figures import unfit_of
 
 LEAST_EFFECT = 0.02
-FEW = 8  # runs on a side, below which two modes may pass for a difference
+FEW = 8  # runs on a side, below which two modes may well pass for a difference
 
 State = Literal["better", "worse", "same", "unclear", "not compared", "missing"]
 _ORDER: dict[State, int] = {
@@ -39,6 +40,7 @@ _ORDER: dict[State, int] = {
 }
 
 Groups = tuple[Group | None, Group | None]
+Figures = tuple[list[float], list[float]]
 
 
 class Sample(Struct, frozen=True):
@@ -115,17 +117,17 @@ def compare_sides(
     cases that are compared; with ``each_node`` each node is a row of its own. Raises UsageError
     where no case is on both sides, or no metric is left."""
     paired = pair(first, second, across, each_node)
-    rows = [
-        row
+    found = [
+        one
         for each in paired.pairs
-        for row in _rows(each, paired.across, least)
-        if metric is None or metric(row.metric)
+        for one in _rows(each, paired.across, least)
+        if metric is None or metric(one[0].metric)
     ]
-    if not rows:
+    if not found:
         groups = [group for one in paired.pairs for group in (one.first, one.second) if group]
         known = {kind[0] for group in groups for kind in group.figures}
         raise UsageError(f"no such metric; there are {', '.join(sorted(known)) or 'none'}")
-    rows = sorted(_sifted(rows), key=_rank)
+    rows = sorted(_sifted(found, least), key=_rank)
     return Comparison(
         *(first.text, second.text, least, paired.across),
         *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)]),
@@ -135,8 +137,8 @@ def compare_sides(
 # ---- rows ---------------------------------------------------------------------------------
 
 
-def _rows(pair: Pair, crossed: Sequence[str], least: float) -> list[Row]:
-    """A row for each metric of a case."""
+def _rows(pair: Pair, crossed: Sequence[str], least: float) -> list[tuple[Row, Figures]]:
+    """A row for each metric of a case, with its figures."""
     groups = (pair.first, pair.second)
     kinds: dict[str, dict[Kind, None]] = {}
     for group in groups:
@@ -157,14 +159,20 @@ def _rows(pair: Pair, crossed: Sequence[str], least: float) -> list[Row]:
         differs=_differing(pair.first, pair.second, crossed),
     )
     if not kinds:
-        return [replace(bare, why=_missing(groups, ([], [])))]
-    return [_row(bare, groups, list(found), mixed, least) for found in kinds.values()]
+        return [(replace(bare, why=_missing(groups, ([], []))), ([], []))]
+    rows = []
+    for found in map(list, kinds.values()):
+        figures = (_figures(pair.first, found), _figures(pair.second, found))
+        rows.append((_row(bare, groups, found, mixed, least, figures), figures))
+    return rows
 
 
-def _row(bare: Row, groups: Groups, kinds: list[Kind], mixed: str, least: float) -> Row:
+def _row(
+    bare: Row, groups: Groups, kinds: list[Kind], mixed: str, least: float, figures: Figures
+) -> Row:
     """The row of one metric: of several ``kinds`` where its unit or direction differ."""
     metric, unit, better = kinds[0]
-    one, other = (_figures(group, kinds) for group in groups)
+    one, other = figures
     row = replace(
         bare,
         metric=metric,
@@ -174,7 +182,10 @@ def _row(bare: Row, groups: Groups, kinds: list[Kind], mixed: str, least: float)
         second=_sample(other, groups[1]),
     )
     if not (one and other):
-        return replace(row, why=_missing(groups, (one, other)))
+        return replace(row, why=_missing(groups, figures))
+    if odd := unfit_of([*one, *other]):
+        first, second = replace(row.first, median=None), replace(row.second, median=None)
+        return _refused(replace(row, first=first, second=second), odd)
     if len(kinds) > 1:
         said = " and ".join(f"{u or 'no unit'}, {b or 'no direction'}" for _, u, b in kinds)
         row = replace(row, first=replace(row.first, median=None), unit="")
@@ -196,9 +207,8 @@ def _figures(group: Group | None, kinds: Sequence[Kind]) -> list[float]:
 
 
 def _sample(values: list[float], group: Group | None) -> Sample:
-    finite = [value for value in values if math.isfinite(value)]
     excluded = dict(group.excluded) if group else {}
-    return Sample(len(finite), median(finite) if finite else None, excluded)
+    return Sample(len(values), median(values) if values else None, excluded)
 
 
 def _compared(row: Row, one: list[float], other: list[float], better: str, least: float) -> Row:
@@ -272,16 +282,26 @@ def _differing(one: Group | None, other: Group | None, crossed: Sequence[str]) -
     return said
 
 
-def _sifted(rows: list[Row]) -> list[Row]:
+def _sifted(found: list[tuple[Row, Figures]], least: float) -> list[Row]:
     """Of many rows some differ by chance; what may be one of these is not said to differ."""
-    tested = sum(row.p is not None for row in rows)
-    told = [i for i, row in enumerate(rows) if row.verdict in ("better", "worse")]
-    stand = {told[i] for i in confirmed([rows[i].p or 0.0 for i in told], tested)}
-    fall = set(told) - stand
-    why = f"among {tested} rows chance may make such a difference: repeat"
+    rows = [row for row, _ in found]
+    tested = [i for i, row in enumerate(rows) if row.p is not None]
+    told = [i for i in tested if rows[i].verdict in ("better", "worse")]
+    stand = {told[i] for i in confirmed([rows[i].p or 0.0 for i in told], len(tested))}
+    few = [i for i in tested if _least_n(rows[i]) < FEW]
+    if doubted := stand & {*few}:
+        places = [place for place, i in enumerate(few) if i in doubted]
+        kept = unshuffled([found[i][1] for i in few], places, least)
+        stand -= doubted - {few[place] for place in kept}
+    fall = {*told} - stand
+    why = f"among {len(tested)} rows chance may make such a difference: repeat"
     return [
         replace(row, verdict="unclear", why=why) if i in fall else row for i, row in enumerate(rows)
     ]
+
+
+def _least_n(row: Row) -> int:
+    return min(row.first.n, row.second.n)
 
 
 def _rank(row: Row) -> tuple[int, float, str, str]:
@@ -316,7 +336,7 @@ def _means(rows: Sequence[Row]) -> list[Mean]:
 def _of_few(rows: Sequence[Row]) -> list[str]:
     """What a person should know of differences that few runs show."""
     told = [row for row in rows if row.verdict in ("better", "worse")]
-    few = sum(min(row.first.n, row.second.n) < FEW for row in told)
+    few = sum(_least_n(row) < FEW for row in told)
     if not few:
         return []
     return [

@@ -25,10 +25,11 @@ from msgspec import Struct
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import open_regular
+from seatrial.units import SECOND_NS
 
 FILE = "notes.jsonl"
 LONGEST = 1000
-LATEST = 4102444800 * 10**9  # the year 2100, in ns
+AHEAD = 366 * 86400 * SECOND_NS  # ns by which an outage is planned at most
 _READ_AT_MOST = 64 << 20
 
 
@@ -113,8 +114,8 @@ def write(path: Path, text: str, at: int, machine: str = "") -> Note:
         raise UsageError("a note needs a text, such as: seatrial note 'fabric reset'")
     if len(text) > LONGEST:
         raise UsageError(f"a note has at most {LONGEST} characters, this one has {len(text)}")
-    if not 0 <= at < LATEST:
-        raise UsageError("--at: a note's time is between the years 1970 and 2100")
+    if not 0 <= at <= time.time_ns() + AHEAD:
+        raise UsageError("--at: a note's time is after 1969, and no more than a year ahead")
     user = ""
     with contextlib.suppress(OSError, KeyError):
         user = getpass.getuser()

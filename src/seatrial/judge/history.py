@@ -10,7 +10,6 @@ reason. Where unit or direction of a metric changed between trials, the latest k
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from seatrial.store.schema import Store
 from seatrial.store.series import case_names, measured, metric_names, not_measured
 from seatrial.suite.model import Better
 from seatrial.units import SECOND_NS
+from seatrial.verify.figures import unfit
 
 ELAPSED = "elapsed"
 MANY = 400  # series for which several processes are worth their start
@@ -155,8 +155,8 @@ def _series(
     for row in rows:
         if (row.unit, row.better) != (latest.unit, latest.better):
             excluded[_other_kind(row, latest)] += 1
-        elif not math.isfinite(row.value):
-            excluded["not a finite number"] += 1
+        elif why := unfit(row.value):
+            excluded[why] += 1
         else:
             points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
     better: Better = "lower" if latest.better == "lower" else "higher"

@@ -35,6 +35,7 @@ SURE = 2.2  # standard errors of the density by which it dips
 WIDTH = 0.6  # of the kernel, in Silverman's rule of thumb, which is for one mode
 ROUGHNESS = 1 / (2 * math.sqrt(math.pi))  # integral of the squared kernel
 GRID = 1024
+LEAST_WIDTH = 1e-150  # of the kernel, when the largest figure is 1: its square is a number
 
 
 class Mode(Struct, frozen=True):
@@ -134,7 +135,7 @@ def _width(sample: Array) -> float:
     scales = [float(sample.std()), float(most - quarter) / 1.349]
     scale = min(scale for scale in scales if scale > 0)
     width: float = WIDTH * 0.9 * scale * float(count) ** -0.2
-    return max(width, _grain(sample), 1e-12 * abs(float(sample[-1])))
+    return max(width, _grain(sample), 1e-12 * abs(float(sample[-1])), LEAST_WIDTH)
 
 
 def _grain(sample: Array) -> float:

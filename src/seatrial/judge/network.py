@@ -93,6 +93,7 @@ class Nic(Struct, frozen=True):
 class Network(Struct, frozen=True, kw_only=True):
     """What a matrix says. ``groups`` are pairs of groups, all of them up to 256 groups. ``silent``
     are nodes that neither send nor receive; ``cut_off`` groups that talk with no other group;
+    ``apart`` further sets of nodes that talk among themselves alone, all but the largest;
     ``pairs`` are single pairs, (sender, receiver), that cannot talk though both nodes and their
     groups do; the worst or first thousand of links and pairs are listed, ``slow_links`` and
     ``mute_pairs`` count all. ``noise`` is the standard deviation of the links, relative. ``why``
@@ -105,6 +106,7 @@ class Network(Struct, frozen=True, kw_only=True):
     slow_links: int
     silent: list[str]
     cut_off: list[str]
+    apart: list[list[str]]
     pairs: list[tuple[str, str]]
     mute_pairs: int
     groups: list[GroupPair]
@@ -143,7 +145,10 @@ def survey(
     talks = ~np.isnan(figures)
     found = blocks(figures, member, len(kinds))
     silent = ~(talks.any(axis=0) | talks.any(axis=1))
+    part = _parts(talks)
     mute = _mute_pairs(talks, silent, found, member)
+    mute = mute[part[mute[:, 0]] == part[mute[:, 1]]]
+    cut_off = _cut_off(found, kinds.tolist())
     classes = (
         [member] if hosts is None else [np.unique(list(hosts), return_inverse=True)[1], member]
     )
@@ -156,7 +161,8 @@ def survey(
         links=slow[0],
         slow_links=slow[1],
         silent=[labels[i] for i in np.flatnonzero(silent)],
-        cut_off=_cut_off(found, kinds.tolist()),
+        cut_off=cut_off,
+        apart=_apart(part, silent | np.isin(kinds[member], cut_off), labels),
         pairs=[(labels[i], labels[j]) for i, j in mute[:MOST_TOLD].tolist()],
         mute_pairs=len(mute),
         groups=_group_table(found, kinds.tolist(), better),
@@ -313,6 +319,34 @@ def _cut_off(found: Blocks, kinds: list[str]) -> list[str]:
     known = np.where(np.eye(len(kinds), dtype=bool), 0, found.known)
     talks = known.any(axis=0) | known.any(axis=1)
     return [] if len(kinds) < 2 else [kinds[i] for i in np.flatnonzero(~talks)]
+
+
+def _parts(talks: Mask) -> Numbers:
+    """For each node the number of its part: nodes that talk, be it by way of others."""
+    import numpy as np
+
+    either = talks | talks.T
+    part = np.full(len(talks), -1)
+    for first in range(len(talks)):
+        if part[first] >= 0:
+            continue
+        members = np.zeros(len(talks), dtype=bool)
+        newest = np.array([first])
+        while newest.size:
+            members[newest] = True
+            newest = np.flatnonzero(either[newest].any(axis=0) & ~members)
+        part[members] = first
+    return part
+
+
+def _apart(part: Numbers, known: Mask, labels: list[str]) -> list[list[str]]:
+    """The parts but for the largest, and those all of whose nodes are ``known`` to be cut off."""
+    import numpy as np
+
+    numbers, sizes = np.unique(part, return_counts=True)
+    others = np.delete(numbers, sizes.argmax()) if len(numbers) else numbers
+    members = [np.flatnonzero(part == number) for number in others]
+    return [[labels[i] for i in some] for some in members if not known[some].all()]
 
 
 def _mute_pairs(talks: Mask, silent: Mask, found: Blocks, member: Numbers) -> Numbers:

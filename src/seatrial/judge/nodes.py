@@ -23,6 +23,7 @@ from msgspec import Struct
 from seatrial.judge import modes
 from seatrial.judge.spread import clipped
 from seatrial.suite.model import Better
+from seatrial.verify.figures import unfit
 
 LEAST_EFFECT = 0.02
 LEAST_NODES = 5
@@ -111,10 +112,10 @@ def survey(
 
 
 def _figure(given: float | Sequence[float]) -> float | None:
-    """The median of a node's finite figures."""
+    """The median of a node's figures that can be judged."""
     figures = [given] if isinstance(given, int | float) else given
-    finite = [float(figure) for figure in figures if math.isfinite(figure)]
-    return median(finite) if finite else None
+    fit = [float(figure) for figure in figures if not unfit(figure)]
+    return median(fit) if fit else None
 
 
 def _healthy(values: list[float], better: Better) -> list[float]:

@@ -245,34 +245,50 @@ class _Held(NamedTuple):
 
 
 def _inputs(sides: Pair) -> Iterator[Difference]:
-    """Inputs of another name or content. Where a trial's record has no hash of a file (it is large,
-    or the trial is of an older version), it is read as it is now, and one that was changed after
-    the earlier trial was made is told."""
+    """Inputs of another name or content, in any trial of a side. Where a trial's record has no hash
+    of a file (it is large, or the trial is of an older version), it is read as it is now, and one
+    that was changed after the earliest trial was made is told."""
     for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
         listed = [_listed(side, name) for side in sides]
         if not all(listed):
             continue
-        one, other = ({n: held for each in side for n, held in each[1].items()} for side in listed)
-        for file in sorted(one.keys() ^ other.keys()):
-            there = ("there" if file in side else "not there" for side in (one, other))
-            yield Difference(f"test {name}", f"input {file}", *there)
         first = min(created for side in listed for created, _ in side)
-        for file in sorted(one.keys() & other.keys()):
-            yield from _input(f"test {name}", file, one[file], other[file], first)
+        for file in sorted({file for side in listed for _, held in side for file in held}):
+            both = [[held.get(file) for _, held in side] for side in listed]
+            yield from _input(f"test {name}", file, both, first)
 
 
-def _input(subject: str, file: str, one: _Held, other: _Held, first: int) -> Iterator[Difference]:
-    """An input on both sides; ``first`` is when (ns) the earlier trial was made."""
-    kept = bool(one.digest and other.digest)
-    if one.path == other.path and not kept:
-        if when := _changed_since(one.path, first):
-            yield Difference(subject, f"input {file}: the file was changed on {when}")
+def _input(
+    subject: str, file: str, sides: Sequence[Sequence[_Held | None]], first: int
+) -> Iterator[Difference]:
+    """An input in each trial of both sides; ``first`` is when (ns) the earliest was made."""
+    there = [_there(side) for side in sides]
+    if there[0] != there[1]:
+        yield Difference(subject, f"input {file}", *there)
+    one, other = ({held for held in side if held} for side in sides)
+    if not (one and other):
         return
-    found = [held.digest if kept else inputs.digest(held.path) for held in (one, other)]
-    if "" in found:
-        yield Difference(subject, f"input {file}", one.path, other.path)
-    elif found[0] != found[1]:
-        yield Difference(subject, f"input {file}, SHA-256", *(text[:12] for text in found))
+    kept = all(held.digest for held in one | other)
+    paths = [{held.path for held in side} for side in (one, other)]
+    if not kept:
+        days = (_changed_since(path, first) for path in sorted(paths[0] & paths[1]))
+        if when := next(filter(None, days), ""):
+            yield Difference(subject, f"input {file}: the file was changed on {when}")
+        if when or paths[0] == paths[1]:
+            return
+    found = [{h.digest if kept else inputs.digest(h.path) for h in side} for side in (one, other)]
+    if "" in found[0] | found[1]:
+        yield Difference(subject, f"input {file}", *(", ".join(sorted(side)) for side in paths))
+    else:
+        digests = ({text[:12] for text in side} for side in found)
+        yield from _told(subject, f"input {file}, SHA-256", *digests)
+
+
+def _there(side: Sequence[_Held | None]) -> str:
+    missing = side.count(None)
+    if not missing:
+        return "there"
+    return f"in {len(side) - missing} of {len(side)} trials" if missing < len(side) else "not there"
 
 
 def _listed(side: _Origin, test: str) -> list[tuple[int, dict[str, _Held]]]:

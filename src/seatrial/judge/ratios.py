@@ -5,8 +5,9 @@ compare([5.1, 5.2, 5.0, 5.1], [5.6, 5.5, 5.7, 5.6], "lower")     # ratio 1.09, v
 The interval is the percentile bootstrap's of the ratio of medians. "better" and "worse" are said
 where the interval lies on one side of 1, the ratio differs from 1 by the least effect, and
 Mann-Whitney's test gives p < 0.05: so never of fewer than four figures a side, or three and five,
-which cannot give that whatever they are. "same" is said where the whole interval is within the
-least effect of 1; else it is "unclear".
+which cannot give that whatever they are; nor where rounding may be all that lies between the sides.
+"same" is said of no fewer, where the whole interval is within the least effect of 1; else it is
+"unclear".
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from seatrial.judge.rounding import hides
 from seatrial.suite.model import Better
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ Verdict = Literal["better", "worse", "same", "unclear"]
 LEAST_EFFECT = 0.01
 RESAMPLES = 4000
 CONFIDENCE = 0.95
+ALMOST = 1 + 1e-9  # what is written as 0.93 is 7 % less than 1, though not to the last bit
+LARGEST = 1e300  # a ratio: means of several are numbers, too
 SEED = 20260101
 MANY = 2  # products of the sizes, in resamples, of which hardly any are alike
 EXACT = 400  # product of the two sizes up to which Mann-Whitney's distribution is computed exactly
@@ -94,7 +98,7 @@ def compare(
         why = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
         return told("unclear", why, p=p)
     ratio = after / before
-    if not 0 < ratio < math.inf:
+    if not 1 / LARGEST < ratio < LARGEST:
         why = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
         return told("unclear", why, p=p)
     if min(len(one), len(other)) < 2:
@@ -102,6 +106,8 @@ def compare(
         return told("unclear", why, ratio=ratio)
     low, high = interval(one, other)
     verdict, why = _verdict(ratio, low, high, p, better, least, (len(one), len(other)))
+    if verdict in ("better", "worse") and (step := hides(one, other, abs(after - before))):
+        verdict, why = "unclear", f"figures rounded to steps of {step:g} may differ so though equal"
     return told(verdict, why, ratio=ratio, low=low, high=high, p=p)
 
 
@@ -118,17 +124,22 @@ def _verdict(
     least: float,
     sizes: tuple[int, int],
 ) -> tuple[Verdict, str]:
-    if 1 - least <= low and high <= 1 + least:
+    few = least_p(*sizes) >= 1 - CONFIDENCE
+    takes = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side" if few else ""
+    if 1 - least <= low * ALMOST and high <= (1 + least) * ALMOST:
+        if few:
+            return (
+                "unclear",
+                f"{sizes[0]} and {sizes[1]} figures that agree may do so by chance: {takes}",
+            )
         return "same", ""
     apart = low > 1 or high < 1
-    if apart and abs(ratio - 1) >= least:
+    if apart and abs(ratio - 1) * ALMOST >= least:
+        if few:
+            why = f"{sizes[0]} and {sizes[1]} figures can show no difference, whatever they are"
+            return "unclear", f"{why}: {takes}"
         if p is not None and p < 1 - CONFIDENCE:
             return "better" if (ratio > 1) == (better == "higher") else "worse", ""
-        if least_p(*sizes) >= 1 - CONFIDENCE:
-            return "unclear", (
-                f"{sizes[0]} and {sizes[1]} figures can show no difference, whatever they are: it "
-                f"takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side"
-            )
         return "unclear", f"Mann-Whitney's test gives p = {p:.2g}"
     if apart:
         return "unclear", f"the difference is under the least effect of {100 * least:g} %"

@@ -28,6 +28,7 @@ from seatrial.judge.compare import causes
 from seatrial.judge.sides import NUMBERS, Member, Side, case_name
 from seatrial.store.by_case import Kind
 from seatrial.suite.model import Better
+from seatrial.verify.figures import unfit_of
 
 PAYS = 0.5
 
@@ -194,6 +195,8 @@ def _nothing_varies(members: Sequence[Member], asked: Asked) -> str:
 
 def _nothing_measured(members: Sequence[Member], asked: Asked) -> str:
     known = sorted({kind[0] for one in members for kind in one.values})
+    if odd := unfit_of([v for one in members for v in _values(one.values, asked.metric)]):
+        return f"no figure of {asked.metric} can be judged; {odd}"
     if asked.metric in known or not known:
         return f"no run gave a right answer with {asked.metric}; see `seatrial runs`"
     return f"--metric {asked.metric}: no run has it; there are {', '.join(known)}"
@@ -258,13 +261,15 @@ def _cell(x: float, members: Sequence[Member], metric: str) -> Cell:
         right = sum(len(member.runs) for member in members)
         why = causes(excluded) or ("no such figure" if right else "not run")
         return Cell(x=x, n=0, excluded=excluded, why=why)
+    if odd := unfit_of(values):
+        return Cell(x=x, n=0, excluded=excluded, why=odd)
     middle = median(values)
     why = "" if middle > 0 else f"{middle:g} is not above 0"
     return Cell(x=x, n=len(values), excluded=excluded, median=middle, values=values, why=why)
 
 
 def _values(values: dict[Kind, list[float]], metric: str) -> Iterable[float]:
-    return [v for kind, own in values.items() if kind[0] == metric for v in own if math.isfinite(v)]
+    return [v for kind, own in values.items() if kind[0] == metric for v in own]
 
 
 def _speeds(

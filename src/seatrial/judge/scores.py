@@ -33,6 +33,7 @@ from seatrial.judge.score_file import Part, ScoreFile
 from seatrial.judge.sides import Member, Side
 from seatrial.suite.model import show
 from seatrial.units import seconds
+from seatrial.verify.figures import unfit, unfit_of
 from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
 
 DAY = 86400.0
@@ -163,6 +164,8 @@ def _part(wanted: ScoreFile, name: str, part: Part, side: Side, size: int | None
         if not figure > 0:
             raise ValueError(f"its figure is {figure:g}, and a score is of figures above 0")
         rated, rate_unit, count = _rated(wanted, part, members, figure, (unit, better), size)
+        if odd := unfit(rated):
+            raise ValueError(f"its rate is {rated:g}: {odd}")
     except ValueError as error:
         return replace(shown, why=str(error))
     return replace(shown, rate=rated, rate_unit=rate_unit, count=count)
@@ -250,6 +253,7 @@ def _figures(name: str, part: Part, side: Side) -> Found | PartScore:
         why = f"{part.metric} differs in unit or direction among its runs"
     if not why and not values:
         why = _no_figure(part, members, excluded)
+    why = why or unfit_of(values)
     if why:
         return PartScore(part=name, test=part.test, metric=part.metric, excluded=excluded, why=why)
     ((_, unit, better),) = kinds

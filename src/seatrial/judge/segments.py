@@ -40,20 +40,23 @@ def _forward(
     import numpy as np
 
     count = len(values)
-    away = np.abs(values[:, None] - levels[None, :])
+    away = np.abs(values[:shortest, None] - levels)  # of the latest points, each at its turn
     entered = np.zeros((count + 1, len(levels)), dtype=bool)
     cost = np.full(len(levels), np.inf)
     enter = np.empty_like(cost)
-    window = away[:shortest].sum(axis=0)
+    window = away.sum(axis=0)
     best = [np.inf] * (count + 1)
     best[0] = -penalty
     level = [0] * (count + 1)
     for end in range(shortest, count + 1):
+        latest = away[(end - 1) % shortest]
         if end > shortest:
-            window += away[end - 1]
-            window -= away[end - 1 - shortest]
+            left = latest.copy()
+            np.abs(np.subtract(values[end - 1], levels, out=latest), out=latest)
+            window += latest
+            window -= left
         np.add(window, best[end - shortest] + penalty, out=enter)
-        np.add(cost, away[end - 1], out=cost)
+        np.add(cost, latest, out=cost)
         np.less(enter, cost, out=entered[end])
         np.minimum(cost, enter, out=cost)
         level[end] = found = int(cost.argmin())

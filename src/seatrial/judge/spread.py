@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from seatrial.verify.figures import unfit
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -46,14 +48,10 @@ class Spread(Struct, frozen=True, kw_only=True):
 
 
 def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
-    """The variability of a sample. Figures that are not finite are excluded; with ``deviations``,
+    """The variability of a sample. Figures that cannot be judged are excluded; with ``deviations``,
     those farther than so many robust deviations from the median, too, of eight figures or more."""
-    excluded = [
-        Excluded(i, value, "not a finite number")
-        for i, value in enumerate(values)
-        if not math.isfinite(value)
-    ]
-    kept = {i: float(value) for i, value in enumerate(values) if math.isfinite(value)}
+    excluded = [Excluded(i, value, why) for i, value in enumerate(values) if (why := unfit(value))]
+    kept = {i: float(value) for i, value in enumerate(values) if not unfit(value)}
     if deviations is not None:
         for one in _outlying(kept, deviations):
             excluded.append(one)
@@ -61,7 +59,7 @@ def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
     figures = list(kept.values())
     excluded.sort(key=lambda one: one.index)
     if not figures:
-        return Spread(n=0, excluded=excluded, why="there is no finite figure")
+        return Spread(n=0, excluded=excluded, why="there is no figure to judge")
     middle, mean = median(figures), fmean(figures)
     deviation = stdev(figures) if len(figures) > 1 else None
     why = ""

@@ -19,9 +19,10 @@ from seatrial.judge.holds import Hold, Holds
 from seatrial.judge.sub_phases import INTERRUPTED, TURNS, SubPhase, sub_phases
 from seatrial.judge.tallies import verdicts
 from seatrial.judge.timeline import Bin
+from seatrial.machine.facts import fold
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
-from seatrial.plan.phases import fold, names_of
+from seatrial.plan.phases import names_of
 from seatrial.plan.policy import width_of_machine, widths_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of

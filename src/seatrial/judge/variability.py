@@ -28,6 +28,7 @@ from seatrial.store.rows import Filters, Outcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.suite.model import Better
 from seatrial.units import SECOND_NS
+from seatrial.verify.figures import unfit
 
 
 class Row(NamedTuple):
@@ -145,6 +146,7 @@ def _row(
 ) -> Row:
     values = [one.value for one in found]
     table = spread(values, deviations)
+    fit = [value for value in values if not unfit(value)]
     excluded = Counter(wrong)
     for one in table.excluded:
         excluded[one.rule] += 1
@@ -152,8 +154,8 @@ def _row(
     for value, node in found:
         if node:
             by_node.setdefault(node, []).append(value)
-    changed = [] if by_node else [c for c in changes.find(values) if c.tier == "confirmed"]
-    latest = values[changed[-1].index :] if changed else values
+    changed = [] if by_node else [c for c in changes.find(fit) if c.tier == "confirmed"]
+    latest = fit[changed[-1].index :] if changed else fit
     return Row(
         *(test, kind, metric.name, metric.unit, metric.better),
         *(table, dict(excluded), len(changed), modes.find(latest)),

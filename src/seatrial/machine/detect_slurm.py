@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import NamedTuple
 
 from seatrial.errors import UsageError
+from seatrial.machine.facts import fold
 from seatrial.machine.model import Launcher, Machine, Nodes, Slurm
 from seatrial.machine.toolchains import detect_toolchains
 
@@ -126,11 +127,9 @@ def _gpus(gres: str) -> int:
     return sum(int(parts[-1]) if parts[-1].isdigit() else 1 for parts in found)
 
 
-def _nodes(kind: Kind, names: Iterable[str]) -> Nodes:
-    from ClusterShell.NodeSet import NodeSet
-
+def _nodes(kind: Kind, names: Collection[str]) -> Nodes:
     return Nodes(
-        names=str(NodeSet.fromlist(names, resolver=None)),
+        names=fold(names),
         cores=kind.cores,
         sockets=kind.sockets,
         numa_domains=kind.sockets,

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from msgspec.structs import replace
 
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine, Nodes, Slurm
 from seatrial.plan.model import Component, Phase, Plan
 
@@ -45,12 +45,3 @@ def names_of(machine: Machine) -> list[str]:
 def kept(folded: str, names: Container[str]) -> str:
     """Those of a node set that are among the names, folded; "" where none is."""
     return fold([name for name in unfold(folded) if name in names])
-
-
-def fold(names: list[str]) -> str:
-    """Names as a node set, such as n[001-128]."""
-    if len(names) < 2:
-        return "".join(names)
-    from ClusterShell.NodeSet import NodeSet
-
-    return str(NodeSet.fromlist(names, resolver=None))

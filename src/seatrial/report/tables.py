@@ -16,10 +16,9 @@ from seatrial.judge.accounts import Accounts
 from seatrial.judge.outages import outages_of
 from seatrial.judge.status import Status
 from seatrial.judge.variability import Row
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine as MachineFile
 from seatrial.machine.model import Toolchain
-from seatrial.plan.phases import fold
 from seatrial.report.checksums import digest, sum_of
 from seatrial.report.content import Cell, Column, Machine, Table, bounded, moment
 from seatrial.report.judged import Judged

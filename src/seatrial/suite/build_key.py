@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import stat
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,9 @@ from seatrial.errors import UsageError
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Build, Case, Test, show
 from seatrial.written import Scalar
+
+MOST_LINKED = 200  # files of a folder that a link leads to, of which more than the name counts
+LARGEST_LINKED = 1 << 28  # bytes of these
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -92,17 +96,48 @@ def _hash(content: object) -> str:
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
 
 
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file, or of a folder's files and links with their names and modes."""
+def digest_of(path: Path, within: set[Path] | None = None) -> str:
+    """SHA-256 of a file, or of a folder's files and links with their names and modes. Of a link
+    that leads out of the folder what it leads to counts, too, unless that is large. ``within`` are
+    folders whose files count already."""
     if not path.is_dir():
         return _digest_of_file(path)
+    within = {path.resolve()} if within is None else within
     total = hashlib.sha256()
     for name in _files_below(path):
         file = path / name
-        link = file.is_symlink()
-        text = f"link to {file.readlink()}" if link else _digest_of_file(file)
+        text = _digest_of_link(file, within) if file.is_symlink() else _digest_of_file(file)
         total.update(os.fsencode(f"{name}\0{text}\n"))
     return total.hexdigest()
+
+
+def _digest_of_link(link: Path, within: set[Path]) -> str:
+    text = f"link to {link.readlink()}"
+    target = _led_to(link, within)
+    if target is None:
+        return text
+    try:
+        return f"{text} {digest_of(target, within)}"
+    except OSError:  # a device, or not for us to read
+        return text
+
+
+def _led_to(link: Path, within: set[Path]) -> Path | None:
+    """What a link out of these folders leads to, which is added to them where it is a folder. None
+    where that is in one of them or holds one (a circle), is not there, or is large."""
+    try:
+        target = link.resolve(strict=True)
+        held = islice(target.rglob("*"), MOST_LINKED + 1) if target.is_dir() else [target]
+        sizes = [one.lstat().st_size for one in held]
+    except (OSError, RuntimeError):  # RuntimeError: round in a circle (OSError from Python 3.13)
+        return None
+    if any(target.is_relative_to(one) or one.is_relative_to(target) for one in within):
+        return None
+    if len(sizes) > MOST_LINKED or sum(sizes) > LARGEST_LINKED:
+        return None
+    if target.is_dir():
+        within.add(target)
+    return target
 
 
 def _files_below(folder: Path) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from seatrial.suite.model import Better
+from seatrial.verify.figures import unfit_of
 
 LEAST_TOLERANCE = 0.02
 ONE_SAMPLE_TOLERANCE = 0.10
@@ -29,8 +30,10 @@ def learn(
     higher is better, upper where lower is; with ``two_sided`` both. Raises ValueError where no
     reference can come of them.
     """
-    if not samples or not all(math.isfinite(sample) for sample in samples):
-        raise ValueError("a reference is learned from one finite figure or more")
+    if not samples:
+        raise ValueError("a reference is learned from one figure or more")
+    if why := unfit_of(samples):
+        raise ValueError(f"a reference is learned from figures that can be judged; {why}")
     middle = median(samples)
     if middle == 0:
         raise ValueError("the median of the figures is 0; give min or max by hand")

@@ -81,6 +81,15 @@ def test_every_beginning_is_refused_or_whole(file: Path) -> None:
 
 
 @every_file
+def test_without_one_of_its_lines_it_is_refused_or_has_less(file: Path) -> None:
+    form, lines = form_of(file), file.read_text().split("\n")
+    whole = read(form, "\n".join(lines))
+    for number in range(len(lines)):
+        text = "\n".join([*lines[:number], *lines[number + 1 :]])
+        assert refused(form, text) or all(figure in whole for figure in read(form, text)), number
+
+
+@every_file
 def test_a_comma_for_a_point_is_refused_or_no_figures(file: Path) -> None:
     """As some locales print numbers: all of them, and each one for itself."""
     form, text = form_of(file), file.read_text()
@@ -150,6 +159,7 @@ REFUSALS = [
     ("gpcnet.out", "usec", "msec", "the unit of 'RR Two-sided Lat .8 B.' is not known"),
     ("gpcnet.out", "NetworkLoad", "Network", "title 'NetworkLoad Tests' is missing"),
     ("graph500.out", "Validating BFS 0", "Validation failed for this root", "says 'Validation"),
+    ("graph500.out", "sssp median_time: ", "once ", "'sssp median_time' is missing"),
     ("graph500.out", "sssp stddev_validate:", "", "'sssp stddev_validate' is missing"),
     ("graph500.out", "!  9.279e+07", "!  9.2 79e+07", "not whole"),
     ("hpcc.out", "Success=1", "Success=0", "Success=0, not 1"),
@@ -192,6 +202,7 @@ REFUSALS = [
     ("lammps.out", "1.98011 on", "0 on", "the loop time of run 1 is 0 s"),
     ("lammps.out", "for 100 steps", "for 0 steps", "nothing was run"),
     ("mdtest.out", "8349.366       8333.441", "8349.366", "not whole"),
+    ("hpcc.out", "End of HPC Challenge tests.", "", "'End of HPC Challenge tests.' is missing"),
     ("mdtest.out", "File stat ", "Pile stat ", "not known"),
     ("mdtest.out", "8341.403", "9341.403", "mean is not between"),
     ("mdtest.out", "Mean        Std Dev", "Std Dev        Mean", "head of its summary"),
@@ -212,6 +223,8 @@ REFUSALS = [
     ("osu-7-barrier.out", "             1.41\n", "", "no figures below the title"),
     ("osu-7-barrier.out", "v7.3", "v7,3", "its title is not"),
     ("imb.out", "# #processes = 2 \n", "", "'# #processes' of 'PingPong' is missing"),
+    ("imb.out", "# Benchmarking PingPong", "", "'# Benchmarking' is missing"),
+    ("imb-ext.out", "# Benchmarking", "", "'# Benchmarking' is missing"),
     ("imb.out", "# Benchmarking Sendrecv", "", "'# Benchmarking' is missing"),
     ("imb.out", "#processes = 2", "#processes = two", "number of processes is not whole"),
     ("osu-7-barrier.out", "Avg Latency", "Guess", "column that is not known: 'Guess.us.'"),
@@ -225,6 +238,17 @@ def test_what_is_refused(name: str, old: str, new: str, said: str) -> None:
     assert old in text
     reason = refused(form_of(Path(name)), text.replace(old, new, 1))
     assert re.search(said, reason), reason
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("mdtest", 10), ("mdtest-1.8", 8), ("mdtest-3-ranks-and-times", 6)]
+)
+def test_mdtest_without_one_of_its_rows_is_refused(name: str, rows: int) -> None:
+    lines = (DATA / f"{name}.out").read_text().split("\n")
+    of_rates = [i for i, one in enumerate(lines) if re.match(r"\s+(Directory|File|Tree) ", one)]
+    for row in of_rates[:rows]:
+        reason = refused("mdtest", "\n".join([*lines[:row], *lines[row + 1 :]]))
+        assert "its summary has no row '" in reason
 
 
 def test_the_page_s_own_example_is_a_parser() -> None:

@@ -44,7 +44,9 @@ def parse(text: str) -> list[Figure]:
             raise ValueError(f"it has {shown(key)} twice; judge one run at a time")
         values[key] = row[3]
     figures = [Figure("construction_time", _value(values, "construction_time"), "s", "lower")]
-    kernels = [name for name in KERNELS if name == "bfs" or f"{name} min_time" in values]
+    kernels = [
+        name for name in KERNELS if name == "bfs" or any(key.startswith(name) for key in values)
+    ]
     for kernel in kernels:
         teps = _value(values, f"{kernel} harmonic_mean_TEPS")
         time = _value(values, f"{kernel} median_time")

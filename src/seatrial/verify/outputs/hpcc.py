@@ -4,6 +4,7 @@ Begin of Summary section.
 Success=1
 HPL_Tflops=0.00150289
 End of Summary section.
+End of HPC Challenge tests.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ FIGURES = (*_REQUIRED, *_OPTIONAL)
 
 _BEGIN = re.compile(r"^Begin of Summary section\.$", re.MULTILINE)
 _END = re.compile(r"^End of Summary section\.$", re.MULTILINE)
+_CLOSED = re.compile(r"^End of HPC Challenge tests\.$", re.MULTILINE)
 
 
 def parse(text: str) -> list[Figure]:
@@ -51,6 +53,7 @@ def parse(text: str) -> list[Figure]:
     reason where the summary is not whole, is none of success, or a benchmark was not run."""
     begin = once(_BEGIN, text, "line 'Begin of Summary section.'").end()
     end = once(_END, text, "line 'End of Summary section.'").start()
+    once(_CLOSED, text, "line 'End of HPC Challenge tests.'")
     pairs: dict[str, str] = {}
     for line in text[begin:end].strip("\n").split("\n"):
         key, _, value = line.partition("=")

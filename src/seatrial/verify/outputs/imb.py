@@ -57,6 +57,8 @@ def parse(text: str) -> list[Figure]:
         if about := _BENCHMARK.fullmatch(line):
             _need(found, labels)
             labels, columns, found = {"benchmark": about[1]}, [""], False
+        elif not labels and any(one.fullmatch(line) for one in (_PROCESSES, _GROUPS, _MODE)):
+            raise ValueError("a line '# Benchmarking' is missing")
         elif labels and "#processes" in words:
             if "processes" in labels:
                 raise ValueError("a line '# Benchmarking' is missing")
@@ -73,7 +75,17 @@ def parse(text: str) -> list[Figure]:
             figures += _row(labels, columns, words, usual)
             found = True
     _need(found, labels)
+    _require_modes(figures)
     return figures
+
+
+def _require_modes(figures: list[Figure]) -> None:
+    """Raises ValueError where a benchmark has some figures with a mode, and some without one."""
+    with_mode: dict[int | str, bool] = {}
+    for figure in figures:
+        benchmark, has = figure.labels["benchmark"], "mode" in figure.labels
+        if with_mode.setdefault(benchmark, has) != has:
+            raise ValueError(f"a line '# MODE:' of {shown(str(benchmark))} is missing")
 
 
 def _processes(line: str) -> int:

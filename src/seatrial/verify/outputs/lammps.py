@@ -29,7 +29,7 @@ def parse(text: str) -> list[Figure]:
         raise ValueError(f"LAMMPS says {shown(fault[0])}")
     once(_END, text, "closing line 'Total wall time:'")
     figures: list[Figure] = []
-    run, steps = 0, 0
+    run, tables, steps = 0, 0, 0
     for line in text.split("\n"):
         if line.startswith("Loop time of "):
             loop = _LOOP.fullmatch(line)
@@ -38,6 +38,10 @@ def parse(text: str) -> list[Figure]:
             run, steps = run + 1, int(number(loop[2]))
             if steps:
                 figures += _of_loop(number(loop[1]), steps, int(number(loop[3])), run)
+        elif line.startswith("Nlocal:"):  # in the table below each loop
+            tables += 1
+            if tables > run:
+                raise ValueError(f"the line 'Loop time of ...' of run {tables} is missing")
         elif line.startswith("Performance: ") and steps:
             speed = _SPEED.fullmatch(line)
             if speed:

@@ -9,11 +9,12 @@ SUMMARY rate (in ops/sec): (of 2 iterations)
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from seatrial.verify.figures import Figure, number, shown
 from seatrial.verify.outputs._text import once
 
-_STARTED = re.compile(r"^mdtest-\S+ was launched with \d+ total task", re.MULTILINE)
+_STARTED = re.compile(r"^mdtest-([0-9]*)\S+ was launched with \d+ total task", re.MULTILINE)
 _FINISHED = re.compile(r"^-- finished at .*--[ \t]*$", re.MULTILINE)
 # 1.8 and 1.9 say SUMMARY alone; newer ones may have a second table, of times.
 _SUMMARY = re.compile(
@@ -23,6 +24,12 @@ _SUMMARY = re.compile(
 )
 _OPERATION = re.compile(r"[ \t]*(?:(Directory|File|Tree) (\w+))[ \t]*:?[ \t]+(.+)")
 _OPERATIONS = {"creation", "stat", "rename", "read", "removal"}
+# Rows of a kind come together, those of what was not run with zeros: in which versions, by kind.
+_ALWAYS = {
+    "Directory": {"creation": 1, "stat": 1, "rename": 4, "removal": 1},
+    "File": {"creation": 1, "stat": 1, "read": 3, "removal": 1},
+    "Tree": {"creation": 1, "removal": 1},
+}
 _PLAIN = ["Max", "Min", "Mean", "Std", "Dev"]
 _PER_RANK = ["per", "Rank:", "Max", "Min", "Mean", "per", "Iteration:", *_PLAIN]
 _STATISTICS = ("max", "min", "mean")
@@ -32,25 +39,38 @@ def parse(text: str) -> list[Figure]:
     """file_creation_max, file_creation_min, file_creation_mean and so on: over iterations, of what
     was run (mdtest prints 0 for the rest). Raises ValueError with the reason where the summary or
     the closing line is missing, or a row is not whole."""
-    once(_STARTED, text, "line 'mdtest-... was launched with ... tasks'")
+    started = once(_STARTED, text, "line 'mdtest-... was launched with ... tasks'")
     finished = once(_FINISHED, text, "closing line '-- finished at'")
     summary = once(_SUMMARY, text, "summary of rates")
     head = summary[2].split()
     if head not in (_PLAIN, _PER_RANK):
         raise ValueError(f"the head of its summary is not known: {shown(summary[2])}")
     figures: list[Figure] = []
+    rows: list[tuple[str, str]] = []
     for line in text[summary.end() : max(summary.end(), finished.start())].split("\n"):
         if not line.strip() or line.startswith("SUMMARY"):
-            if figures:
+            if rows:
                 break
         elif line.split()[0].strip("-"):
-            figures += _row(line, 4 if head == _PLAIN else 7)
+            row, found = _row(line, 4 if head == _PLAIN else 7)
+            rows.append(row)
+            figures += found
+    _require_rows(rows, int(started[1] or 1))
     if not figures:
         raise ValueError("its summary has no rate: nothing was run")
     return figures
 
 
-def _row(line: str, columns: int) -> list[Figure]:
+def _require_rows(rows: Sequence[tuple[str, str]], version: int) -> None:
+    """Raises ValueError where one is missing that the others do not come without."""
+    for kind in ("Tree", *dict.fromkeys(kind for kind, _ in rows)):
+        for operation, since in _ALWAYS[kind].items():
+            if version >= since and (kind, operation) not in rows:
+                raise ValueError(f"its summary has no row '{kind} {operation}': it is not whole")
+
+
+def _row(line: str, columns: int) -> tuple[tuple[str, str], list[Figure]]:
+    """Which row it is, and its figures."""
     row = _OPERATION.fullmatch(line)
     if row is None or row[2] not in _OPERATIONS:
         raise ValueError(f"its summary has a row that is not known: {shown(line)}")
@@ -61,9 +81,9 @@ def _row(line: str, columns: int) -> list[Figure]:
     if not lowest <= mean + 0.001 or not mean <= highest + 0.001:
         raise ValueError(f"a mean is not between the least and the largest: {shown(line)}")
     if not any(values):
-        return []
+        return (row[1], row[2]), []
     name = f"{row[1]}_{row[2]}".lower()
-    return [
+    return (row[1], row[2]), [
         Figure(f"{name}_{what}", value, "ops/s", "higher")
         for what, value in zip(_STATISTICS, (highest, lowest, mean), strict=True)
     ]

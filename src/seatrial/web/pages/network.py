@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from seatrial.judge.network import Network
+from seatrial.machine.facts import fold
 from seatrial.store import queries
 from seatrial.store.rows import RunRow
 from seatrial.web.asked import Asked
@@ -211,6 +212,9 @@ def _mute(net: Network, at: _Places) -> Iterator[Finding]:
     for name in net.cut_off:
         x, y = at.of(name, name)
         yield Finding(kind="group cut off", what=name, x=x, y=y)
+    for names in net.apart:
+        x, y = at.of(names[0], names[0])
+        yield Finding(kind="talk among themselves alone", what=_together(names), x=x, y=y)
     for pair in net.groups:
         if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
             x, y = at.of(pair.sender, pair.receiver)
@@ -220,6 +224,11 @@ def _mute(net: Network, at: _Places) -> Iterator[Finding]:
     for sender, receiver in net.pairs:
         x, y = at.of(sender, receiver)
         yield Finding(kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y)
+
+
+def _together(names: Sequence[str]) -> str:
+    """Nodes, folded; ranks, of which their labels tell, one by one."""
+    return ", ".join(names) if any(":" in name for name in names) else fold(names)
 
 
 def _slow(net: Network, at: _Places) -> Iterator[Finding]:
