@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 
 import pytest
 import yaml
@@ -241,6 +242,7 @@ def test_an_abandoned_trial_is_over_and_accept_begins_anew(place: Workplace, dri
     assert refused.code == 3, refused.said
     assert "the fabric was reset" in refused.err
     assert accept(place, "--pause").code == 2, "nothing is under way"
+    assert accept(place, "--dry-run").out.startswith(f"{TAG}-2: begins anew; ")
     short(place, "a")
     write_plan(place)
     assert accept(place).code == 0
@@ -259,12 +261,32 @@ def test_a_stopped_test_is_let_back_in(place: Workplace) -> None:
         unknown = accept(place, "--admit", "n[1-2]")
         assert unknown.code == 2, unknown.said
         assert "its tests are a, b" in unknown.said
-        assert accept(place, "--admit", "a").code == 0
+        admitted = accept(place, "--admit", "a")
+        assert (admitted.code, admitted.out) == (
+            0, "p-mix: its driver was asked to let a back in.\n"
+        )  # fmt: skip
         driving.until(lambda: passed(place, "a") > 1, "runs of the test")
         assert accept(place, "--pause").code == 0
         driving.end()
-    assert accept(place, "--admit", "here").code == 0, "without a driver, too"
-    assert place.events(TAG, Name.NODE_ADMIT)[0].nodes == "here"
+    for whom, was in (("b", "stopped"), ("here", "excluded")):
+        nothing = accept(place, "--admit", whom)
+        assert nothing.code == 0
+        assert nothing.out == f"p-mix: {whom} is not {was}: there is nothing to let back in.\n"
+    assert place.count(Name.TEST_ADMIT, tag=TAG) == 1
+    assert place.count(Name.NODE_ADMIT, tag=TAG) == 0
+
+
+def test_a_test_whose_build_failed_is_not_let_back_in(place: Workplace) -> None:
+    short(place, "a")
+    short(place, "b", build={"script": "exit 1", "sources": []})
+    write_plan(place, "60s")
+    with start(place) as driving:
+        driving.until(lambda: passed(place, "a") > 0, "runs")
+        assert accept(place, "--pause").code == 0
+        driving.end()
+    refused = accept(place, "--admit", "b")
+    assert refused.code == 2, refused.said
+    assert "p-mix has not stopped it: its build failed, and is not made again" in refused.err
 
 
 def test_where_no_test_can_be_built_the_trial_ends_and_says_why(place: Workplace) -> None:
@@ -303,6 +325,36 @@ def test_where_every_test_is_stopped_that_is_told_and_shown(place: Workplace) ->
         assert "--admit TEST" in shown.out
         assert accept(place, "--pause").code == 0
         driving.end()
+    admitted = accept(place, "--admit", "a")
+    assert (admitted.code, admitted.out) == (0, "p-mix: a is let back in.\n"), "without a driver"
+    assert place.count(Name.TEST_ADMIT, tag=TAG) == 1
+
+
+def test_a_criterion_that_is_not_met_counts_before_the_end(place: Workplace) -> None:
+    short(place, "a", verify=[{"contains": "42"}])
+    criteria = [{"criterion": "correct_answers", "at_least": "100%"}]
+    write_plan(place, "60s", criteria=criteria, retry={"stop_after": 0})
+    with start(place) as driving:
+        driving.until(lambda: len(ends(place)) > 0, "a wrong answer")
+        assert accept(place, "--pause").code == 0
+        done = driving.end()
+    assert "p-mix is not complete: " in done.out
+    assert "p-mix: not met: correct answers\n" in done.out
+    assert (done.code, accept(place, "--status").code) == (1, 1)
+
+
+def test_a_component_without_criteria_has_none(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place)
+    done = accept(place)
+    assert done.code == 0, done.said
+    assert re.search(r"^mix +ended +no criteria ", done.out, re.MULTILINE)
+    shown = place.seatrial("accept", "plan.yaml", "--status", "--format", "json")
+    assert json.loads(shown.out)[0]["verdict"] == "no criteria"
+    report = place.seatrial("report", "plan.yaml", "-o", "report.json")
+    assert report.code == 0, report.said
+    made = json.loads((place.folder / "report.json").read_text())
+    assert made["verdict"] == "no criteria"
 
 
 def test_copies_on_a_host_without_a_scheduler_take_its_cores(place: Workplace) -> None:
@@ -326,11 +378,22 @@ def test_a_plan_that_changed_since_is_told_with_what_to_do(place: Workplace) -> 
         assert accept(place, "--pause").code == 0
         driving.end()
     write_plan(place, "1s")
-    assert accept(place, "--dry-run").code == 2, "as accept would"
+    told = accept(place, "--dry-run")
+    assert told.code == 2, "as accept would"
+    assert told.out.startswith("p-mix: cannot go on; sustained, ")
+    assert "the policy changed since it was made" in told.err
     refused = accept(place)
     assert refused.code == 2, refused.said
     for words in ("the policy changed", f"seatrial resume {TAG}", "--abandon", "--name p-b"):
         assert words in refused.err
+    write_plan(place, "60s")
+    place.local(jobs=3)
+    refused = accept(place)
+    assert "p-mix: the machine (jobs) changed since it was made" in refused.err
+    place.local()
+    write_plan(place, "1s")
+    assert accept(place, "--name", "other", "--dry-run").out.startswith("other-mix: begins; ")
+    assert "not begun: other-mix\n" in accept(place, "--name", "other", "--status").out
     other = accept(place, "--name", "other")
     assert other.code == 0, other.said
     assert place.count(Name.TRIAL_END, tag="other-mix") == 1
@@ -343,6 +406,9 @@ def test_what_makes_no_sense_is_refused(place: Workplace) -> None:
     assert done.code == 2, done.said
     assert "plan.yaml:" in done.err
     assert not place.trials.exists()
+    shown = accept(place, "--status")
+    assert shown.code == 2
+    assert shown.err.count("plan.yaml:") == 1, "each fault once"
     write_plan(place, "2s")
     assert accept(place, "--pause", "--status").code == 2
     assert accept(place, "--abandon", " ").code == 2
@@ -374,6 +440,16 @@ def test_status_names_the_rehearsal_of_what_has_not_begun(place: Workplace) -> N
     assert shown.code == 3
     assert "not begun: p-mix\nonly rehearsed: p-mix-rehearsed: see `" in shown.out
     assert "runs --trial p-mix-rehearsed`" in shown.out
+
+
+def test_a_rehearsal_is_found_by_its_record_whatever_its_tag(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, rehearsal={"tests": {"a": {"elapsed": "1s"}}})
+    assert place.seatrial("rehearse", "plan.yaml").code in (0, 1)
+    path = place.trials / "p-mix-rehearsed" / "trial.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "tag": "dry"}))
+    path.parent.rename(place.trials / "dry")
+    assert "not begun: p-mix\nonly rehearsed: dry: see `" in accept(place, "--status").out
 
 
 def test_without_the_commands_of_a_scheduler_no_trial_is_made(place: Workplace) -> None:

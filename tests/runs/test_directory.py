@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from seatrial.suite.model import Input
 
 from .helpers import a_test
 
-START = b'{"time":100,"event":"binary_execute_start","nodes":"n1"}\n'
-END = b'{"time":200,"event":"binary_execute_end","value":3}\n'
+NOW = time.time_ns()
+DAY = 86_400 * 10**9
+START = b'{"time":%d,"event":"binary_execute_start","nodes":"n1"}\n' % (NOW + 100)
+END = b'{"time":%d,"event":"binary_execute_end","value":3}\n' % (NOW + 200)
 UNKNOWN = JobEvents(True, None, None)
 
 
@@ -26,7 +29,9 @@ def write(folder: Path, data: bytes) -> JobEvents:
 
 
 def times(events: JobEvents) -> tuple[int, int]:
-    return (events.start.time if events.start else 0, events.end.time if events.end else 0)
+    """Those of the start and the end, by how much they are behind NOW; 0: none."""
+    start, end = (event.time - NOW if event else 0 for event in (events.start, events.end))
+    return start, end
 
 
 # ---- what a job wrote ---------------------------------------------------------------------
@@ -41,7 +46,7 @@ def test_the_last_attempt_counts(tmp_path: Path) -> None:
     assert write(tmp_path, b"") == UNKNOWN
     assert times(write(tmp_path, START)) == (100, 0)
     assert times(write(tmp_path, START + END)) == (100, 200)
-    again = START.replace(b"100", b"300")
+    again = START.replace(b"%d" % (NOW + 100), b"%d" % (NOW + 300))
     events = write(tmp_path, START + END + again)
     assert (times(events), events.exit_code) == ((300, 0), None)
 
@@ -80,9 +85,25 @@ def test_what_is_no_event_of_a_job_is_none(tmp_path: Path, line: bytes) -> None:
     assert write(tmp_path, line + b"\n") == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [1, NOW - 400 * DAY, NOW + 2 * DAY, 2**62 - 1, 2**62, 2**63 - 1],
+    ids=["1970", "long ago", "the day after tomorrow", "2116", "no journal's", "the last"],
+)
+def test_a_time_that_cannot_be_is_no_start_and_an_end_of_now(tmp_path: Path, odd: int) -> None:
+    start = START.replace(b"%d" % (NOW + 100), b"%d" % odd)
+    end = END.replace(b"%d" % (NOW + 200), b"%d" % odd)
+    assert write(tmp_path, start) == UNKNOWN
+    assert times(write(tmp_path, start + END)) == (0, 200)
+    events = write(tmp_path, START + end)
+    assert events.start is not None and events.end is not None
+    assert NOW < events.end.time <= time.time_ns()
+    assert events.exit_code == 3
+
+
 def test_a_job_cannot_name_other_cases_or_write_without_measure(tmp_path: Path) -> None:
     long = "x" * 50_000
-    line = {"time": 1, "event": "binary_execute_start", "case": "other", "run_id": "other"}
+    line = {"time": NOW, "event": "binary_execute_start", "case": "other", "run_id": "other"}
     line |= {"trial": "other", "alias": long, "text": long, "nodes": long, "job_id": long}
     start = write(tmp_path, msgspec.json.encode(line)).start
     assert start is not None

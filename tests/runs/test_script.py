@@ -178,13 +178,14 @@ def test_a_sites_habits_do_no_harm(tmp_path: Path, setup: str) -> None:
     assert "CC=" in (run.path / ENVIRONMENT).read_text()
 
 
-@pytest.mark.parametrize("value", ["1700000000,123456", "1700000000.123456", "1700000000٫123456"])
-def test_the_time_is_read_in_every_notation(tmp_path: Path, value: str) -> None:
-    setup = f"unset EPOCHREALTIME; EPOCHREALTIME='{value}'"
+@pytest.mark.parametrize("mark", [",", ".", "٫"])
+def test_the_time_is_read_in_every_notation(tmp_path: Path, mark: str) -> None:
+    now = int(time.time())
+    setup = f"unset EPOCHREALTIME; EPOCHREALTIME='{now}{mark}123456'"
     run = RunFolder(tmp_path, a_test(), machine=a_machine(setup=setup))
     assert run.run() == 0
     assert run.events.start is not None
-    assert run.events.start.time == 1700000000123456000
+    assert run.events.start.time == now * 10**9 + 123456000
 
 
 def test_the_time_is_known_to_bash_4_too(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.codes import CODES, Name
-from seatrial.store import queries, streams
+from seatrial.store import points, queries
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.rows import Counts, Filters, RunRow
@@ -84,10 +84,9 @@ def agreeing(store: Store, filters: Filters) -> list[RunRow]:
     }
     states = Counter(state_of(run.code, run.row in again) for run in found)
     assert queries.counts(store, filters) == Counts(*(states[number] for number in range(5)))
-    by_verdict = streams.verdicts(store, filters)
-    assert sum(by_verdict.values()) == len(found)
-    assert by_verdict.get("run again", 0) == states[STATES["again"]]
-    assert by_verdict.get("pass", 0) == states[STATES["passed"]]
+    told = Counter((state_of(run.code, run.row in again), run.code) for run in found)
+    asked = {(state, code): number for state, code, number in queries.codes_of(store, filters)}
+    assert asked == dict(told)
     return found
 
 
@@ -163,34 +162,7 @@ def test_the_counts_of_trials_follow_their_journals(tmp_path: Path, location: Lo
     assert seen == [STATES[name] for name in ("waiting", "running", "failed", "again", "passed")]
 
 
-# ---- streams and points ---------------------------------------------------------------------
-
-
-def test_the_newest_events_are_those_of_all_in_order(store: Store) -> None:
-    sql = (
-        "SELECT time, tag, run_id FROM events LEFT JOIN runs ON runs.id = run"
-        " LEFT JOIN trials ON trials.id = runs.trial WHERE NOT rehearsed"
-    )
-    of_trials = (
-        "SELECT time, tag, '' FROM trial_events LEFT JOIN trials ON trials.id = trial"
-        " WHERE NOT rehearsed"
-    )
-    alone = sorted(store.rows(of_trials), reverse=True)
-    every = sorted(store.rows(sql) + alone, reverse=True)
-
-    def asked(limit: int, of_trials: bool = False, **filters: Any) -> list[tuple[int, str, str]]:
-        found = streams.newest_events(store, Filters(**filters), of_trials=of_trials, limit=limit)
-        return [(event.time, event.trial, event.run_id) for event in found]
-
-    assert asked(25) == every[:25]
-    assert asked(5000) == every
-    assert asked(5000, of_trials=True) == alone
-    middle = every[len(every) // 2][0]
-    assert asked(40, until=middle) == [event for event in every if event[0] < middle][:40]
-    assert asked(5000, since=middle) == [event for event in every if event[0] >= middle]
-    assert asked(30, trial="mon") == [event for event in every if event[1] == "mon"][:30]
-    assert asked(30, machine="ember") == [event for event in every if event[1] == "tue"][:30]
-    assert {event[1] for event in asked(5, trial="thu")} == {"thu"}
+# ---- points ---------------------------------------------------------------------------------
 
 
 def test_points_are_the_runs_that_started_and_are_over(store: Store) -> None:
@@ -202,20 +174,20 @@ def test_points_are_the_runs_that_started_and_are_over(store: Store) -> None:
     ]
     for names in ((), ("hpl",), ("none",), TESTS[1:]):
         runs = [run for run in over if not names or run.test in names]
-        found = streams.elapsed_points(store, trial.row, names)
+        found = points.elapsed_points(store, trial.row, names)
         started = [run for run in runs if run.started is not None]
         assert found.never == len(runs) - len(started)
         assert found.odd == {run.run_id: run.code for run in runs if run.code != codes.PASS.number}
-        assert [points.test for points in found.points] == sorted(
+        assert [one.test for one in found.points] == sorted(
             test for test in TESTS if not names or test in names
         )
-        for points in found.points:
-            assert points.started == sorted(points.started)
-            told = zip(points.run_ids, points.started, points.elapsed, strict=True)
+        for one in found.points:
+            assert one.started == sorted(one.started)
+            told = zip(one.run_ids, one.started, one.elapsed, strict=True)
             assert sorted(told) == sorted(
                 (run.run_id, run.started, seconds_of(run))
                 for run in started
-                if run.test == points.test
+                if run.test == one.test
             )
 
 

@@ -484,6 +484,32 @@ def test_one_bad_trial_does_not_hide_the_others(tmp_path: Path, location: Locati
     assert "bad/trial.json" in notice
 
 
+def test_a_record_is_read_again_when_it_changed_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = a_trial(tmp_path)
+    record = trial.folder.path / "trial.json"
+    good = record.read_bytes()
+    looked: list[Path] = []
+    read = ingest._record
+
+    def look(path: Path) -> Any:
+        looked.append(path)
+        return read(path)
+
+    monkeypatch.setattr(ingest, "_record", look)
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        looked.clear()
+        for content, said, times in ((good, 0, 1), (b"garbage", 1, 3), (good, 0, 1)):
+            record.write_bytes(content)
+            looked.clear()
+            for _ in range(3):
+                store.notices.clear()
+                sync(store, tmp_path)
+                assert len(store.notices) == said
+            assert len(looked) == times
+
+
 # ---- the file -----------------------------------------------------------------------------
 
 

@@ -109,6 +109,15 @@ def test_a_rehearsed_side_is_marked(served: Served) -> None:
     assert not judged(served, after="nope")["rehearsed"]
 
 
+def test_patterns_choose_rehearsals_where_these_are_asked_for(served: Served) -> None:
+    assert "no trial fits" in judged(served, after="rehear*")["why"]
+    found = judged(served, after="rehear*", rehearsed="1")
+    assert (found["state"], found["rehearsed"]) == ("judged", True)
+    assert not judged(served, rehearsed="1")["rehearsed"]  # of trials that are named
+    refused = judged(served, after="@test=nope", rehearsed="1")
+    assert (refused["state"], refused["rehearsed"]) == ("refused", True)
+
+
 def test_what_cannot_be_compared_is_said_beside_the_form(served: Served) -> None:
     for sides, said in (
         ({"after": "nope"}, "no trial"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -247,6 +248,31 @@ def test_the_verdict_of_an_ended_trial_is_that_of_its_criteria(
     assert followed.verdict(row_of(played.folder / "gone")) is None
 
 
+def test_of_many_verdicts_that_are_not_known_few_are_waited_for(
+    tmp_path: Path, followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, waits = threading.Event(), []
+
+    def slow(row: TrialRow) -> State:
+        assert go_on.wait(LONG_S)
+        return "met"
+
+    have = Desk.have
+
+    def watched(self: Desk, *what: Any) -> Any:
+        waits.append(what[-1])
+        return have(self, *what)
+
+    monkeypatch.setattr(followed_module, "_verdict_of", slow)
+    monkeypatch.setattr(Desk, "have", watched)
+    assert followed.verdict(row_of(tmp_path / "first")) is None
+    until(followed._verdicts.is_behind, "it takes long")
+    assert followed.verdict(row_of(tmp_path / "second")) is None
+    assert waits == [None, 0.0]
+    go_on.set()
+    until(lambda: followed.verdict(row_of(tmp_path / "second")) == "met", "the second")
+
+
 # ---- the desk -----------------------------------------------------------------------------
 
 
@@ -278,6 +304,22 @@ def test_what_is_quick_is_made_for_each_version(monkeypatch: pytest.MonkeyPatch)
 
     found = [desk.have(shelf, "x", version, make, LONG_S) for version in (1, 2, 2, 3)]
     assert found == [0, 1, 1, 2]
+    desk.close()
+
+
+def test_what_was_quick_is_waited_for_longer_than_what_was_never_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("seatrial.web.trials.desk.QUICK_S", LONG_S)
+    monkeypatch.setattr("seatrial.web.trials.desk.FIRST_S", 0.001)
+    desk, shelf, go_on = Desk(lambda: None), Shelf(), threading.Event()
+    assert desk.have(shelf, "x", 1, lambda: go_on.wait(LONG_S)) is None
+    go_on.set()
+    until(lambda: not shelf.tasks, "the first")
+    began = threading.Event()
+    later = threading.Timer(0.05, began.set)
+    later.start()
+    assert desk.have(shelf, "x", 2, lambda: began.wait(LONG_S) and "second") == "second"
     desk.close()
 
 

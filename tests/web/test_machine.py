@@ -152,6 +152,16 @@ def test_the_window_and_the_trial_are_chosen(served: Served) -> None:
     assert served.json("/machines/frost", sort="failed")["rows"][0]["name"] == frost.BROKEN
 
 
+def test_the_table_begins_with_what_the_map_shows(served: Served) -> None:
+    for show in ("z", "metric"):
+        found = served.json("/machines/frost", show=show, test="stream", metric="triad")
+        deviations = [row["z"] for row in found["rows"] if row["z"] is not None]
+        assert found["sort"] == "z"
+        assert deviations == sorted(deviations) and deviations[0] < deviations[-1]
+    assert served.json("/machines/frost", show="z", sort="name")["sort"] == "name"
+    assert served.json("/machines/frost", show="failures")["sort"] == "worst"
+
+
 def test_the_suspect_is_named(served: Served) -> None:
     def named() -> bool:
         found = served.json("/machines/frost")["suspects"]

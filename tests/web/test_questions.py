@@ -42,7 +42,7 @@ def test_a_misspelt_parameter_is_refused_beside_the_form(harbour: Served, page: 
 def test_the_nearest_parameter_is_named(harbour: Served) -> None:
     for page, said in (
         ("/runs.json?machin=x", "did you mean machine? It knows before, limit, machine, match"),
-        ("/now.json?foo=bar", "'foo' is no parameter of this page; It knows none"),
+        ("/now.json?foo=bar", "'foo' is no parameter of this page; it knows none"),
         (f"/trials/{WHOLE}.json?tests=a", "did you mean test? It knows from, test, to"),
         (f"/trials/{WHOLE}/loads.json?x=1", "'x' is no parameter"),
     ):
@@ -185,7 +185,7 @@ def test_what_was_asked_for_is_known() -> None:
     asked = Asked({}, [("limit", "3"), ("sort", ""), ("later", "1")])
     assert asked.number("limit", 1) == 3
     asked.check_names(("later",))
-    with pytest.raises(Unclear, match="'later' is no parameter of this page; It knows limit"):
+    with pytest.raises(Unclear, match="'later' is no parameter of this page; it knows limit"):
         asked.check_names()
     assert asked.without("limit").query == [("later", "1")]
     assert asked.without("").query == []

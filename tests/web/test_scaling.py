@@ -117,3 +117,13 @@ def test_a_rehearsal_is_marked_whatever_comes_of_it(served: Served) -> None:
     assert refused["state"] == "refused" and refused["rehearsed"]
     assert mark in served.get("/scaling?trial=dreamt&metric=triad&x=odd")[1]
     assert mark not in served.get("/scaling?trial=sweep&metric=triad&x=odd")[1]
+
+
+def test_patterns_choose_rehearsals_where_these_are_asked_for(served: Served) -> None:
+    question = {"trial": "dre*", "metric": "elapsed"}
+    assert "no trial fits" in judged(served, **question)["why"]
+    found = judged(served, **question, rehearsed="1")
+    assert (found["state"], found["rehearsed"]) == ("judged", True)
+    measured = judged(served, rehearsed="1")  # of the trial that is named
+    assert (measured["state"], measured["rehearsed"]) == ("judged", False)
+    assert 'name="rehearsed" value="1" checked' in served.get("/scaling?trial=a*&rehearsed=1")[1]

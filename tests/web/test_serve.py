@@ -17,14 +17,28 @@ from .lists import make_site
 from .served import Served
 
 
-def test_it_says_where_it_is_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_says_where_it_is_and_ends_when_it_is_asked_to(tmp_path: Path, number: int) -> None:
     make_site(tmp_path / "trials")
     with Served(tmp_path / "trials") as opened:
         assert opened.address.startswith("http://localhost:")
         assert opened.get("/runs")[0] == 200
-        opened.process.send_signal(signal.SIGINT)
+        opened.process.send_signal(number)
         assert opened.process.wait(LONG_S) == 0
+        assert opened.process.stdout is not None
+        assert opened.process.stdout.read() == f"Seatrial no longer shows {tmp_path / 'trials'}\n"
         assert opened.log.read_text() == ""
+
+
+def test_it_outlives_a_terminal_where_it_is_to(tmp_path: Path) -> None:
+    make_site(tmp_path / "trials")
+    handled = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does, for what it starts
+    try:
+        with Served(tmp_path / "trials") as opened:
+            opened.process.send_signal(signal.SIGHUP)
+            assert opened.get("/runs")[0] == 200
+    finally:
+        signal.signal(signal.SIGHUP, handled)
 
 
 def test_it_ends_quietly_while_a_page_listens(tmp_path: Path) -> None:

@@ -277,10 +277,12 @@ class Acceptance:
 
     def _tell_rehearsed(self, parts: Iterable[PreparedComponent]) -> None:
         """Name the rehearsals of what has not begun, which are no trials of the plan."""
-        from seatrial.trial.accepting import rehearsal_of
+        from seatrial.report.planned import rehearsals
 
-        for part in parts:
-            if tag := rehearsal_of(self.folders.trials, self.plan, part):
+        waiting = {part.tag for part in parts}
+        for part, trial in rehearsals(self.folders.trials, self.prepared):
+            if trial is not None and part.tag in waiting:
+                tag = trial.folder.tag
                 show = self.folders.command("runs", "--trial", tag)
                 click.echo(f"only rehearsed: {tag}: see `{show}`")
 

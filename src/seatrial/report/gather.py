@@ -17,6 +17,7 @@ from pathlib import Path
 from seatrial import __version__
 from seatrial.draw import Span
 from seatrial.errors import UsageError
+from seatrial.garbage import uncollected
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import read
@@ -62,11 +63,14 @@ def gather(
     """A report on trials, in their order. ``others`` are components of the plan without one,
     ``skipped`` what cannot run there: (component, what, why). Raises UsageError where some were
     measured and some rehearsed."""
-    _require_one_kind([folder.record() for folder in trials])
-    read_trials = [_trial(folder, store) for folder in trials]
-    parts = [part for part, _, _ in read_trials]
-    records = [record for _, record, _ in read_trials]
-    files = list(chain.from_iterable(files for _, _, files in read_trials))
+    records = [folder.record() for folder in trials]
+    _require_one_kind(records)
+    with uncollected():
+        read_trials = [
+            _trial(folder, record, store) for folder, record in zip(trials, records, strict=True)
+        ]
+    parts = [part for part, _ in read_trials]
+    files = list(chain.from_iterable(files for _, files in read_trials))
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
     waiting = [each for each in others if each.state == "not begun"]
@@ -139,8 +143,8 @@ def _machines(records: Sequence[Record]) -> list[Machine]:
 # ---- one trial ----------------------------------------------------------------------------
 
 
-def _trial(folder: TrialFolder, store: Store) -> tuple[Component, Record, list[File]]:
-    record, cases = folder.record(), folder.cases()
+def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component, list[File]]:
+    cases = folder.cases()
     reading = read(folder.journal)
     accounts = accounts_of(record, cases)
     events = 0
@@ -190,7 +194,7 @@ def _trial(folder: TrialFolder, store: Store) -> tuple[Component, Record, list[F
         excluded=tables.excluded(record, accounts, judged, reading.damaged),
         versions=tables.tests(folder, record, cases),
     )
-    return part, record, files
+    return part, files
 
 
 def _notes(folder: TrialFolder, record: Record, accounts: Accounts, now: int) -> list[Note]:

@@ -38,13 +38,13 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
     try:
         prepared = prepare_plan(path, with_builds=False)
     except InvalidFiles as error:
-        known = _rehearsals(trials, path) if rehearsed else made(trials, path, name)
+        known = _of_plan(trials, plan_name(path)) if rehearsed else made(trials, path, name)
         if not known:
             raise
         said = f"The plan has faults by now, and is told by its trials alone: {error.faults[0]}"
         return Planned([one.folder for one in known], [], [said], [], "")
     if rehearsed:
-        found = _rehearsed(trials, path, prepared)
+        found = rehearsals(trials, prepared)
     else:
         found = [(part, latest(trials, prepared.plan.plan, part, name)) for part in prepared.parts]
     there = [trial.folder for _, trial in found if trial is not None]
@@ -114,12 +114,13 @@ def _shown(component: Component) -> Other:
 # ---- rehearsals ---------------------------------------------------------------------------
 
 
-def _rehearsed(
-    trials: Path, path: Path, prepared: PreparedPlan
+def rehearsals(
+    trials: Path, prepared: PreparedPlan
 ) -> list[tuple[PreparedComponent, PlanTrial | None]]:
-    """The latest rehearsal of each component and phase."""
+    """The components and phases of a plan, each with its latest rehearsal, however that is
+    tagged."""
     found: dict[tuple[str, str], PlanTrial] = {}
-    for trial in _rehearsals(trials, path):
+    for trial in _of_plan(trials, prepared.plan.plan):
         component = trial.record.component
         key = (component.component if component else "", trial.record.phase)
         other = found.get(key)
@@ -128,8 +129,8 @@ def _rehearsed(
     return [(part, found.get((part.component.component, part.phase))) for part in prepared.parts]
 
 
-def _rehearsals(trials: Path, path: Path) -> list[PlanTrial]:
-    plan = plan_name(path)
+def _of_plan(trials: Path, plan: str) -> list[PlanTrial]:
+    """All rehearsals of the components of a plan of that name."""
     found = []
     for tag in tags(trials):
         folder = TrialFolder(trials / tag)
@@ -146,6 +147,6 @@ def _nothing(trials: Path, path: Path, rehearsed: bool) -> str:
     if rehearsed:
         return f"{path}: no rehearsal of it in {trials}; `seatrial rehearse {path}` makes one"
     said = f"{path}: none of its components was started in {trials}"
-    if _rehearsals(trials, path):
+    if _of_plan(trials, plan_name(path)):
         return f"{said}; --rehearsed reports on its rehearsal"
     return f"{said}; `seatrial accept {path}` runs it"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from seatrial.decoding import DAMAGED
 from seatrial.journal.codes import Name
@@ -15,9 +18,13 @@ from seatrial.runs.captured import ENVIRONMENT
 from seatrial.runs.environment import write_script
 from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Input, Test
+from seatrial.units import SECOND_NS
 
 EVENTS_LIMIT = 1 << 20
 TEXT_LIMIT = 4000
+# What a job says of its times is believed within these of the present: a clock that was never set,
+# or a forged time, would stretch all pages of the trial over decades.
+_OLDEST_NS, _AHEAD_NS = 366 * 86_400 * SECOND_NS, 86_400 * SECOND_NS
 
 
 def prepare(path: Path, job_script: str, test: Test, more: Sequence[Input] = ()) -> None:
@@ -72,7 +79,8 @@ class JobEvents(NamedTuple):
 
 
 def job_events(path: Path) -> JobEvents:
-    """Read a job's events; lines that are torn, garbage or no events of a job are passed over."""
+    """Read a job's events; lines that are torn, garbage or no events of a job are passed over. A
+    start at a time that cannot be is none; an end is then taken to be now."""
     try:
         descriptor = os.open(f"{path}/events.jsonl", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -87,15 +95,21 @@ def job_events(path: Path) -> JobEvents:
     finally:
         os.close(descriptor)
     start = end = None
+    now = time.time_ns()
     for line in data.split(b"\n"):
         event = _decode(line) if line else None
         if event is None:
             continue
+        likely = now - _OLDEST_NS < event.time < now + _AHEAD_NS
         if event.event == Name.BINARY_EXECUTE_START:
-            start, end = event, None
-        elif event.event == Name.BINARY_EXECUTE_END and isinstance(event.value, int):
-            end = event if 0 <= event.value < 256 else end
+            start, end = event if likely else None, None
+        elif event.event == Name.BINARY_EXECUTE_END and _is_exit_code(event.value):
+            end = event if likely else replace(event, time=now)
     return JobEvents(True, start, end)
+
+
+def _is_exit_code(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < 256
 
 
 def _decode(line: bytes) -> Event | None:
@@ -104,8 +118,6 @@ def _decode(line: bytes) -> Event | None:
     try:
         event = decode(line)
     except DAMAGED:
-        return None
-    if not 0 < event.time < 2**63:
         return None
     return Event(
         time=event.time,

@@ -76,13 +76,6 @@ def trials_chosen(store: Store, filters: Filters) -> str:
     return f" AND {condition}" if condition else ""
 
 
-def runs_chosen(store: Store, filters: Filters) -> str:
-    """The condition that the choice of trials alone puts on ``runs``, after others; "" for none.
-    No index serves it."""
-    condition = _of_trials(store, filters, "+runs.trial")
-    return f" AND {condition}" if condition else ""
-
-
 def _of_trials(store: Store, filters: Filters, column: str) -> str:
     known = store.rows("SELECT id, machine, rehearsed FROM trials")
     if filters.trial:

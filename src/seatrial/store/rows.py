@@ -153,21 +153,6 @@ class EventRow(Struct, frozen=True):
     text: str
 
 
-class StreamRow(Struct, frozen=True):
-    """One event among those of many trials; of a trial itself where ``run_id`` is ""."""
-
-    time: int
-    trial: str
-    machine: str
-    app: str
-    test: str
-    run_id: str
-    event: str
-    value: int | float | str | None
-    detail: str
-    text: str
-
-
 class MetricRow(Struct, frozen=True):
     """One figure of a run."""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from seatrial.journal import codes
 
-VERSION = 9
+VERSION = 10
 
 # What a run is to a person who counts. One whose case runs again is neither good nor bad.
 WAITING, RUNNING, PASSED, FAILED, AGAIN = range(5)
@@ -89,7 +89,6 @@ CREATE INDEX runs_by_begin ON runs (began, id, trial, test, case_row, state, cod
 CREATE INDEX runs_by_trial ON runs (trial, began, id, test, case_row, state, code);
 CREATE INDEX runs_by_state ON runs (state, code, began, trial, test, case_row);
 CREATE INDEX runs_by_test ON runs (test, trial, started, elapsed, code, case_row, began, run_id);
-CREATE INDEX runs_by_last ON runs (last, id, trial, began);
 CREATE INDEX runs_by_case ON runs (case_row, began, id);
 CREATE INDEX runs_failed ON runs (state, finished, id, trial, test) WHERE state = {FAILED};
 CREATE TABLE events (                                       -- of runs

@@ -16,7 +16,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from seatrial.errors import UsageError
-from seatrial.units import moment_of
+from seatrial.units import moment_of, share_of
 
 MOST_PARAMETERS = 100
 LONGEST_VALUE = 1000
@@ -87,8 +87,8 @@ class Asked:
         for name, _value in self.query:
             if name not in known:
                 near = difflib.get_close_matches(name[:40], known, 1)
-                remedy = f"did you mean {near[0]}? " if near else ""
-                remedy += f"It knows {', '.join(known)}" if known else "It knows none"
+                remedy = f"did you mean {near[0]}? It knows" if near else "it knows"
+                remedy += f" {', '.join(known) or 'none'}"
                 raise Unclear(f"{name[:40]!r} is no parameter of this page; {remedy}", name)
 
     def without(self, name: str) -> Asked:
@@ -121,6 +121,22 @@ class Asked:
             found = math.nan
         if found is not None and not math.isfinite(found):
             raise Unclear(f"{name}={text[:40]!r}: write a number", name)
+        return found
+
+    def share(self, name: str, label: str, default: float) -> float:
+        """A share from 0 to below 1, such as 5% or 0.05; ``label`` is what the form calls it."""
+        text = self.text(name)
+        if not text:
+            return default
+        try:
+            found = share_of(text if "%" in text else float(text))
+        except ValueError:
+            found = math.nan
+        if not 0 <= found < 1:
+            raise Unclear(
+                f"“{label}” {text[:40]!r} is no share of 0 to below 100%; write e.g. 2% or 0.02",
+                name,
+            )
         return found
 
     def moment(self, name: str) -> int:

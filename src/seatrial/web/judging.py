@@ -20,7 +20,6 @@ from seatrial.web.trials.desk import Desk, Shelf
 KEPT = 48  # judgements that are kept, those that were asked for last
 LARGE = 3  # of those that are large
 WORKERS = 2
-AGAIN_S = 0.02  # who asks for what is being made already waits so long
 MOST_WAITING = 16  # judgements that are being made or wait for that
 
 
@@ -58,7 +57,7 @@ def beside(
     name: Hashable,
     version: Hashable,
     make: Callable[[], Any],
-    wait_s: float = 0.3,
+    wait_s: float | None = None,
     large: bool = False,
 ) -> Any | None:
     """What ``make`` gave for this name, of this version or, while that is being made, of an older
@@ -71,6 +70,4 @@ def beside(
         shelf = judging.shelf(name, large)
     if shelf is None:
         return None  # it is begun when it is asked for again, and others are done
-    if shelf.tasks:
-        wait_s = min(wait_s, AGAIN_S)
     return judging.desk.have(shelf, "made", version, make, wait_s)

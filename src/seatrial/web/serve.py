@@ -8,6 +8,7 @@ import faulthandler
 import ipaddress
 import os
 import secrets
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -31,8 +32,9 @@ def serve(
     browse: bool = False,
     log: bool = False,
 ) -> int:
-    """Serve until interrupted; the exit code. Raises UsageError where the address cannot be had,
-    or is open to others and no token is given, StoreError where the store is none of ours."""
+    """Serve until interrupted or asked to end; the exit code. Raises UsageError where the address
+    cannot be had, or is open to others and no token is given, StoreError where the store is none of
+    ours."""
     local = _is_local(host)
     token = token_of(token_file) if token_file else ""
     if not local and not token:
@@ -88,8 +90,19 @@ def serve(
         webbrowser.open(address)
     faulthandler.enable()  # a library that fails fatally is to leave a word
     with contextlib.suppress(KeyboardInterrupt):  # how people end it
+        _end_as_by_people()
         Server(config).run(sockets=[listener])
+    with contextlib.suppress(OSError):  # the terminal may be gone; nothing is to be left in buffers
+        os.write(1, f"Seatrial no longer shows {trials}\n".encode())
     return 0
+
+
+def _end_as_by_people() -> None:
+    """SIGTERM, of service managers, and SIGHUP, of a terminal that is closed (unless it is to be
+    outlived, see nohup), end the server in order, as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def token_of(file: Path) -> str:

@@ -28,6 +28,7 @@ from seatrial.store.queries import MEASURED, UNFINISHED
 from seatrial.store.rows import TrialRow
 from seatrial.suite.model import Better
 from seatrial.web.asked import Asked
+from seatrial.web.nodes.kept import Kept
 from seatrial.web.nodes.layout import names_of
 from seatrial.web.nodes.on_nodes import Columns, Held, fleet_of, narrow
 from seatrial.web.records import record_of
@@ -158,9 +159,9 @@ class RunFigures(NamedTuple):
 
 
 _Pairs = tuple["Numbers", "Numbers", "Figures"]  # run, kind of metric, value
-_KEPT: WeakKeyDictionary[Site, dict[tuple[str, str], tuple[object, _Pairs]]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Site, Kept] = WeakKeyDictionary()
 _LOCK = threading.Lock()
-MOST_KEPT = 64
+MOST_KEPT = 128 << 20  # bytes of figures as they were read
 
 
 def figures_of(site: Site, view: View, metric: str) -> RunFigures:
@@ -206,9 +207,7 @@ def _measured(site: Site, view: View, metric: str, kinds: list[int]) -> _Pairs:
     import numpy as np
 
     with _LOCK:
-        kept = _KEPT.setdefault(site, {})
-        if len(kept) > MOST_KEPT:
-            kept.clear()
+        kept = _KEPT.setdefault(site, Kept(MOST_KEPT))
     parts = []
     for trial in view.trials:
         seen = (trial.row, trial.last, trial.passed, trial.failed, view.held.rebuilt)
@@ -217,7 +216,8 @@ def _measured(site: Site, view: View, metric: str, kinds: list[int]) -> _Pairs:
             rows = on_nodes.figures_of(site.store(), kinds, trial.row)
             table = np.array(rows, dtype=float).reshape(-1, 3)
             runs, which = (table[:, i].astype(np.int64) for i in (0, 1))
-            found = kept[trial.path, metric] = (seen, (runs, which, table[:, 2].copy()))
+            found = (seen, (runs, which, table[:, 2].copy()))
+            kept.put((trial.path, metric), found)
         parts.append(found[1])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return columns[0], columns[1], columns[2]

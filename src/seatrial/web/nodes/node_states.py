@@ -1,13 +1,12 @@
 """What became of nodes, by the store: down and back, excluded and let in again.
 
-news = news_of(store, trials)           # the events about nodes, in the order of their times
-states_of(news)["n017"].down            # since when, and why
+turns = turns_of(store, trials)         # the events about nodes, in the order of their times
+states_of(turns)["n017"].down           # since when, and why
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,21 +26,12 @@ _TURNS = {
 }
 
 
-class News(NamedTuple):
-    """What an event says of a set of nodes: their ``state`` from a time on (ns), and why."""
+class Turn(Struct, frozen=True):
+    """What happened to a set of nodes: their ``state`` from a time on (ns), and why."""
 
     time: int
     state: str
     nodes: str
-    why: str
-    trial: str
-
-
-class Turn(Struct, frozen=True):
-    """One thing that happened to a node: ``state`` from a time on (ns), and why."""
-
-    time: int
-    state: str
     why: str
     trial: str
 
@@ -59,7 +49,7 @@ class State(Struct, frozen=True):
         return "down" if self.down else "excluded" if self.excluded else "up"
 
 
-def news_of(store: Store, trials: Sequence[TrialRow]) -> list[News]:
+def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[Turn]:
     """What was said of nodes in these trials, in the order of the times."""
     if not trials:
         return []
@@ -70,17 +60,18 @@ def news_of(store: Store, trials: Sequence[TrialRow]) -> list[News]:
         " ORDER BY time, trial, seq"
     )
     return [
-        News(time, _TURNS[number], nodes, why, tags[trial])
+        Turn(time, _TURNS[number], nodes, why, tags[trial])
         for time, number, nodes, why, trial in store.rows(sql)
     ]
 
 
-def states_of(news: Sequence[News]) -> dict[str, State]:
-    """What nodes are after this news, which is in the order of its times; those that are up and in
-    are not told of. A node is excluded while any trial excludes it: told is the last that did."""
+def states_of(turns: Sequence[Turn]) -> dict[str, State]:
+    """What nodes are after these turns, which are in the order of their times; those that are up
+    and in are not told of. A node is excluded while any trial excludes it: told is the last that
+    did."""
     states: dict[str, State] = {}
-    excluded: dict[str, dict[str, News]] = {}  # by node and trial, the last word last
-    for one in news:
+    excluded: dict[str, dict[str, Turn]] = {}  # by node and trial, the last word last
+    for one in turns:
         for name in names_in(one.nodes):
             old = states.get(name, State())
             if one.state == DOWN:
@@ -100,8 +91,6 @@ def states_of(news: Sequence[News]) -> dict[str, State]:
     return {name: state for name, state in states.items() if state.down or state.excluded}
 
 
-def turns_of(news: Sequence[News], node: str) -> list[Turn]:
-    """What happened to one node."""
-    return [
-        Turn(one.time, one.state, one.why, one.trial) for one in news if node in names_in(one.nodes)
-    ]
+def turns_of_node(turns: Sequence[Turn], node: str) -> list[Turn]:
+    """Those that happened to one node."""
+    return [one for one in turns if node in names_in(one.nodes)]

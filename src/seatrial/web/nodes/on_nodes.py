@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from seatrial.machine.facts import unfold
@@ -23,6 +23,7 @@ from seatrial.store.on_nodes import NodeCase, NodeRuns
 from seatrial.store.queries import MEASURED
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
+from seatrial.web.nodes.kept import Kept
 from seatrial.web.site import Site
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 MOST_SETS = 500_000  # distinct node sets whose spans are kept
-MOST_REMEMBERED = 64
+MOST_REMEMBERED = 64 << 20  # bytes of what was made of the runs of a machine
 NEVER = -1
 
 T = TypeVar("T")
@@ -223,7 +224,7 @@ class Held(NamedTuple):
     columns: Columns
     cases: dict[int, NodeCase]
     place_of: dict[str, int]
-    memory: dict[Hashable, Any]
+    memory: Kept
     rebuilt: int
 
     def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -231,9 +232,7 @@ class Held(NamedTuple):
         found: T | None = self.memory.get(key)
         if found is None:
             found = make()
-            if len(self.memory) >= MOST_REMEMBERED:
-                self.memory.clear()
-            self.memory[key] = found
+            self.memory.put(key, found)
         return found
 
     def tests(self) -> dict[str, int]:
@@ -323,7 +322,7 @@ class Fleet:
         self.names = Names(names)
         self._trials: dict[str, TrialRuns] = {}
         self._turn = threading.Lock()
-        self._joined: tuple[object, Columns, dict[Hashable, Any]] | None = None
+        self._joined: tuple[object, Columns, Kept] | None = None
         self._rebuilt = 0
 
     def held(self, store: Store, trials: Sequence[TrialRow]) -> Held:
@@ -334,7 +333,7 @@ class Fleet:
             if self._joined is None or self._joined[0] != key:
                 parts = [one.columns for one in kept if one.columns is not None]
                 columns = parts[0] if len(parts) == 1 else joined([*parts, nothing(self.names)])
-                self._joined = (key, columns, {})
+                self._joined = (key, columns, Kept(MOST_REMEMBERED))
             cases = {row: case for one in kept for row, case in one.cases.items()}
             names, known = self.names, list(self.names.names)
             _, columns, memory = self._joined

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -13,14 +11,14 @@ from seatrial import draw
 from seatrial.errors import UsageError
 from seatrial.judge.compare import LEAST_EFFECT, Comparison, Mean, Row, State, compare_sides
 from seatrial.judge.provenance import Difference, differences
-from seatrial.judge.sides import gather, is_named, parse_side
+from seatrial.judge.sides import gather, is_named
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
-from seatrial.store.schema import Store
 from seatrial.units import share_of, show_number
-from seatrial.web.asked import Asked, Unclear
+from seatrial.web.asked import Asked
 from seatrial.web.judging import beside
 from seatrial.web.shown import NARROW, WIDE
+from seatrial.web.sides import names_rehearsal, side_of
 from seatrial.web.site import Site
 
 VERDICTS: tuple[State, ...] = (
@@ -98,22 +96,23 @@ def data(site: Site, asked: Asked) -> Compare:
         "tags": [trial.tag for trial in trials][:MOST_NAMED],
     }
     question["latest"] = _latest(trials)
-    least = _share(question["least"])
+    least = asked.share("least", "What matters", LEAST_EFFECT)
+    rehearsed = asked.flag("rehearsed")
     shown = asked.number("rows", ROWS, least=1, most=MOST_ROWS)
     if not before or not after:
         return Compare(state="asked", **question)
     key = ("compare", *(question[name] for name in ("before", "after", "metric", "test")))
-    key = (*key, least, question["across"], question["each_node"])
+    key = (*key, least, question["across"], question["each_node"], rehearsed)
     version = tuple((trial.row, trial.last, trial.state) for trial in trials)
     answer: _Answer | None = None
     try:
-        answer = beside(site, key, version, lambda: _judged(site, question, least))
+        answer = beside(site, key, version, lambda: _judged(site, question, least, rehearsed))
     except UsageError as error:
         state, why = "refused", str(error).replace("--across", "“Across”")
     else:
         state, why = "judging", ""
     if answer is None:
-        made_up = names_rehearsal(site.store(), (before, after))
+        made_up = names_rehearsal(site.store(), (before, after), rehearsed)
         return Compare(state=state, why=why, rehearsed=made_up, **question)
     found = answer.comparison
     rows = [row for row in found.rows if question["verdict"] in ("", row.verdict)]
@@ -133,18 +132,6 @@ def data(site: Site, asked: Asked) -> Compare:
     )
 
 
-def names_rehearsal(store: Store, sides: Iterable[str]) -> bool:
-    """Whether one of these sides asks for a rehearsal, whatever else is wrong with them."""
-    for text in sides:
-        with contextlib.suppress(UsageError):
-            side = parse_side(text)
-            if side.conditions.get("rehearsed") == "yes":
-                return True
-            if side.trial and queries.trial(store, side.trial).rehearsed:
-                return True
-    return False
-
-
 def _latest(trials: list[TrialRow]) -> list[str]:
     """The two latest measured trials of the machine that ran last, the earlier first."""
     measured = [trial for trial in trials if not trial.rehearsed and trial.passed]
@@ -152,23 +139,11 @@ def _latest(trials: list[TrialRow]) -> list[str]:
     return alike[1::-1] if len(alike) > 1 else []
 
 
-def _share(text: str) -> float:
-    if not text:
-        return LEAST_EFFECT
-    try:
-        found = share_of(text if "%" in text else float(text))
-    except ValueError:
-        found = math.nan
-    if not 0 <= found < 1:
-        raise Unclear(f"“What matters” {text[:40]!r} is no share; write e.g. 2% or 0.02", "least")
-    return found
-
-
-def _judged(site: Site, question: dict[str, Any], least: float) -> _Answer:
+def _judged(site: Site, question: dict[str, Any], least: float, rehearsed: bool) -> _Answer:
     store = site.store()
     tests, metrics = ([question[name]] if question[name] else [] for name in ("test", "metric"))
     first, second = (
-        gather(store, parse_side(question[name]), tests) for name in ("before", "after")
+        gather(store, side_of(question[name], rehearsed), tests) for name in ("before", "after")
     )
     found = compare_sides(
         first,
@@ -178,8 +153,8 @@ def _judged(site: Site, question: dict[str, Any], least: float) -> _Answer:
         across=[name.strip() for name in question["across"].split(",") if name.strip()],
         each_node=question["each_node"],
     )
-    rehearsed = any(trial.rehearsed for side in (first, second) for trial in side.trials)
-    return _Answer(found, differences(first, second), rehearsed)
+    made_up = any(trial.rehearsed for side in (first, second) for trial in side.trials)
+    return _Answer(found, differences(first, second), made_up)
 
 
 def _sorted(rows: list[Row], sort: str) -> list[Row]:

@@ -19,9 +19,9 @@ from seatrial.store.series import metric_names
 from seatrial.units import SECOND_NS, show_seconds
 from seatrial.web.asked import Asked
 from seatrial.web.judging import beside
-from seatrial.web.pages.compare import names_rehearsal
 from seatrial.web.records import references_of
 from seatrial.web.shown import NARROW, WIDE
+from seatrial.web.sides import names_rehearsal
 from seatrial.web.site import Site
 
 MULTIPLES = 24  # small plots on a page
@@ -157,7 +157,7 @@ def data(site: Site, asked: Asked) -> HistoryPage:
     else:
         state, why = "judging", ""
     if answer is None:
-        asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial])
+        asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
         return HistoryPage(state=state, why=why, any_rehearsed=asked_for, **question)
     found = answer.histories
     if first >= len(found):

@@ -30,7 +30,7 @@ from seatrial.web.nodes.node_figures import (
     view_of,
 )
 from seatrial.web.nodes.node_map import Shading
-from seatrial.web.nodes.node_states import State, news_of, states_of
+from seatrial.web.nodes.node_states import State, states_of, turns_of
 from seatrial.web.site import Site
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Machine(Struct, frozen=True, kw_only=True):
 def data(site: Site, asked: Asked) -> Machine:
     view = view_of(site, asked)
     show = asked.choice("show", SHOWS, "state")
-    sort = asked.choice("sort", SORTS, "worst")
+    sort = asked.choice("sort", SORTS, "z" if show in ("metric", "z") else "worst")
     shown = asked.number("rows", ROWS, least=1, most=MOST_ROWS)
     test, metric = asked.text("test"), asked.text("metric", ELAPSED)
     states, states_of_trials = machine_states(site, view)
@@ -187,7 +187,7 @@ def machine_states(site: Site, view: View) -> tuple[dict[str, State], list[str]]
     tags of the trials that say so."""
     running = [trial for trial in view.trials if trial.state in ("running", "paused")]
     said = running or view.trials[:STATES_OF]
-    return states_of(news_of(site.store(), said)), [trial.tag for trial in said]
+    return states_of(turns_of(site.store(), said)), [trial.tag for trial in said]
 
 
 def _words(view: View, states: dict[str, State], over: Numbers) -> list[str]:

@@ -28,7 +28,7 @@ from seatrial.web.nodes.node_figures import (
     metrics_to_choose,
     view_of,
 )
-from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, State, Turn, news_of, turns_of
+from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, State, Turn, turns_of, turns_of_node
 from seatrial.web.pages.machine import accused_of, machine_states
 from seatrial.web.shown import NARROW, WIDE
 from seatrial.web.site import Site
@@ -195,7 +195,7 @@ def data(site: Site, asked: Asked) -> Node:
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
         failed=int((view.wrong() & here).sum()),
-        turns=turns_of(news_of(site.store(), view.trials), name)[-MOST_TURNS:],
+        turns=turns_of_node(turns_of(site.store(), view.trials), name)[-MOST_TURNS:],
         ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
         causes=_causes(view, here),
         figures=_figures_beside(site, alike, name, place),

@@ -13,14 +13,13 @@ from seatrial.errors import UsageError
 from seatrial.judge.history import ELAPSED
 from seatrial.judge.scaling import PAYS, Best, Cell, Line, Table, scaling
 from seatrial.judge.scaling import Asked as Question
-from seatrial.judge.sides import NUMBERS, Side, gather, parse_side
+from seatrial.judge.sides import NUMBERS, Side, gather
 from seatrial.store import queries
 from seatrial.store.series import metric_names
-from seatrial.units import share_of
-from seatrial.web.asked import Asked, Unclear
+from seatrial.web.asked import Asked
 from seatrial.web.judging import beside
-from seatrial.web.pages.compare import names_rehearsal
 from seatrial.web.shown import NARROW
+from seatrial.web.sides import names_rehearsal, side_of
 from seatrial.web.site import Site
 
 TABLES = 8  # on a page
@@ -100,20 +99,21 @@ def data(site: Site, asked: Asked) -> Scaling:
         "tags": [trial.tag for trial in trials][:MOST_NAMED],
         "metrics": list(dict.fromkeys([ELAPSED, *metric_names(site.store())]))[:MOST_NAMED],
     }
-    pays, first = _share(question["pays"]), asked.number("first", 0)
+    pays, first = asked.share("pays", LABELS["pays"], PAYS), asked.number("first", 0)
+    rehearsed = asked.flag("rehearsed")
     if not question["trial"]:
         return Scaling(state="asked", **question, **listed)
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
-    name = ("scaling", *question.values())
+    name = ("scaling", *question.values(), rehearsed)
     answer: _Answer | None = None
     try:
-        answer = beside(site, name, version, lambda: _judged(site, question, pays))
+        answer = beside(site, name, version, lambda: _judged(site, question, pays, rehearsed))
     except UsageError as error:
         state, why = "refused", _plainly(error)
     else:
         state, why = "judging", ""
     if answer is None:
-        made_up = names_rehearsal(site.store(), question["trial"].split())
+        made_up = names_rehearsal(site.store(), question["trial"].split(), rehearsed)
         return Scaling(state=state, why=why, rehearsed=made_up, **question, **listed)
     return Scaling(
         state="judged",
@@ -132,24 +132,10 @@ def _plainly(error: UsageError) -> str:
     return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", str(error))
 
 
-def _share(text: str) -> float:
-    if not text:
-        return PAYS
-    try:
-        found = share_of(text if "%" in text else float(text))
-    except ValueError:
-        raise Unclear(
-            f"“{LABELS['pays']}” {text[:40]!r} is no share; write e.g. 50% or 0.5", "pays"
-        ) from None
-    if not found < 1:
-        raise Unclear(f"“{LABELS['pays']}” {text[:40]!r}: a share is less than 100%", "pays")
-    return found
-
-
-def _judged(site: Site, question: dict[str, Any], pays: float) -> _Answer:
+def _judged(site: Site, question: dict[str, Any], pays: float, rehearsed: bool) -> _Answer:
     tests = [question["test"]] if question["test"] else []
     store = site.store()
-    sides = [gather(store, parse_side(text), tests) for text in re.split(r"\s+", question["trial"])]
+    sides = [gather(store, side_of(text, rehearsed), tests) for text in question["trial"].split()]
     xs = _growing(sides)
     x = question["x"] or (xs[0] if xs else "")
     if not x:
@@ -161,8 +147,8 @@ def _judged(site: Site, question: dict[str, Any], pays: float) -> _Answer:
     if not question["by"]:
         by = tuple(name for name in LINES if name != x and _several(sides, name))
     wanted = Question(x=x, metric=question["metric"], by=by, weak=question["weak"], pays=pays)
-    rehearsed = any(trial.rehearsed for side in sides for trial in side.trials)
-    return _Answer(x, xs, scaling(sides, wanted), rehearsed)
+    made_up = any(trial.rehearsed for side in sides for trial in side.trials)
+    return _Answer(x, xs, scaling(sides, wanted), made_up)
 
 
 def _several(sides: list[Side], name: str) -> bool:

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from seatrial.journal import codes
 from seatrial.judge.timeline import USES
 from seatrial.store import queries
+from seatrial.store.points import elapsed_points
 from seatrial.store.rows import TrialRow
-from seatrial.store.streams import elapsed_points
 from seatrial.units import SECOND_NS
 from seatrial.web.asked import Asked, Unclear
 from seatrial.web.site import Site

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 WORKERS = 3
-WAIT_S = 0.3  # a page waits so long for what is nearly there
+FIRST_S = 0.04  # a page waits so long for what was never made: nobody knows how long it takes
 QUICK_S = 0.15  # what took no longer is waited for
 LEISURE = 29.0  # times its cost that something is left alone before it is made again
 
@@ -43,8 +43,8 @@ class Shelf(dict[str, Made]):
         self.tasks: dict[str, _Task] = {}
 
     def is_behind(self) -> bool:
-        """Whether something is made for the first time, and that is not quick."""
-        old = time.monotonic() - QUICK_S
+        """Whether something is made for the first time, and was waited for in vain."""
+        old = time.monotonic() - FIRST_S
         return any(task.asked < old and task.name not in self for task in [*self.tasks.values()])
 
 
@@ -81,12 +81,13 @@ class Desk:
         name: str,
         version: Hashable,
         make: Callable[[], Any],
-        wait_s: float = WAIT_S,
+        wait_s: float | None = None,
         leisure: float = LEISURE,
     ) -> Any | None:
-        """What is on the shelf under this name, None where it is not there yet. What is of another
-        version is made anew, and waited for if that is quick; what was not is left alone for
-        ``leisure`` times its cost. Raises what ``make`` raised."""
+        """What is on the shelf under this name, None where it is not there yet after ``wait_s``
+        (FIRST_S). What is of another version is made anew, and waited for if that is quick; what
+        was not is left alone for ``leisure`` times its cost. Raises what ``make`` raised."""
+        wait_s = FIRST_S if wait_s is None else wait_s
         made = shelf.get(name)
         if made is None or made.version != version:
             due = 0.0
@@ -94,8 +95,10 @@ class Desk:
                 due = made.at + leisure * made.cost
             task = self._ask(shelf, name, version, make, due)
             task.leisure = leisure
-            if made is None or (made.cost <= QUICK_S and due <= time.monotonic()):
+            if made is None:
                 task.done.wait(wait_s)
+            elif wait_s and made.cost <= QUICK_S and due <= time.monotonic():
+                task.done.wait(max(wait_s, 2 * QUICK_S))
             with self._turn:
                 made = shelf.get(name)
                 task.awaited |= made is None or made.version != version

@@ -36,8 +36,7 @@ MOST_RUNS = 400_000  # of all trials that are kept
 MOST_VERDICTS = 500
 MOST_ALIKE = 4  # of what a question chooses
 AT_ONCE_BYTES = 1 << 20  # what a page itself reads of a journal
-WAIT_S = 0.2  # for a trial that is being judged
-BRIEF_S = 0.1  # for each part of a page
+TURN_S = 0.2  # for who judges the trial at this moment
 LOOK_AGAIN_S = 30  # what a trial that runs comes to changes even without events
 STIR_S = 1.0  # between two words on how far a long reading is
 
@@ -118,9 +117,10 @@ class Following:
         of it when it was last up to date; None if it never was."""
         try:
             if (size := self._far()) > 0:
-                wait_s = self._patience(WAIT_S)
-                self._desk.have(self.shelf, "journal", size, self._read_all, wait_s, leisure=0)
-            if self._lock.acquire(timeout=self._patience(WAIT_S)):
+                self._desk.have(
+                    self.shelf, "journal", size, self._read_all, self._patience(), leisure=0
+                )
+            if self._lock.acquire(timeout=0 if self.shelf.is_behind() else TURN_S):
                 try:
                     self._read_on()
                 finally:
@@ -262,17 +262,17 @@ class Following:
             with self._lock:
                 return make(course, present(course))
 
-        wait_s = self._patience(WAIT_S if name == "status" else BRIEF_S)
-        return self._desk.have(self.shelf, name, version, locked, wait_s)
+        return self._desk.have(self.shelf, name, version, locked, self._patience())
 
-    def _patience(self, wait_s: float) -> float:
-        """How long a page waits for one of its parts: not at all while something is made for the
-        first time that takes long; ``stir`` tells when that is there."""
-        return 0.0 if self.shelf.is_behind() else wait_s
+    def _patience(self) -> float | None:
+        """How long a page waits for one of its parts, None for as long as is usual: not at all
+        while something is made for the first time that takes long; ``stir`` tells when that is
+        there."""
+        return 0.0 if self.shelf.is_behind() else None
 
     def have(self, name: str, version: Hashable, make: Callable[[], Any]) -> Any | None:
         """Something else that takes its time, made beside the page and kept with the trial."""
-        return self._desk.have(self.shelf, name, version, make, self._patience(BRIEF_S))
+        return self._desk.have(self.shelf, name, version, make, self._patience())
 
     def have_few(
         self, name: str, version: Hashable, make: Callable[[], Any], leisure: float = LEISURE
@@ -283,8 +283,7 @@ class Following:
         alike = [each for each in list(self.shelf) if each.startswith(kind) and each != name]
         for old in alike[: 1 - MOST_ALIKE]:
             self.shelf.pop(old, None)
-        wait_s = self._patience(WAIT_S)
-        return self._desk.have(self.shelf, name, version, make, wait_s, leisure)
+        return self._desk.have(self.shelf, name, version, make, self._patience(), leisure)
 
 
 class Followed:
@@ -327,9 +326,10 @@ class Followed:
         if len(self._verdicts) > MOST_VERDICTS:
             self._verdicts = Shelf()
         version = (row.last, row.state)
+        wait_s = 0.0 if self._verdicts.is_behind() else None  # a page shows many
         try:
             return self._desk.have(
-                self._verdicts, row.path, version, lambda: _verdict_of(row), wait_s=0.05
+                self._verdicts, row.path, version, lambda: _verdict_of(row), wait_s
             )
         except (SeatrialError, OSError):
             return None
