@@ -28,8 +28,9 @@ from seatrial.journal.journal import read
 from seatrial.store import listing, points, queries, series
 from seatrial.store.ingest import sync
 from seatrial.store.location import Location
+from seatrial.store.opening import open_store, reopen_empty
 from seatrial.store.rows import Filters
-from seatrial.store.schema import Store, open_store, reopen_empty
+from seatrial.store.schema import Store
 
 ROUNDS = 9
 TRIAL = "stability-000"

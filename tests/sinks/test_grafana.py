@@ -12,7 +12,7 @@ import yaml
 from seatrial.journal.codes import CODES, Name
 from seatrial.machine.sinks import Sink
 from seatrial.store.ingest import sync
-from seatrial.store.schema import open_store
+from seatrial.store.opening import open_store
 from tests.programs import Workplace
 from tests.sinks.influx import Influx
 from tests.sinks.panels import DASHBOARDS, GRAFANA, Panel, Window, expanded, load, panels

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.store.location import Location
-from seatrial.store.schema import reopen_empty
+from seatrial.store.opening import reopen_empty
 
 from .postgres import PostgresServer, program
 

@@ -18,8 +18,9 @@ from seatrial.journal.codes import CODES, Name
 from seatrial.store import points, queries
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
+from seatrial.store.opening import open_store, reopen_empty
 from seatrial.store.rows import Counts, Filters, RunRow
-from seatrial.store.schema import Store, open_store, reopen_empty
+from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, state_of
 
 from .conftest import NEEDS_POSTGRES

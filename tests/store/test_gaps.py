@@ -12,8 +12,8 @@ from seatrial.store import ingest, queries
 from seatrial.store.gaps import gaps
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
+from seatrial.store.opening import reopen_empty
 from seatrial.store.rows import Filters, GapRow
-from seatrial.store.schema import reopen_empty
 
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
 

@@ -21,8 +21,10 @@ from seatrial.journal.events import Event, encode
 from seatrial.store import ingest, queries
 from seatrial.store.ingest import Synced, sync, synced
 from seatrial.store.location import Location
+from seatrial.store.opening import open_memory, open_store, reopen_empty
 from seatrial.store.rows import Filters
-from seatrial.store.schema import VERSION, Store, open_memory, open_store, reopen_empty
+from seatrial.store.schema import Store
+from seatrial.store.tables import VERSION
 
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
 

@@ -15,8 +15,8 @@ from seatrial.journal.codes import Name
 from seatrial.journal.events import encode
 from seatrial.store import ingest, queries
 from seatrial.store.ingest import Synced, sync, synced
+from seatrial.store.opening import create, open_store, reopen_empty
 from seatrial.store.rows import Filters
-from seatrial.store.schema import create, open_store, reopen_empty
 from seatrial.store.tables import VERSION
 
 from .conftest import NEEDS_POSTGRES

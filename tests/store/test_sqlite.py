@@ -16,8 +16,8 @@ from seatrial.journal.codes import Name
 from seatrial.store import queries, sqlite
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
+from seatrial.store.opening import open_memory, open_store, reopen_empty
 from seatrial.store.rows import Filters
-from seatrial.store.schema import open_memory, open_store, reopen_empty
 from seatrial.store.tables import VERSION
 
 from .test_ingest import open_folder, powerless  # noqa: F401

@@ -77,7 +77,7 @@ def _gaps(store: Store) -> list[str]:
     return found
 
 
-@command.command("create")
+@command.command("create", short_help="Make a site's store in a database of PostgreSQL.")
 @click.argument("url")
 @click.option("--writer", default="", metavar="ROLE", help="Who collects; default: you.")
 @click.option("--viewer", "viewers", multiple=True, metavar="ROLE", help="Who may read it.")
@@ -88,17 +88,18 @@ def create(url: str, writer: str, viewers: tuple[str, ...]) -> int:
     what is missing. A file needs no such command: it is made when it is first used.
 
     \b
-    seatrial store create postgresql://postgres@db/seatrial --writer collector --viewer grafana
+    seatrial store create postgresql://postgres@db/seatrial \\
+        --writer collector --viewer grafana
     """
-    from seatrial.store import schema
     from seatrial.store.location import shown
+    from seatrial.store.opening import create
 
-    done = schema.create(url, writer, viewers)
+    done = create(url, writer, viewers)
     click.echo(f"{shown(url)}: {done}; collect into it: seatrial --store URL store update")
     return 0
 
 
-@command.command("update")
+@command.command("update", short_help="Bring the store up to date with the journals.")
 @click.pass_obj
 def update(folders: Folders) -> int:
     """Bring the store up to date with the journals below the folder of trials.
@@ -107,7 +108,7 @@ def update(folders: Folders) -> int:
     """
     from seatrial.errors import StoreError, UsageError
     from seatrial.store.ingest import sync
-    from seatrial.store.schema import open_store
+    from seatrial.store.opening import open_store
 
     if not folders.trials.is_dir():
         raise UsageError(f"{folders.trials}: is no folder of trials; name it with --trials")
@@ -120,7 +121,7 @@ def update(folders: Folders) -> int:
     return 0
 
 
-@command.command("rebuild")
+@command.command("rebuild", short_help="Empty the store, and fill it from the journals.")
 @click.pass_obj
 def rebuild(folders: Folders) -> int:
     """Empty the store and fill it again from the journals below the folder of trials.
@@ -129,7 +130,7 @@ def rebuild(folders: Folders) -> int:
     """
     from seatrial.errors import UsageError
     from seatrial.store.ingest import sync
-    from seatrial.store.schema import reopen_empty
+    from seatrial.store.opening import reopen_empty
     from seatrial.units import show_seconds
 
     if not folders.trials.is_dir():

@@ -31,7 +31,8 @@ from seatrial.store.folding import fold
 from seatrial.store.gaps import keep_gaps
 from seatrial.store.known import LONGEST_NAME, TrialState, test_row
 from seatrial.store.location import Location
-from seatrial.store.schema import Store, Writer, open_memory, open_store
+from seatrial.store.opening import open_memory, open_store
+from seatrial.store.schema import Store, Writer
 
 if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
     from seatrial.trial.folder import TrialFolder

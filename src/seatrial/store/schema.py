@@ -1,6 +1,6 @@
 """The store: an index over the journals, in SQLite or PostgreSQL. It can always be deleted.
 
-    with open_store(Path("trials/store.sqlite")) as store:     # or a postgresql:// URL
+    with open_store(Path("trials/store.sqlite")) as store:     # of ``opening``; or a URL
         store.rows("SELECT tag FROM trials WHERE id = ?", (1,))   # reading
         with store.reading():                          # several queries that see one moment
             ...
@@ -38,15 +38,11 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from seatrial.errors import StoreError
-from seatrial.store.location import Location, NoStore, shown
 from seatrial.store.tables import VERSION
-
-__all__ = ["VERSION", "Store", "Writer", "open_memory", "open_store", "reopen_empty"]
 
 WAIT_S = 10.0
 ROWS_AT_ONCE = 500
@@ -125,63 +121,6 @@ class Store(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
-    """Open the store at a path, made if missing, or at a URL, where it must have been made. A file
-    that cannot be written is opened for reading; where there is none to read, a store in memory
-    stands in. Raises StoreError when it is no store of ours, of a newer version, damaged, out of
-    reach, or locked for longer than ``wait_s``."""
-    if isinstance(location, Path):
-        from seatrial.store.sqlite import open_file
-
-        return open_file(location, wait_s)
-    _require_psycopg(location)
-    from seatrial.store.postgres import connect
-
-    return connect(location, wait_s)
-
-
-def open_memory(notices: Sequence[str] = ()) -> Store:
-    """A store that lives as long as this process."""
-    from seatrial.store.sqlite import in_memory
-
-    return in_memory(notices)
-
-
-def reopen_empty(location: Location, wait_s: float = WAIT_S) -> Store:
-    """Open the store with nothing in it, to be filled again. A damaged file is moved aside if
-    it was a store; a newer version is refused with StoreError, anything else with its NoStore."""
-    if isinstance(location, Path):
-        from seatrial.store.sqlite import reopen_file
-
-        return reopen_file(location, wait_s)
-    _require_psycopg(location)
-    from seatrial.store.postgres import connect_empty
-
-    return connect_empty(location, wait_s)
-
-
-def create(url: str, writer: str = "", viewers: Sequence[str] = ()) -> str:
-    """Make a store in a database of PostgreSQL, owned by ``writer`` (who is connected where that
-    is "") and read by ``viewers``; says what was done. Raises StoreError."""
-    _require_psycopg(url)
-    from seatrial.store.founding import found
-
-    return found(url, writer, viewers)
-
-
-def _require_psycopg(location: str) -> None:
-    if not location.startswith(("postgresql://", "postgres://")):
-        raise NoStore(
-            f"{shown(location)}: is no store; name a file, or postgresql://USER@HOST/DATABASE"
-        )
-    try:
-        import psycopg  # noqa: F401
-    except ImportError as error:
-        raise StoreError(
-            f"{shown(location)}: needs psycopg: pip install 'seatrial[postgresql]'"
-        ) from error
 
 
 def turned(batches: Iterable[Sequence[Sequence[Any]]], width: int) -> list[list[Any]]:

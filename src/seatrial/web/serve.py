@@ -158,7 +158,7 @@ def _address(host: str, port: int) -> str:
 def _check_store(place: Path | str) -> None:
     """Refuse a file that is no store of ours, or of a newer version. What may pass is no reason not
     to begin: a lock, a database that is away; nor is an older version, which is filled anew."""
-    from seatrial.store.schema import open_store
+    from seatrial.store.opening import open_store
     from seatrial.store.sqlite import APPLICATION
     from seatrial.store.tables import VERSION
 

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 
 from seatrial.errors import SeatrialError
 from seatrial.store.ingest import sync
+from seatrial.store.opening import open_store
 from seatrial.store.rows import TrialRow
-from seatrial.store.schema import Store, open_store
+from seatrial.store.schema import Store
 from seatrial.web.trials.followed import Followed
 
 if TYPE_CHECKING:
