@@ -27,9 +27,10 @@ from seatrial.machine.sinks import Sink
 from seatrial.sinks import cursor as cursors
 from seatrial.sinks.about import About
 from seatrial.sinks.course import Course
+from seatrial.sinks.protocol import Reply, Target
 from seatrial.sinks.secrets import BadEnvironment
 from seatrial.sinks.standing import behind
-from seatrial.sinks.targets import Reply, Target, planned, target_of
+from seatrial.sinks.targets import planned, target_of
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import bytes_of, count, seconds
 

@@ -22,8 +22,8 @@ from seatrial.machine.sinks import Sink
 from seatrial.sinks.about import About
 from seatrial.sinks.points import Points
 from seatrial.sinks.post import Answer, Server, Unreachable, basic
+from seatrial.sinks.protocol import Reply
 from seatrial.sinks.secrets import secret_of
-from seatrial.sinks.targets import Reply
 from seatrial.units import seconds
 
 LONGEST_WHY = 300

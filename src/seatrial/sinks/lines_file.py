@@ -20,7 +20,7 @@ from msgspec import json
 from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink, path_of
 from seatrial.sinks.lock import locked_within
-from seatrial.sinks.targets import Reply
+from seatrial.sinks.protocol import Reply
 from seatrial.sinks.webhook import BEGINNING, record
 from seatrial.units import seconds
 

@@ -14,8 +14,8 @@ from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.course import Course
 from seatrial.sinks.post import Server, Unreachable
+from seatrial.sinks.protocol import Reply
 from seatrial.sinks.secrets import secret_of
-from seatrial.sinks.targets import Reply
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import seconds
 
