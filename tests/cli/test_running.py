@@ -54,6 +54,7 @@ def test_one_that_fails_ends_with_1(place: Workplace) -> None:
     [
         (["-k", "nothing_is_called_so"], "no case is selected"),
         (["-k", "one and ("], "-k"),
+        (["--tag", "nodes"], "no test has the tag 'nodes'; there are compute, node"),
         (["--set", "x"], "NAME=VALUE"),
         (["--jobs", "0"], "--jobs"),
         (["--no-such-option"], "--no-such-option"),
@@ -64,7 +65,7 @@ def test_one_that_fails_ends_with_1(place: Workplace) -> None:
 def test_bad_usage_ends_with_2_and_makes_no_trial(
     place: Workplace, words: list[str], says: str
 ) -> None:
-    place.test("one", parameters={"x": [1, 2]})
+    place.test("one", parameters={"x": [1, 2]}, tags=["node", "compute"])
     done = place.run("--name", "t", *words)
     assert done.code == 2, done.said
     assert says in done.err
@@ -198,6 +199,10 @@ def test_a_failed_build_fails_its_cases_and_the_rest_goes_on(place: Workplace) -
     assert place.count(Name.BUILD_START) == 1
     log = next(place.trial().builds.glob("*/build.log"))
     assert log.read_text() == "before\nprog.c:3: no such thing\n"
+    (run, *_) = json.loads(place.seatrial("runs", "--failed", "--format", "json").out)
+    shown = place.seatrial("show", run["run_id"])
+    assert f"files\n  {log.absolute()}  (31 B)" in shown.out
+    assert "is not there" not in shown.out
 
 
 def test_builds_are_made_once_per_key_and_at_the_same_time(place: Workplace) -> None:

@@ -168,7 +168,7 @@ def test_it_is_json_for_programs(story: Story, capsys: pytest.CaptureFixture[str
 def test_a_trial_without_a_plan_stands_somewhere_too(tmp_path: Path) -> None:
     story = Story(cases_of(1))
     found = stands(story, component=None, plan="", phase="", rehearsed=False)
-    assert (found.criteria, found.verdict, found.parts[0].expected) == ([], "met", 0)
+    assert (found.criteria, found.verdict, found.parts[0].expected) == ([], "no criteria", 0)
 
 
 def test_what_holds_launches_back_is_told_with_its_numbers_and_times() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,13 @@ def test_pauses_and_interruptions_cut_a_trial() -> None:
 
 def test_a_trial_that_has_not_begun_has_none() -> None:
     assert sub_phases([], [], at(1)) == []
+
+
+@pytest.mark.parametrize(("why", "said"), [("again", "given up: again"), ("", "given up")])
+def test_a_trial_that_was_given_up_says_so(why: str, said: str) -> None:
+    story = Story(cases_of(1))
+    story.tell(1, Name.TRIAL_ABANDON, text=why)
+    assert found(story, 2)[-1].ended_by == said
 
 
 @given(st.lists(st.sampled_from(sorted(TURNS)), max_size=12), st.integers(0, 20))

@@ -99,6 +99,15 @@ def test_a_machine_that_is_not_there(place: PlanPlace, machine: str, fault: str)
     assert text.startswith(fault)
 
 
+def test_what_does_not_fit_a_phase_is_told_beside_another_fault_of_it(place: PlanPlace) -> None:
+    head = HEAD.replace('"n[1-4]"', '"n[1-4]", abuot: x')
+    place.write("- {component: c, tests: [big/huge], phases: [one]}\n", head)
+    assert place.faults() == [
+        "plan.yaml:5: phases[0].abuot: is not a key here; did you mean 'about'?",
+        "plan.yaml:8: components[0].tests[0]: big/huge needs 6 nodes; there are 4 in phase one",
+    ]
+
+
 def test_phases_whose_nodes_are_none(place: PlanPlace) -> None:
     head = HEAD.replace("n[1-4]", "n[1-9]").replace("phase: two", "phase: two, nodes: 'n['")
     head = head.replace("- phase: two, nodes: 'n['", "- {phase: two, nodes: 'n['}")
@@ -125,6 +134,10 @@ def test_who_says_so_may_load_a_target_beyond_what_is_safe(place: PlanPlace) -> 
 def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"plan\.yaml: no such file; name a plan"):
         prepare_plan(tmp_path / "plan.yaml")
+    with pytest.raises(
+        UsageError, match=r"is a folder; name the plan's file, such as .*/plan\.yaml"
+    ):
+        prepare_plan(tmp_path)
 
 
 @pytest.mark.parametrize(

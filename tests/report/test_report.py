@@ -98,8 +98,8 @@ def test_a_plan_that_was_accepted_and_one_component_that_waits(
     assert accept(place).code == 0
     done = seatrial(place.folder, "report", "plan.yaml")
     assert done.code == 0, done.said
-    assert done.out.startswith("plan-report.html: report ")
-    text = (place.folder / "plan-report.html").read_text()
+    assert done.out.startswith("p-report.html: report ")
+    text = (place.folder / "p-report.html").read_text()
     assert "The criterion is met." in text
     assert "Acceptance report" in text
     shown_by_accept = json.loads(place.seatrial(

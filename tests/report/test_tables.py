@@ -122,8 +122,8 @@ def test_blackouts_and_loads_of_a_rehearsal(tmp_path: Path, seatrial: Command) -
     assert len(found["Sub-phases"]) == 1
     assert json.loads((tmp_path / "r.json").read_text())["assumed"] == [f"Nothing fails {UGLY}"]
     done = seatrial(tmp_path, "report", "plan.yaml", "--rehearsed")
-    assert done.out.startswith("plan-rehearsed-report.html: "), done.said
-    page = (tmp_path / "plan-rehearsed-report.html").read_text()
+    assert done.out.startswith("p-rehearsed-report.html: "), done.said
+    page = (tmp_path / "p-rehearsed-report.html").read_text()
     assert "What the rehearsal assumes" in page
     stage.plan_file.unlink()  # it said so when the trial was made
     assert seatrial(tmp_path, "report", "p-mix", "-o", "r.json").code == 0

@@ -226,7 +226,7 @@ def test_what_is_no_report_is_refused(tmp_path: Path, seatrial: Command, documen
         (["none.html"], "none.html: there is no such report"),
         (["."], ".: there is no such report"),
         (["r.html", "--signers", "none"], "none: there is no such file of allowed signers"),
-        (["r.html", "--key", "none"], "none: is no public key"),
+        (["r.html", "--key", "none"], "none: there is no such file; name the public key"),
         (["r.html", "--key", "r.html"], "r.html: is "),
         (["r.html", "--key", "key.pub", "--signers", "signers"], "one of them"),
     ],

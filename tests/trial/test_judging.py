@@ -11,6 +11,7 @@ import pytest
 from seatrial.backends.protocol import Ended
 from seatrial.journal.codes import Name
 from seatrial.trial.driver import Driver
+from seatrial.trial.outcome import TWICE
 from tests.programs import LONG_S, Driving, Workplace, until
 
 
@@ -102,7 +103,7 @@ def test_ctrl_c_three_times_leaves_at_once(place: Workplace) -> None:
         for name in (Name.TRIAL_PAUSE, Name.TRIAL_CANCEL):
             driving.send(signal.SIGINT)
             until(lambda name=name: place.count(name) == 1, name)  # type: ignore[misc]
-        assert "again to leave at once" in place.events("t", Name.TRIAL_CANCEL)[0].text
+        assert place.events("t", Name.TRIAL_CANCEL)[0].text == TWICE
         driving.send(signal.SIGINT)
         done = driving.end()
     assert done.code == 3, done.said

@@ -76,6 +76,7 @@ def test_ctrl_c_once_waits_for_what_runs_and_starts_nothing_more(jobs: Jobs) -> 
         done = driving.end()
     assert done.code == 3, done.said
     assert "again to cancel" in done.said
+    assert "ended before all cases ran: interrupted by Ctrl-C\n" in done.said
     assert "seatrial resume t" in done.out
     assert len(jobs.place.ran()) == AT_ONCE
     assert jobs.tally() == {"pass": AT_ONCE}

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from seatrial.journal.journal import read
-from seatrial.judge.criteria import State
+from seatrial.judge.criteria import Overall, State
 from seatrial.judge.levels import in_flight
 from seatrial.judge.status import status
 from seatrial.judge.timeline import USES, timeline_of
@@ -236,7 +236,7 @@ def test_few_trials_are_kept_those_looked_at_last(
 def test_the_verdict_of_an_ended_trial_is_that_of_its_criteria(
     played: Played, followed: Followed
 ) -> None:
-    found: list[State | None] = []
+    found: list[Overall | None] = []
 
     def known() -> bool:
         found.append(followed.verdict(row_of(played.folder)))

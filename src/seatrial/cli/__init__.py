@@ -41,7 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "parse": ("seatrial.cli.parse", "Print the figures of a well-known output as JSON."),
     "schema": ("seatrial.cli.schema", "Print the JSON Schema of the files that people write."),
     "sink": ("seatrial.cli.sink", "Send a trial's events to InfluxDB, a webhook, a file."),
-    "store": ("seatrial.cli.store", "Rebuild the store from the journals."),
+    "store": ("seatrial.cli.store", "The store of results: create it, rebuild it, look at it."),
 }
 
 
@@ -57,6 +57,18 @@ class Commands(click.Group):
         module = importlib.import_module(COMMANDS[name][0])
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name[:40], COMMANDS, n=1)
+            remedy = f"did you mean `{near[0]}`?" if near else "`seatrial --help` lists them"
+            context.fail(f"no command {name!r}; {remedy}")
+        return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -117,6 +129,12 @@ class Folders:
         if self._named_store and not _same(self._named_store, os.environ.get("SEATRIAL_STORE")):
             places += ["--store", _shown(self._named_store)]
         return shlex.join(["seatrial", *places, *words])
+
+
+def as_typed(path: Path | str) -> str:
+    """A path as one would type it here: relative where it is below the working directory."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
 
 
 def _same(one: Path | str, other: str | None) -> bool:

@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 
 @click.command("accept")
 @click.argument("plan", type=click.Path(path_type=Path))
-@click.option("--component", "components", multiple=True, metavar="NAME", help="Only this one.")
-@click.option("--phase", "phases", multiple=True, metavar="NAME", help="Only this phase.")
+@click.option(
+    "--component",
+    "components",
+    multiple=True,
+    metavar="NAME",
+    help="Only this one; may be repeated.",
+)
+@click.option(
+    "--phase", "phases", multiple=True, metavar="NAME", help="Only this phase; may be repeated."
+)
 @click.option("--name", default="", help="Name in the trials' tags instead of the plan's.")
 @click.option("--status", is_flag=True, help="Show where it stands, and run nothing.")
 @click.option("--pause", is_flag=True, help="Start nothing more; the trial's clock stops.")
@@ -62,14 +70,14 @@ def command(
     in every phase, PLAN-COMPONENT[-PHASE].
 
     \b
-    seatrial accept plan.yaml                      start it, or go on
-    seatrial accept plan.yaml --status             where it stands, by its criteria
-    seatrial accept plan.yaml --pause              from another terminal
+    seatrial accept plan.yaml            start it, or go on
+    seatrial accept plan.yaml --status   where it stands, by its criteria
+    seatrial accept plan.yaml --pause    from another terminal
     seatrial accept plan.yaml --component stability --extend 12h
 
     \b
     Exit codes:  0  all criteria are met
-                 1  some criterion is not met
+                 1  some criterion is not met, also of what is not complete
                  2  a fault in the plan, or usage; nothing was run
                  3  it is not complete, or a criterion is not decided yet
     """
@@ -103,8 +111,9 @@ def command(
     acceptance = Acceptance(folders, prepared, name, components, phases)
     if dry_run:
         return acceptance.tell()
-    code = 0 if status else acceptance.run(quiet)
-    return acceptance.print_status(form) if code == 0 else code
+    if not status and not acceptance.run(quiet):
+        return acceptance.tell_not_met()
+    return acceptance.print_status(form)
 
 
 class Acceptance:
@@ -129,6 +138,11 @@ class Acceptance:
 
         return latest(self.folders.trials, self.plan, part, self.name)
 
+    def _next_tag(self, part: PreparedComponent) -> str:
+        from seatrial.trial.accepting import next_tag
+
+        return next_tag(self.folders.trials, self.plan, part, self.name)
+
     def _latest_answered(self, part: PreparedComponent) -> PlanTrial | None:
         """As it stands when what was asked of it too late for its driver is noted."""
         from seatrial.cli.driving import answer_late
@@ -140,8 +154,8 @@ class Acceptance:
 
     # ---- running it -----------------------------------------------------------------------
 
-    def run(self, quiet: bool) -> int:
-        """Run what is not complete; 0, or the exit code of what could not go on."""
+    def run(self, quiet: bool) -> bool:
+        """Run what is not complete; whether all of it came to its end."""
         trials = [(part, self._latest_answered(part)) for part in self.prepared.parts]
         for part, trial in trials:
             if trial is not None and trial.state == "open":
@@ -155,8 +169,8 @@ class Acceptance:
                 self._tell_changed(part, trial)
             self._tell_left_out(part)
             if not self._drive(self._folder(part, trial), quiet):
-                return 3
-        return 0
+                return False
+        return True
 
     def _folder(self, part: PreparedComponent, trial: PlanTrial | None) -> TrialFolder:
         from seatrial.backends.choose import require_scheduler
@@ -222,7 +236,7 @@ class Acceptance:
 
     def tell(self) -> int:
         """A dry run: what would be run, continued, left alone or refused."""
-        from seatrial.trial.accepting import duration_of
+        from seatrial.trial.accepting import changes, duration_of
         from seatrial.units import count, show_seconds
 
         state = {"open": "goes on", "complete": "is complete", "abandoned": "begins anew"}
@@ -238,9 +252,12 @@ class Acceptance:
                 size += f" for {show_seconds(duration)}"
             elif kind == "once":
                 size += f", {count(sum(case.repeat for case in cases), 'run')}"
-            tag = trial.folder.tag if trial else part.tag
-            click.echo(f"{tag}: {state[trial.state] if trial else 'begins'}; {kind}, {size}")
-            if goes_on is not None:
+            tag = goes_on.folder.tag if goes_on else self._next_tag(part)
+            course = state[trial.state] if trial else "begins"
+            if trial is not None and trial.state == "open" and changes(trial, self.prepared, part):
+                course = "cannot go on"
+            click.echo(f"{tag}: {course}; {kind}, {size}")
+            if goes_on is not None and course != "cannot go on":
                 self._tell_changed(part, goes_on)
             self._tell_left_out(part)
         for part, trial in trials:
@@ -257,7 +274,7 @@ class Acceptance:
         trials = [(part, self._latest(part)) for part in self.prepared.parts]
         made = [(part, trial) for part, trial in trials if trial is not None]
         found = [standing.status_of(trial) for _, trial in made]
-        waiting = [part.tag for part, trial in trials if trial is None]
+        waiting = [self._next_tag(part) for part, trial in trials if trial is None]
         shown = [each for each in self._asked_components() if each.evidence]
         if form == "json":
             standing.print_json(found, [_of_evidence(self.plan, each) for each in shown])
@@ -274,6 +291,19 @@ class Acceptance:
             standing.print_next(found, self._command())
         code = standing.exit_code(found, [trial for _, trial in made])
         return 3 if waiting and code == 0 else code
+
+    def tell_not_met(self) -> int:
+        """Name the criteria that are not met of what did not come to its end; the exit code, as
+        that of ``print_status``."""
+        from seatrial.cli import standing
+
+        trials = [trial for part in self.prepared.parts if (trial := self._latest(part))]
+        found = [standing.status_of(trial) for trial in trials]
+        for one in found:
+            labels = [each[0].label for each in one.criteria if each[0].state == "not met"]
+            if labels:
+                click.echo(f"{one.tag}: not met: {', '.join(labels)}")
+        return standing.exit_code(found, trials) or 3
 
     def _tell_rehearsed(self, parts: Iterable[PreparedComponent]) -> None:
         """Name the rehearsals of what has not begun, which are no trials of the plan."""

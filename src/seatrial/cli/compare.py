@@ -45,7 +45,7 @@ def command(
     \b
     seatrial compare before after
     seatrial compare nightly:toolchain=gcc* nightly:toolchain=clang*
-    seatrial compare @machine=frost,until=2026-05-01 @machine=frost,since=2026-05-01
+    seatrial compare @machine=c5,until=2026-05-01 @machine=c5,since=2026-05-01
     seatrial compare week:launch=mpi week:launch=hybrid --across ranks
     """
     from seatrial.cli.asking import opened, share

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli.tables import Column, table
+from seatrial.cli.tables import Column, folded, table
 from seatrial.units import count, show_number
 from seatrial.verify.reading import plain_line
 
@@ -40,7 +40,7 @@ def _parts(one: Comparison, origin: Sequence[Difference], letter: str) -> list[s
         title += f", across {', '.join(map(plain_line, one.across))}"
     return [
         click.style(title, bold=True),
-        "\n".join(plain_line(f"note: {notice}") for notice in one.notices),
+        "\n".join(folded(plain_line(f"note: {notice}")) for notice in one.notices),
         _origin(origin, letter),
         _rows(one.rows, letter),
         _reasons(one.rows, letter),
@@ -109,7 +109,8 @@ def _reasons(rows: Sequence[Row], letter: str) -> str:
                 told = why.replace("the first side", "A").replace("the second side", letter)
                 reasons.setdefault(told, []).append(row.case)
     lines = [
-        plain_line(f"{_cases(cases)}: {why}") for why, cases in list(reasons.items())[:MOST_REASONS]
+        folded(plain_line(f"{_cases(cases)}: {why}"))
+        for why, cases in list(reasons.items())[:MOST_REASONS]
     ]
     if len(reasons) > MOST_REASONS:
         lines.append(f"{len(reasons) - MOST_REASONS} more reasons are in --format json")
@@ -132,12 +133,9 @@ def _summary(one: Comparison, letter: str) -> str:
         lines.append("n: runs of A and of the other; in brackets those that are excluded")
     for mean in one.means:
         without = f"; {count(mean.without, 'row')} without a ratio" if mean.without else ""
-        lines.append(
-            plain_line(
-                f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric "
-                f"mean of {mean.ratios} ratios{unclear_of(mean)}{without}"
-            )
-        )
+        said = f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric "
+        said += f"mean of {mean.ratios} ratios{unclear_of(mean)}{without}"
+        lines.append(folded(plain_line(said)))
     return "\n".join(lines)
 
 

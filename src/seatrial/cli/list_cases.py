@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from seatrial.cli.options import asked_of, selection_options
+from seatrial.cli.options import asked_of, require_selected, selection_options
 from seatrial.units import count
 
 
@@ -21,10 +21,10 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
 
     SUITE is a folder with tests (default: the current one). Tests are checked as for a run.
     """
-    from seatrial.trial.prepare import prepare_trial, require_cases
+    from seatrial.trial.prepare import prepare_trial
 
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
-    require_cases(prepared)
+    require_selected(prepared)
     if form == "json":
         import msgspec
 

@@ -20,7 +20,7 @@ def command(name: str | None, detect: bool, scheduler: str) -> int:
     \b
     seatrial machine                                   this host
     seatrial machine --detect > machines/laptop.yaml   keep it, then edit it
-    seatrial machine --detect --scheduler slurm        the cluster of this login node
+    seatrial machine --detect --scheduler slurm        this login node's cluster
     """
     import msgspec
     import yaml

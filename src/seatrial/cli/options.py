@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from seatrial.errors import UsageError
 from seatrial.trial.folder import Asked
+
+if TYPE_CHECKING:
+    from seatrial.trial.prepare import Prepared
 
 Decorator = Callable[..., Any]
 
@@ -71,3 +75,14 @@ def asked_of(
         repeat=repeat or 0,
         **more,
     )
+
+
+def require_selected(prepared: Prepared) -> None:
+    """Zero cases are an error, never a pass: say which tag no test has, else why there are none."""
+    from seatrial.trial.prepare import require_cases
+
+    known = sorted({tag for test in prepared.tests.values() for tag in test.tags})
+    for tag in prepared.asked.tags:
+        if tag not in known:
+            raise UsageError(f"no test has the tag {tag!r}; there are {', '.join(known) or 'none'}")
+    require_cases(prepared)

@@ -12,6 +12,7 @@ import click
 from seatrial.journal.codes import BUILD_FAILED, PASS, Name
 from seatrial.journal.events import Event
 from seatrial.suite.model import Case
+from seatrial.trial.outcome import INTERRUPTED, TWICE
 from seatrial.units import count, show_number, show_seconds
 
 if TYPE_CHECKING:
@@ -46,17 +47,21 @@ _TOLD = {
     Name.TEST_ADMIT: "let back in: ",
     Name.TRIAL_EXTEND: "time is added: ",
 }
+_FOLLOWS = {
+    INTERRUPTED: ": starting nothing more, waiting for what runs; again to cancel it",
+    TWICE: ": cancelling what runs; again to leave at once, jobs go on",
+}
 
 
 def _told(event: Event) -> str:
-    """What is said of an event about the trial."""
+    """What is said of an event about the trial, and to who pressed Ctrl-C what follows."""
     about = event.nodes
     if event.event == Name.TEST_ADMIT:
         about = event.test
     elif event.event == Name.TRIAL_EXTEND and isinstance(event.value, int | float):
         about = show_seconds(event.value)
     text = ": ".join(filter(None, (about, event.text)))
-    return f"{_TOLD[Name(event.event)]}{text}"
+    return f"{_TOLD[Name(event.event)]}{text}{_FOLLOWS.get(event.text, '')}"
 
 
 def _sustained(conductor: Conductor, passed: int) -> list[str]:
@@ -94,13 +99,6 @@ class Progress:
         self.conductor: Conductor | None = None  # of the trial, for what it alone knows
 
     def __enter__(self) -> Self:
-        import sys
-
-        if sys.stdout.isatty() and not self.quiet:
-            from rich.live import Live
-
-            self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
-            self._live.start()
         return self
 
     def __exit__(
@@ -122,7 +120,15 @@ class Progress:
     # ---- events ---------------------------------------------------------------------------
 
     def on_open(self, finished: int, wanted: int) -> None:
+        """It is known how the trial stands only now: its journal is read, and this driver's."""
+        import sys
+
         self.finished, self.wanted = finished, wanted
+        if sys.stdout.isatty() and not self.quiet:
+            from rich.live import Live
+
+            self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
+            self._live.start()
 
     def on_event(self, event: Event, case: Case | None) -> None:
         name, run = event.event, event.run_id

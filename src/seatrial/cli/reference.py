@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seatrial.cli import Folders
+from seatrial.cli import Folders, as_typed
 
 if TYPE_CHECKING:
     from seatrial.store.rows import TrialRow
@@ -22,7 +22,7 @@ def command() -> None:
     """
 
 
-@command.command("accept")
+@command.command("accept", short_help="Write references from measured medians.")
 @click.argument("trials", nargs=-1, metavar="[TRIAL]...")
 @click.option("--metric", default="", help="Only this metric.")
 @click.option("--since", metavar="TIME", help="Only runs begun since: 30d, 2026-11-20, ...T14:03.")
@@ -61,20 +61,32 @@ def accept(
     with opened(folders) as store:
         rows = _trials_of(store, trials, start, machine, rehearsed)
         learning = learn_from(store, rows, metric, start, two_sided)
+        no_figure = "" if learning.references else _no_figure(store, rows, metric)
     path = Path(TrialFolder(Path(rows[0].path)).record().references)
     for what, why in learning.left_out:
         click.echo(f"left out: {plain_line(what)}: {plain_line(why)}", err=True)
     for what, why in learning.older:
         click.echo(f"{plain_line(what)}: {why}", err=True)
     if not learning.references:
-        tags = " ".join(f"--trial {row.tag}" for row in rows[:1])
-        raise UsageError(f"{rows[0].tag}: no figure to accept; see `seatrial runs {tags}`")
+        raise UsageError(no_figure)
     if not dry_run:
         reference_file.accept(path, learning.references)
     click.echo(_table(learning.references))
     done = "would be written to" if dry_run else "written to"
-    click.echo(f"{count(len(learning.references), 'reference')} {done} {path}")
+    click.echo(f"{count(len(learning.references), 'reference')} {done} {as_typed(path)}")
     return 0
+
+
+def _no_figure(store: Store, rows: list[TrialRow], metric: str) -> str:
+    """Why there is no figure to accept."""
+    from seatrial.store import queries
+
+    tags = ", ".join(row.tag for row in rows)
+    known = {sample.metric for row in rows for sample in queries.samples(store, row)}
+    if metric and metric not in known:
+        there = ", ".join(sorted(known)) or "none"
+        return f"{tags}: no metric {metric!r}; there are {there}"
+    return f"{tags}: no figure to accept; see `seatrial runs --trial {rows[0].tag}`"
 
 
 def _trials_of(
@@ -118,7 +130,9 @@ def list_references(machine: str | None) -> int:
     site = find_machine(machine)
     references = load(site.references)
     if not references.entries:
-        click.echo(f"{site.references}: no references yet; `seatrial reference accept TRIAL`")
+        click.echo(
+            f"{as_typed(site.references)}: no references yet; `seatrial reference accept TRIAL`"
+        )
         return 0
     click.echo(_table(references.entries))
     return 0

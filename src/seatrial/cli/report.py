@@ -140,10 +140,12 @@ def _form(output: Path | None) -> str:
 
 
 def _stem(asked: tuple[str, ...], name: str, made: Report) -> str:
-    """What the file of a report is called: by its plan, or by all of its trials."""
+    """What the file of a report is called: as the tags of its plan's trials begin, or by all of its
+    trials."""
     plan = Path(asked[0])
     if plan.suffix in (".yaml", ".yml"):
-        return "-".join(filter(None, (plan.stem, name, "rehearsed" if made.rehearsed else "")))
+        begin = name or made.plan or plan.stem
+        return f"{begin}-rehearsed" if made.rehearsed else begin
     tags = [part.tag for part in made.components]
     named = "-".join(tags)
     return named if len(named) <= _LONGEST_NAME else f"{tags[0]}-and-{len(tags) - 1}-more"
@@ -190,7 +192,7 @@ def _write(output: Path, text: str) -> None:
 # ---- checking -----------------------------------------------------------------------------
 
 
-@command.command("verify")
+@command.command("verify", short_help="Check a report, its signature, and what it rests on.")
 @click.argument("report", type=click.Path(path_type=Path))
 @click.option(
     "--signers",
@@ -214,7 +216,7 @@ def verify(
     """Check that REPORT is as it was signed, and that the journals behind it are as they were.
 
     \b
-    Exit codes:  0  signed by a key that counts; all it rests on is here and as it was
+    Exit codes:  0  signed by a key that counts; all it rests on is as it was
                  1  it, its signature or what it rests on was changed
                  2  usage, or no report of Seatrial's
                  3  nothing is wrong, but not all could be checked

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import asked_of, selection_options
+from seatrial.cli.options import asked_of, require_selected, selection_options
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def command(
     from seatrial.backends.choose import require_scheduler
     from seatrial.cli.driving import drive_and_tell, write_scripts
     from seatrial.trial.folder import create
-    from seatrial.trial.prepare import new_tag, prepare_trial, require_cases
+    from seatrial.trial.prepare import new_tag, prepare_trial
 
     asked = asked_of(
         **selection,
@@ -57,7 +57,7 @@ def command(
         failed_from=failed_from or "",
     )
     prepared = prepare_trial(asked, machine)
-    require_cases(prepared)
+    require_selected(prepared)
     if failed_from:
         prepared = _only_failed(prepared, folders, failed_from)
     if not dry_run:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.argument("trials", nargs=-1, required=True, metavar="TRIAL...")
 @click.option("--x", "x", required=True, metavar="NAME", help="threads, tasks, nodes, a parameter.")
 @click.option("--metric", default="elapsed", show_default=True, help="The figure that scales.")
-@click.option("--by", multiple=True, metavar="NAME", help="A line for each: toolchain, trial...")
+@click.option("--by", multiple=True, metavar="NAME", help="A line for each toolchain, or trial.")
 @click.option("-k", "--test", "tests", multiple=True, metavar="PATTERN", help="Only these tests.")
 @click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
 @click.option(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 LARGEST_TAIL = 1 << 16
 LARGEST_SCRIPT = 1 << 18
-FILES = ("job.sh", "stdout", "stderr")
 
 
 @click.command("show")
@@ -53,7 +52,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
             _why(found),
             _time_line(found, queries.events_of(store, found)),
             _figures(queries.metrics_of(store, found), trial, case),
-            _files(found),
+            _section_of_files(trial, found, case),
         ]
     if scripts:
         parts.append(_scripts(trial, found))
@@ -66,13 +65,14 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 def _json(store: Store, run: RunRow) -> str:
     from seatrial.store import export, queries
 
+    trial, case = queries.trial_of(store, run), queries.case_of(store, run)
     return export.to_json(
         {
             "run": export.run_record(run),
-            "case": export.record(queries.case_of(store, run)),
+            "case": export.record(case),
             "events": [export.record(event) for event in queries.events_of(store, run)],
             "metrics": [export.record(figure) for figure in queries.metrics_of(store, run)],
-            "files": {name: str(Path(run.path) / name) for name in FILES if run.path},
+            "files": {path.name: str(path) for path in _files(trial, run, case)},
         }
     )
 
@@ -186,20 +186,29 @@ def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
     return table(columns, rows)
 
 
-def _files(run: RunRow) -> str:
+def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
+    """The files of a run; one whose build failed has none but the log of that."""
+    from seatrial.journal.codes import BUILD_FAILED
+    from seatrial.runs.builds import LOG
+    from seatrial.trial.folder import TrialFolder
+
+    if run.verdict == BUILD_FAILED.name and case.build:
+        return [TrialFolder(Path(trial.path)).builds / case.build / LOG]
+    return [Path(run.path) / name for name in ("job.sh", "stdout", "stderr") if run.path]
+
+
+def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
     from seatrial.units import show_bytes
     from seatrial.verify.reading import plain_line, tail
 
     if run.rehearsed:
         return _section("files", ["none: a rehearsed run leaves no files"])
-    if not run.path:
-        return ""
     lines = []
-    for name in FILES:
-        piece = tail(Path(run.path) / name, 0)
+    for path in _files(trial, run, case):
+        piece = tail(path, 0)
         size = "is not there" if piece is None else show_bytes(piece.size)
-        lines.append(f"{plain_line(str(Path(run.path) / name))}  ({size})")
-    return _section("files", lines)
+        lines.append(f"{plain_line(str(path))}  ({size})")
+    return _section("files", lines) if lines else ""
 
 
 def _scripts(trial: TrialRow, run: RunRow) -> str:

@@ -66,7 +66,7 @@ def command(
     seatrial sink TRIAL --again           all of it, from the beginning
     seatrial sink TRIAL --stop            end the process that delivers
     seatrial sink TRIAL --status          how far behind each sink is, and why
-    seatrial sink TRIAL -m c5             to the sinks that machines/c5.yaml names now
+    seatrial sink TRIAL -m c5             to the sinks of machines/c5.yaml
     seatrial sink TRIAL --stdout | jq     the events as JSON lines
 
     \b

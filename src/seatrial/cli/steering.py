@@ -48,11 +48,11 @@ class Steering:
         """Where they stand, for a plan that could not be begun now; it is never all met."""
         from seatrial.cli import standing
 
-        for text in fault.faults:
-            click.echo(f"warning: {text}", err=True)
         found = [standing.status_of(trial) for trial in self.trials]
         if not found:
             raise fault
+        for text in fault.faults:
+            click.echo(f"warning: {text}", err=True)
         standing.print_status(found, form)
         if form != "json":
             standing.print_next(found, self._command())
@@ -108,25 +108,39 @@ class Steering:
 
     def admit(self, whom: str) -> int:
         from seatrial.cli.driving import ask
-        from seatrial.machine.facts import unfold
-        from seatrial.plan.phases import names_of
         from seatrial.trial.requests import Request
 
         trial = self._one("told to admit anything", self._of_state("open"))
-        if whom not in trial.record.tests:
-            try:
-                unknown = sorted(set(unfold(whom)) - set(names_of(trial.record.machine)))
-            except ValueError as error:
-                raise click.BadParameter(str(error), param_hint="--admit") from error
-            if unknown:
-                tests = ", ".join(trial.record.tests)
-                raise UsageError(
-                    f"--admit {whom}: {trial.folder.tag} has no node and no test {unknown[0]}; "
-                    f"its tests are {tests}"
-                )
-        ask(trial.folder, Request(request="admit", text=whom))
-        click.echo(f"{trial.folder.tag}: {whom} is let back in.")
+        tag = trial.folder.tag
+        is_test = whom in trial.record.tests
+        shut_out = _stopped(trial, whom) if is_test else self._excluded(trial, whom)
+        if not shut_out:
+            was = "not stopped" if is_test else "not excluded"
+            click.echo(f"{tag}: {whom} is {was}: there is nothing to let back in.")
+            return 0
+        if ask(trial.folder, Request(request="admit", text=shut_out)):
+            click.echo(f"{tag}: {shut_out} is let back in.")
+        else:
+            click.echo(f"{tag}: its driver was asked to let {shut_out} back in.")
         return 0
+
+    def _excluded(self, trial: PlanTrial, nodes: str) -> str:
+        """Those of the nodes that get no more runs, folded."""
+        from seatrial.cli.standing import status_of
+        from seatrial.machine.facts import fold, unfold
+        from seatrial.plan.phases import names_of
+
+        try:
+            asked = unfold(nodes)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--admit") from error
+        if unknown := sorted(set(asked) - set(names_of(trial.record.machine))):
+            raise UsageError(
+                f"--admit {nodes}: {trial.folder.tag} has no node and no test {unknown[0]}; "
+                f"its tests are {', '.join(trial.record.tests)}"
+            )
+        excluded = {name for names, _ in status_of(trial).excluded for name in unfold(names)}
+        return fold([name for name in asked if name in excluded])
 
     def _timed(self) -> list[PlanTrial]:
         return [trial for trial in self.trials if trial.record.policy.duration]
@@ -149,6 +163,23 @@ class Steering:
             raise UsageError(f"nothing of {self.plan} can be {done}")
         tags = ", ".join(trial.folder.tag for trial in trials)
         raise UsageError(f"say by --component and --phase which is to be {done}: {tags}")
+
+
+def _stopped(trial: PlanTrial, test: str) -> str:
+    """The test, where it is stopped; "" where it runs. Raises UsageError where it cannot be built:
+    to let it in would not help."""
+    from seatrial.cli.standing import status_of
+
+    found = status_of(trial)
+    if any(part.test == test and part.stopped for part in found.parts):
+        return test
+    for hold in found.held_back_by:
+        if hold.kind == "unbuilt" and test in hold.what.split(", "):
+            raise UsageError(
+                f"--admit {test}: {trial.folder.tag} has not stopped it: its build failed, and is "
+                "not made again; mend it, and begin the plan anew under another --name"
+            )
+    return ""
 
 
 def _component(trial: PlanTrial) -> str:

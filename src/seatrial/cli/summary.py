@@ -26,12 +26,12 @@ MOST_ROWS = 100
 
 COLUMNS = (
     Column("case", folds=True),
-    Column("metric"),
+    Column("metric", folds=True),
     Column("value", right=True),
-    Column("spread", right=True),
+    Column("spread", right=True, spare=-1),
     Column("n", right=True),
     Column("reference", right=True),
-    Column("verdict"),
+    Column("verdict", folds=True),
 )
 
 

@@ -1,6 +1,8 @@
 """Tables as plain text: aligned columns, no boxes, nothing in them that a terminal would obey.
 
-On a terminal, long names are folded to its width; in a pipe each row stays one line, for grep.
+On a terminal no table is wider than its screen: columns that can be spared are left out, and said
+so, and text is folded, at signs between its words as long as there is room. In a pipe each row
+stays one line, for grep.
 """
 
 from __future__ import annotations
@@ -19,14 +21,17 @@ from seatrial.verify.reading import plain_line
 
 GAP = "  "
 NARROWEST = 10
+READABLE = 30  # a column of text keeps its longest word, up to this, as long as others are wider
 
-# not inside of a number, such as 3.9, 1e-09, 12:30 or a date
-_BREAK_AFTER = re.compile(r"(?<=[,/_@{}\s;])|(?<=[\-.:])(?!\d)")
+# not inside of a number, such as 3.9, 1e-09, 12:30 or a date, nor before a unit: 3 s, 5 %, GB/s
+_UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
+_BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=[\-.:])(?!\d)")
 
 
 class Column(NamedTuple):
     """A column: its title, whether it is aligned right, whether it may be folded; ``spare``: where
-    a terminal is too narrow it is left out, the largest number first (0: it stays)."""
+    a terminal is too narrow it is left out, the largest number first (0: it stays; below 0: only
+    where a word would have to be broken)."""
 
     title: str
     right: bool = False
@@ -39,12 +44,15 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
     safe = [[plain_line(cell) for cell in row] for row in rows]
     kept = [i for i in range(len(columns)) if any(row[i] for row in safe)]
     columns, safe = _chosen(columns, safe, kept)
+    titles_of_all = [column.title for column in columns]
     columns, safe = _that_fit(columns, safe)
     widths = _widths(columns, safe)
     titles = [column.title for column in columns]
     lines = [click.style(line, bold=True) for line in _lines(columns, widths, titles)]
     for row in safe:
         lines += _lines(columns, widths, row)
+    if spared := [title for title in titles_of_all if title not in titles]:
+        lines += fold(f"(too narrow to show {', '.join(spared)})", screen_width())
     return "\n".join(lines)
 
 
@@ -61,10 +69,13 @@ def _that_fit(columns: list[Column], rows: Cells) -> tuple[list[Column], Cells]:
     """Without the columns that can be spared, as far as the table is too wide."""
     room = screen_width()
     while room and _whole(_widest(columns, rows)) > room:
-        spare = max(range(len(columns)), key=lambda i: columns[i].spare)
-        if not columns[spare].spare:
+        spare = [i for i, column in enumerate(columns) if column.spare > 0]
+        if not spare and _whole(_readable(columns, rows)) > room:
+            spare = [i for i, column in enumerate(columns) if column.spare < 0]
+        if not spare:
             break
-        columns, rows = _chosen(columns, rows, [i for i in range(len(columns)) if i != spare])
+        left_out = max(spare, key=lambda i: abs(columns[i].spare))
+        columns, rows = _chosen(columns, rows, [i for i in range(len(columns)) if i != left_out])
     return columns, rows
 
 
@@ -75,20 +86,54 @@ def _widest(columns: Sequence[Column], rows: Cells) -> list[int]:
     ]
 
 
+def _readable(columns: Sequence[Column], rows: Cells) -> list[int]:
+    """The least widths at which no word is broken that need not be."""
+    widths = _widest(columns, rows)
+    for i, column in enumerate(columns):
+        if column.folds:
+            longest = _longest_word([row[i] for row in rows])
+            widths[i] = min(widths[i], max(NARROWEST, min(longest, READABLE)))
+    return widths
+
+
 def _whole(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
 def _widths(columns: Sequence[Column], rows: Cells) -> list[int]:
-    """Each column as wide as its widest cell, or less where the table would be too wide."""
+    """Each column as wide as its widest cell, or less where the table would be too wide: text down
+    to its longest word, then down to the narrowest, and in the end whatever is widest."""
     widths = _widest(columns, rows)
+    narrow = [
+        NARROWEST if column.folds else wide for column, wide in zip(columns, widths, strict=True)
+    ]
     room = screen_width()
-    while room and _whole(widths) > room:
-        folding = [i for i, c in enumerate(columns) if c.folds and widths[i] > NARROWEST]
-        if not folding:
-            break
-        widths[max(folding, key=lambda i: widths[i])] -= 1
+    if not room or _whole(widths) <= room:
+        return widths
+    for least in (_readable(columns, rows), narrow, [1] * len(columns)):
+        while _whole(widths) > room:
+            wide = [i for i, width in enumerate(widths) if width > least[i]]
+            if not wide:
+                break
+            widths[max(wide, key=lambda i: widths[i])] -= 1
     return widths
+
+
+def _longest_word(cells: Sequence[str]) -> int:
+    """The widest piece of text that is not broken where it need not be."""
+    return max(
+        (_width(part.rstrip()) for cell in cells for part in _BREAK_AFTER.split(cell)), default=0
+    )
+
+
+def folded(sentence: str) -> str:
+    """A sentence, on a terminal in lines of its width, broken between words."""
+    import textwrap
+
+    room = screen_width()
+    if not room or _width(sentence) <= room:
+        return sentence
+    return textwrap.fill(sentence, room, subsequent_indent=GAP, break_on_hyphens=False)
 
 
 def screen_width() -> int:
@@ -100,8 +145,8 @@ def screen_width() -> int:
 
 def _lines(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> list[str]:
     cells = [
-        fold(cell, width) if column.folds else [cell]
-        for column, width, cell in zip(columns, widths, row, strict=True)
+        [line.rstrip() for line in fold(cell, width)]
+        for width, cell in zip(widths, row, strict=True)
     ]
     lines = []
     for number in range(max(map(len, cells))):
@@ -115,13 +160,15 @@ def _lines(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str])
 
 
 def fold(text: str, width: int) -> list[str]:
-    """Text in lines of at most that width, broken behind a sign where there is one."""
+    """Text in lines of at most that width, but for white space at their ends, broken behind a sign
+    where there is one."""
     lines = [""]
     for part in _BREAK_AFTER.split(text):
-        if _width(lines[-1]) + _width(part) > width and lines[-1]:
+        if _width(lines[-1]) + _width(part.rstrip()) > width and lines[-1]:
             lines.append("")
         for char in part:
-            if lines[-1] and _width(lines[-1]) + _width(char) > width:
+            full = _width(lines[-1]) + _width(char) > width
+            if lines[-1] and full and not char.isspace():
                 lines.append("")
             lines[-1] += char
     return lines

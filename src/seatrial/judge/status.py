@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from seatrial.conduct.policy import Entry
 from seatrial.journal.events import Event
 from seatrial.judge.accounts import NEVER, Accounts, Run
-from seatrial.judge.criteria import Result, State, View, judged, overall
+from seatrial.judge.criteria import Overall, Result, View, judged, overall
 from seatrial.judge.holds import Hold, Holds
 from seatrial.judge.sub_phases import INTERRUPTED, TURNS, SubPhase, sub_phases
 from seatrial.judge.tallies import verdicts
@@ -72,7 +72,7 @@ class Status(Struct, frozen=True, kw_only=True):
     kind: str
     rehearsed: bool
     state: str
-    verdict: State
+    verdict: Overall
     now: int
     clock: float
     duration: float

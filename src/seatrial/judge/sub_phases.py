@@ -26,7 +26,7 @@ _GO = {str(Name.TRIAL_START), str(Name.TRIAL_RESUME)}
 _STOP = {  # what is said of each, where it gives no reason
     str(Name.TRIAL_PAUSE): "paused",
     str(Name.TRIAL_CANCEL): "cancelled",
-    str(Name.TRIAL_ABANDON): "abandoned",
+    str(Name.TRIAL_ABANDON): "given up",
     str(Name.TRIAL_END): "the trial ended",
 }
 TURNS = frozenset(_GO | set(_STOP))
@@ -72,8 +72,16 @@ def _stretches(turns: Iterable[Event]) -> list[tuple[int, int | None, str]]:
         goes = event.event in _GO
         if found and found[-1][1] is None:
             start = found[-1][0]
-            why = INTERRUPTED if goes else event.text or _STOP[event.event]
+            why = INTERRUPTED if goes else _why(event)
             found[-1] = (start, max(start, event.time), why)
         if goes:
             found.append((event.time, None, ""))
     return found
+
+
+def _why(event: Event) -> str:
+    """What stopped a stretch. Why a trial was given up is a person's bare words."""
+    said = _STOP[event.event]
+    if event.event == Name.TRIAL_ABANDON and event.text:
+        return f"{said}: {event.text}"
+    return event.text or said

@@ -5,6 +5,7 @@ Nothing here needs cases; ``seatrial.plan.check_mix`` checks what a component ru
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -15,10 +16,17 @@ from seatrial.machine.facts import unfold
 from seatrial.machine.model import Gauge, Machine
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
-from seatrial.plan.load import Loaded
+from seatrial.plan.load import Loaded, unread
 from seatrial.plan.model import Component, Exclude, Part, Plan, Span, Tell, Throttle, Watch
 from seatrial.plan.moments import moment_of
-from seatrial.plan.parts import chosen_tests, fits, named_tests, only_evidence
+from seatrial.plan.parts import (
+    chosen_tests,
+    fits,
+    named_tests,
+    only_evidence,
+    written_copies,
+    written_shares,
+)
 from seatrial.plan.phases import names_of, phases_of, tag_of
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show
@@ -26,6 +34,7 @@ from seatrial.suite.select import compile_keyword
 from seatrial.units import seconds, share_of, show_seconds, span_of
 
 LONGEST_TAG = 100
+ROUNDING = 1e-9  # by which shares may add up to more than the whole
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
@@ -42,7 +51,9 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
     plan, spot = loaded.plan, loaded.spot(faults)
     machine = loaded.site.machine if loaded.site else None
     _names(plan, spot)
-    tests = [name for suite in loaded.suites if suite for name in suite.tests]
+    # where a suite is not there, any name may be of one of its tests
+    whole = [] if loaded.partly else loaded.suites
+    tests = [name for suite in whole for name in suite.tests]
     for i, phase in enumerate(plan.phases):
         _nodes(phase.nodes, machine, spot.inside("phases", i, "nodes"))
     for i, span in enumerate(plan.outages):
@@ -53,20 +64,21 @@ def check_plan(loaded: Loaded, faults: Faults) -> None:
         spot.fault("has no component; give at least one", "components")
     for i, component in enumerate(plan.components):
         at, suite = spot.inside("components", i), loaded.suites[i]
-        _component(plan, component, at)
+        partly = i in loaded.partly
+        _component(plan, component, spot, at)
         _quantities(component, at)
+        if component.kind == "sustained" or unread(at, "kind"):
+            _sums(component, at)
         if machine is not None:
             _on_machine(component, machine, at)
-        if suite is not None:
-            _tests(component, suite, at)
-        chosen = chosen_tests(component, suite.tests) if suite else []
+        _tests(component, suite, at, partly)
+        chosen = [] if partly else chosen_tests(component, suite.tests)
         for j, span in enumerate(component.blackouts):
             _span(span, machine, chosen, at.inside("blackouts", j))
-        check_criteria(component, suite, at)
+        check_criteria(component, None if partly else suite, at)
         check_evidence(component, loaded.path.parent, at)
         check_waivers(component, at)
-    if all(suite is not None for suite in loaded.suites):
-        check_rehearsal(plan.rehearsal, loaded.suites, spot.inside("rehearsal"))
+    check_rehearsal(plan.rehearsal, whole, spot.inside("rehearsal"))
 
 
 # ---- names --------------------------------------------------------------------------------
@@ -103,11 +115,19 @@ def _tags(plan: Plan, spot: Spot) -> None:
                 at.fault(f"has the run tag of {other}, {tag}; rename one", "component")
 
 
-def _component(plan: Plan, component: Component, at: Spot) -> None:
+def _component(plan: Plan, component: Component, spot: Spot, at: Spot) -> None:
     known = [phase.phase for phase in plan.phases]
+    named = bool(known) or not unread(spot, "phases")
+    named &= not any(unread(spot, "phases", i, "phase") for i in range(len(known)))
     for i, name in enumerate(component.phases):
-        if name not in known:
+        if named and name not in known:
             at.fault(f"no phase {name!r}; there are {', '.join(known) or 'none'}", "phases", i)
+    if not unread(at, "kind"):
+        _of_kind(component, at)
+
+
+def _of_kind(component: Component, at: Spot) -> None:
+    """What means something in components of another kind alone."""
     for key, kind in _OF_KIND.items():
         if component.kind != kind and at.given(key):
             at.fault(f"is of kind {kind} alone; this is {component.kind}", key)
@@ -144,6 +164,22 @@ def _quantities(component: Component, at: Spot) -> None:
             at.fault(
                 f"0 lets no run start; give 1 or more, or remove {key} for no cap", "caps", key
             )
+
+
+def _sums(component: Component, at: Spot) -> None:
+    """What the parts as they are written ask for together, of each pattern one test: whatever the
+    machine and the phases are, it is no less."""
+    # some entry that could not be read adds to a sum that is too large without it
+    sure = at._replace(faulty=())
+    shares = written_shares(component)
+    total = sum(shares.values())
+    if total > 1 + ROUNDING and max(shares.values()) <= 1:
+        each = " + ".join(f"{name} {100 * share:.4g} %" for name, share in shares.items() if share)
+        sure.fault(f"the shares add up to {100 * total:.4g} %: {each}", "tests")
+    cap, copies = component.caps.machine, written_copies(component)
+    if cap and copies > cap:
+        text = f"{cap} is less than all copies together, {copies}"
+        sure.fault(text, "caps", "machine")
 
 
 def _part(part: Part, sustained: bool, at: Spot) -> None:
@@ -227,7 +263,7 @@ def _patterns(patterns: Iterable[str], tests: Sequence[str], at: Spot) -> None:
     """Each name or pattern must be about a test; nothing is told where there is none at all."""
     for i, pattern in enumerate(patterns):
         if tests and not any(fits([pattern], name) for name in tests):
-            at.fault(f"{pattern!r} is no test here; there are {_listed(tests)}", i)
+            at.fault(f"{pattern!r} is no test here; there are {listed(tests)}", i)
 
 
 def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
@@ -246,13 +282,13 @@ def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
     for i, throttle in enumerate(component.throttles):
         if throttle.gauge not in machine.gauges:
             text = f"{machine.machine} has no gauge {throttle.gauge!r}; it has "
-            at.fault(text + _listed(machine.gauges), "throttles", i, "gauge")
+            at.fault(text + listed(machine.gauges), "throttles", i, "gauge")
         else:
             _fresh(throttle, machine.gauges[throttle.gauge], at.inside("throttles", i))
     for i, pattern in enumerate(component.toolchains):
         if pattern != "default" and not any(fnmatchcase(n, pattern) for n in machine.toolchains):
             text = f"{machine.machine} has no toolchain {pattern!r}; it has "
-            at.fault(text + _listed(machine.toolchains), "toolchains", i)
+            at.fault(text + listed(machine.toolchains), "toolchains", i)
 
 
 def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
@@ -271,7 +307,7 @@ def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
 def _file_system(name: str, machine: Machine, at: Spot) -> None:
     if name and name not in machine.file_systems:
         text = f"{machine.machine} has no file system {name!r}; it has "
-        at.fault(text + _listed(machine.file_systems))
+        at.fault(text + listed(machine.file_systems))
 
 
 def _targets(component: Component, targets: list[str], at: Spot) -> None:
@@ -279,7 +315,7 @@ def _targets(component: Component, targets: list[str], at: Spot) -> None:
     for i, name in enumerate(component.targets):
         if name not in targets:
             where = "the file systems here have" if targets else "give file_system; there are"
-            at.fault(f"no metadata target {name!r}; {where} {_listed(targets)}", "targets", i)
+            at.fault(f"no metadata target {name!r}; {where} {listed(targets)}", "targets", i)
     if targets:
         return
     remedy = "give file_system, one whose targets the machine's file names"
@@ -289,26 +325,48 @@ def _targets(component: Component, targets: list[str], at: Spot) -> None:
         at.fault(f"there are no metadata targets; {remedy}", "caps", "per_target")
 
 
-def _tests(component: Component, suite: Suite, at: Spot) -> None:
-    if not suite.nodes and not only_evidence(component):
-        at.fault("has no suites; give suites to it, or to the plan", "component")
-        return
+def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
+    """The tests that are named. ``partly``: some suites are not there."""
     for i, pattern in enumerate(component.tests):
         key: str | int = pattern if isinstance(component.tests, dict) else i
-        if not named_tests(component, pattern, suite.nodes):
-            taken = any(fits([pattern], name) for name in suite.nodes)
-            why = "only tests that stand above" if taken else "no test here"
-            at.fault(f"{pattern!r} is {why}; there are {_listed(suite.nodes)}", "tests", key)
+        if suite.nodes and not named_tests(component, pattern, suite.nodes):
+            _unknown_test(component, pattern, suite, at.inside("tests", key), partly)
+    _select(component, at)
+    if not suite.nodes:
+        if not partly and not only_evidence(component):
+            at.fault("has no suites; give suites to it, or to the plan", "component")
+        return
+    _settings(component, suite, at, partly)
+
+
+def _unknown_test(component: Component, pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
+    """An entry that no test takes part by. Where a suite is not there it may be of that one, unless
+    it is all but the name of a test that is there, as after a slip of the keyboard."""
+    near = difflib.get_close_matches(pattern[:80], suite.nodes, n=1, cutoff=0.8)
+    taken = any(fits([pattern], name) for name in suite.nodes)
+    if partly and (taken or not near):
+        return
+    if partly:
+        at.fault(f"{pattern!r} is no test of the suites that are there; did you mean {near[0]!r}?")
+        return
+    why = "only tests that stand above" if taken else "no test here"
+    at.fault(f"{pattern!r} is {why}; there are {listed(suite.nodes)}")
+
+
+def _select(component: Component, at: Spot) -> None:
     try:
         if component.select.strip():
             compile_keyword(component.select)
     except UsageError as error:
         at.fault(str(error), "select")
+
+
+def _settings(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
     chosen = chosen_tests(component, suite.tests)
     parameters = {name for test in chosen for name in suite.tests[test].parameters}
     for name, value in component.settings.items():
-        if name not in parameters and not suite.faulty:
-            text = f"no test here has this parameter; there are {_listed(sorted(parameters))}"
+        if name not in parameters and chosen and not suite.faulty and not partly:
+            text = f"no test here has this parameter; there are {listed(sorted(parameters))}"
             at.fault(text, "settings", name)
         for each in value if isinstance(value, list) else [value]:
             if "," in show(each) or not show(each).strip():
@@ -316,7 +374,8 @@ def _tests(component: Component, suite: Suite, at: Spot) -> None:
                 at.fault(text, "settings", name)
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Names as a message shows them: the first of many."""
     found = list(names)
     more = f" and {len(found) - 8} more" if len(found) > 9 else ""
     return ", ".join(found[: 8 if more else 9]) + more or "none"

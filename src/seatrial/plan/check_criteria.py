@@ -9,6 +9,7 @@ from pathlib import Path
 
 from seatrial.documents import Spot
 from seatrial.plan.bounds import bound_of
+from seatrial.plan.load import unread
 from seatrial.plan.model import Component, Criterion
 from seatrial.plan.moments import day_of
 from seatrial.plan.parts import chosen_tests, fits, only_evidence
@@ -24,26 +25,37 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
-    """Add the faults of a component's criteria."""
-    if component.criteria and only_evidence(component):
+    """Add the faults of a component's criteria. ``suite`` is None where not all of its tests are
+    known."""
+    runs = any(unread(at, key) for key in ("tests", "suites", "select"))
+    if component.criteria and only_evidence(component) and not runs:
         at.fault("nothing runs here that could meet them; remove them", "criteria")
         return
+    first: dict[tuple[str, frozenset[str], str], int] = {}
     for i, criterion in enumerate(component.criteria):
         spot = at.inside("criteria", i)
+        if not any(unread(spot, key) for key in ("criterion", "tests", "metric")):
+            about = (criterion.criterion, frozenset(criterion.tests), criterion.metric)
+            j = first.setdefault(about, i)
+            if j != i:
+                spot.fault(f"is about the same as criteria[{j}]; make one of them")
+        if unread(spot, "criterion"):
+            continue  # what its bounds and its metric may be depends on it
         _bounds(criterion, spot)
         kind = _OF_KIND.get(criterion.criterion, component.kind)
-        if kind != component.kind:
+        if kind != component.kind and not unread(at, "kind"):
             text = f"{criterion.criterion} is of kind {kind} alone; this is {component.kind}"
             spot.fault(text, "criterion")
-        for j, other in enumerate(component.criteria[:i]):
-            if _about(other) == _about(criterion):
-                spot.fault(f"is about the same as criteria[{j}]; make one of them")
+        _metric(criterion, spot)
         if suite is not None:
             _tests(component, criterion, suite, spot)
 
 
-def _about(criterion: Criterion) -> tuple[str, frozenset[str], str]:
-    return criterion.criterion, frozenset(criterion.tests), criterion.metric
+def _metric(criterion: Criterion, spot: Spot) -> None:
+    if criterion.criterion == "figure_of_merit" and not criterion.metric:
+        spot.fault("figure_of_merit needs it; name the metric", "metric")
+    if criterion.metric and criterion.criterion not in _OF_A_METRIC:
+        spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
 
 
 def _bounds(criterion: Criterion, spot: Spot) -> None:
@@ -73,12 +85,7 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
         if chosen and not any(fits([pattern], name) for name in chosen):
             listed = ", ".join(chosen)
             spot.fault(f"{pattern!r} is no test of this component; it has {listed}", "tests", i)
-    if criterion.criterion == "figure_of_merit" and not criterion.metric:
-        spot.fault("figure_of_merit needs it; name the metric", "metric")
-    if not criterion.metric:
-        return
-    if criterion.criterion not in _OF_A_METRIC:
-        spot.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
+    if not criterion.metric or criterion.criterion not in _OF_A_METRIC:
         return
     known: set[str] = set()
     for name in chosen:
@@ -100,9 +107,9 @@ def check_evidence(component: Component, folder: Path, at: Spot) -> None:
         if not evidence.signed_by.strip():
             spot.fault("is empty; name who signed", "signed_by")
         spot.parsed(day_of, evidence.signed_on, "signed_on")
-        if not _SHA256.fullmatch(evidence.sha256):
+        is_checksum = _SHA256.fullmatch(evidence.sha256) is not None
+        if not is_checksum:
             spot.fault("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints", "sha256")
-            continue
         path = folder / evidence.document
         try:
             with path.open("rb") as document:
@@ -111,7 +118,7 @@ def check_evidence(component: Component, folder: Path, at: Spot) -> None:
             why = getattr(error, "strerror", None) or error
             spot.fault(f"{path}: cannot be read: {why}", "document")
             continue
-        if found != evidence.sha256.lower():
+        if is_checksum and found != evidence.sha256.lower():
             text = f"{path} has the checksum {found}: it is not the document that was signed"
             spot.fault(text, "sha256")
 
@@ -119,6 +126,8 @@ def check_evidence(component: Component, folder: Path, at: Spot) -> None:
 def check_waivers(component: Component, at: Spot) -> None:
     """Each waiver needs a reason, and must be about criteria that there are."""
     known = [criterion.criterion for criterion in component.criteria]
+    unsure = any(unread(at, "criteria", i, "criterion") for i in range(len(known)))
+    unsure |= not known and unread(at, "criteria")
     for i, waiver in enumerate(component.waivers):
         spot = at.inside("waivers", i)
         for key, value in (("reason", waiver.reason), ("by", waiver.by)):
@@ -126,7 +135,7 @@ def check_waivers(component: Component, at: Spot) -> None:
                 spot.fault("is empty; a waiver says why, and who agreed", key)
         spot.parsed(day_of, waiver.on, "on")
         for j, name in enumerate(waiver.criteria):
-            if name not in known:
+            if name not in known and not unsure:
                 listed = ", ".join(dict.fromkeys(known)) or "none"
                 text = f"this component has no criterion {name}; it has {listed}"
                 spot.fault(text, "criteria", j)

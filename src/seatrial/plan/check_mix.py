@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from seatrial.documents import Spot
 from seatrial.machine.model import FileSystem, Machine
+from seatrial.plan.check import ROUNDING, listed
 from seatrial.plan.model import Component, Deck, Part
-from seatrial.plan.parts import part_of, pattern_of
+from seatrial.plan.parts import part_of, pattern_of, written_copies, written_shares
 from seatrial.plan.phases import names_of
 from seatrial.plan.policy import (
     bytes_of_deck,
@@ -33,14 +34,14 @@ from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Input, Test
 from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_seconds
 
-ROUNDING = 1e-9
 _TOO_LARGE = re.compile(r"needs \d+ nodes; there are")
 
 
 class Running(NamedTuple):
     """A component in a phase: its tests that have cases, how each takes part, the nodes of the
     largest case of each, and the machine; what the widest case of each takes, and of how much:
-    of its nodes, or of the cores of a host without a scheduler."""
+    of its nodes, or of the cores of a host without a scheduler; and the tests that have their nodes
+    to themselves."""
 
     component: Component
     machine: Machine
@@ -49,6 +50,7 @@ class Running(NamedTuple):
     largest: dict[str, int]
     widths: dict[str, int]
     whole: int
+    exclusive: frozenset[str]
     where: str
     at: Spot
 
@@ -84,12 +86,11 @@ def check_mix(
         largest,
         widths_of(expansion.cases, machine),
         width_of_machine(machine),
+        frozenset(case.test for case in expansion.cases if case.exclusive),
         f" in phase {phase}" if phase else "",
         at,
     )
     _without_case(running, tests, expansion)
-    if not _quantities_hold(running):
-        return
     _walltimes(running, expansion)
     if component.kind == "sustained":
         _copies(running)
@@ -148,26 +149,20 @@ def _test_of(skipped: str) -> str:
     return re.split(r"[{@%]", skipped)[0]
 
 
-def _quantities_hold(running: Running) -> bool:
-    """Whether the numbers that follow can be reckoned; the faults of those that cannot are told."""
-    try:
-        for part in running.parts.values():
-            share_of(part.share)
-        if running.component.duration is not None:
-            seconds(running.component.duration)
-    except ValueError:
-        return False
-    return True
-
-
 def _walltimes(running: Running, expansion: Expansion) -> None:
-    if running.component.duration is None:
+    written = running.component.duration
+    try:
+        duration = 0.0 if written is None else seconds(written)
+    except ValueError:  # told where it is read
         return
-    duration = seconds(running.component.duration)
-    longest = max(expansion.cases, key=lambda case: case.walltime, default=None)
-    if longest is not None and longest.walltime > duration:
-        text = f"{running.component.duration} is shorter than a run of {longest.test} may take, "
-        running.at.fault(text + show_seconds(longest.walltime), "duration")
+    longest: dict[str, float] = {}
+    for case in expansion.cases:
+        longest[case.test] = max(case.walltime, longest.get(case.test, 0))
+    too_long = {name: time for name, time in longest.items() if duration and time > duration}
+    if too_long:
+        each = listed(f"{name} {show_seconds(time)}" for name, time in too_long.items())
+        text = f"{written} is shorter than a run may take: {each}; give more, or leave them out"
+        running.at.fault(text, "duration")
 
 
 # ---- copies and shares --------------------------------------------------------------------
@@ -181,7 +176,8 @@ def _copies(running: Running) -> None:
     for name, width in held.items():
         if width > running.whole:
             too_many = True
-            text = f"{running.parts[name].copies} of {name} take {width} {unit}; {there}"
+            alone = ", as each has them to itself (exclusive)" if name in running.exclusive else ""
+            text = f"{running.parts[name].copies} of {name} take {width} {unit}{alone}; {there}"
             running.spot(name).fault(text, "copies")
     total = sum(held.values())
     if total > running.whole and not too_many:
@@ -189,7 +185,12 @@ def _copies(running: Running) -> None:
 
 
 def _shares(running: Running) -> None:
-    shares = {name: share_of(part.share) for name, part in running.parts.items()}
+    try:
+        shares = {name: share_of(part.share) for name, part in running.parts.items()}
+    except ValueError:  # told where it is read
+        return
+    if sum(written_shares(running.component).values()) > 1 + ROUNDING:  # told there, too
+        return
     total = sum(shares.values())
     if total > 1 + ROUNDING:
         each = [f"{name} {100 * share:.4g} %" for name, share in shares.items() if share]
@@ -209,7 +210,7 @@ def _shares(running: Running) -> None:
 def _caps(running: Running) -> None:
     cap = running.component.caps.machine
     copies = sum(part.copies for part in running.parts.values())
-    if cap and copies > cap:
+    if cap and copies > cap >= written_copies(running.component):  # else it has been told
         running.at.fault(f"{cap} is less than all copies together, {copies}", "caps", "machine")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.documents import Faults, Node, Spot, decode_partly, read
+from seatrial.documents import Faults, Node, Spot, decode_partly, key_text, read
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine, is_path, machine_file, read_machine
 from seatrial.plan.model import Component, Plan
@@ -24,14 +24,16 @@ from seatrial.verify.written import check_judging
 
 class Loaded(NamedTuple):
     """A plan as it is written, with its places; ``site`` is None where the machine is at fault.
-    ``suites`` are those of each component, None where they are at fault. ``faulty`` are the keys
-    that could not be decoded."""
+    ``suites`` are those of each component, as far as they are there; ``partly`` are the positions
+    of the components that name others: a test may be of one of those. ``faulty`` are the keys that
+    could not be decoded."""
 
     path: Path
     plan: Plan
     node: Node
     site: Site | None
-    suites: list[Suite | None]
+    suites: list[Suite]
+    partly: set[int]
     faulty: list[str]
 
     def spot(self, faults: Faults) -> Spot:
@@ -44,6 +46,8 @@ def load_plan(path: Path, faults: Faults) -> Loaded | None:
     ``faults``. None where the plan's own file is none. Raises UsageError for a missing plan."""
     if not path.exists():
         raise UsageError(f"{path}: no such file; name a plan, such as plans/acceptance.yaml")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name the plan's file, such as {path}/plan.yaml")
     own = Faults()
     node = read(path, own)
     plan = decode_partly(node, Plan, own) if node is not None else None
@@ -51,12 +55,24 @@ def load_plan(path: Path, faults: Faults) -> Loaded | None:
     if node is None or plan is None:
         return None
     faulty = [key for _, key in own.found.values()]
-    loaded = Loaded(path, plan, node, None, [], faulty)
-    return loaded._replace(site=_site(loaded, faults), suites=_suites(loaded, faults))
+    loaded = Loaded(path, plan, node, None, [], set(), faulty)
+    loaded.suites.extend(_suites(loaded, faults))
+    return loaded._replace(site=_site(loaded, faults))
+
+
+def unread(at: Spot, *key: str | int) -> bool:
+    """Whether a key inside could not be decoded, or something in it: its value is a stand-in, or
+    a part of what the file says."""
+    text = key_text((*at.key, *key))
+    return any(
+        other.startswith(text) and other[len(text) :][:1] in ("", ".", "[") for other in at.faulty
+    )
 
 
 def _site(loaded: Loaded, faults: Faults) -> Site | None:
     """The plan's machine."""
+    if unread(loaded.spot(faults), "machine"):
+        return None
     name = loaded.plan.machine
     if is_path(name):
         name = os.path.normpath(loaded.path.parent / name)
@@ -69,36 +85,40 @@ def _site(loaded: Loaded, faults: Faults) -> Site | None:
         return None
 
 
-def _suites(loaded: Loaded, faults: Faults) -> list[Suite | None]:
+def _suites(loaded: Loaded, faults: Faults) -> list[Suite]:
     """The suites of each component; those that several components name are read once."""
-    known: dict[tuple[str, ...], Suite | None] = {}
+    known: dict[tuple[str, ...], tuple[Suite, bool]] = {}
     found = []
     for i, component in enumerate(loaded.plan.components):
-        own = bool(component.suites)
-        key = ("components", i, "suites") if own else ("suites",)
-        named = tuple(component.suites if own else loaded.plan.suites)
+        at = loaded.spot(faults).inside("components", i, "suites")
+        if not component.suites and not unread(at):
+            at = loaded.spot(faults).inside("suites")
+        named = tuple(component.suites or loaded.plan.suites)
         if named not in known:
-            known[named] = _load(loaded, named, key, faults)
-        found.append(known[named])
+            known[named] = _load(loaded, named, at, faults)
+        suite, whole = known[named]
+        if unread(at) or not whole:
+            loaded.partly.add(i)
+        found.append(suite)
     return found
 
 
-def _load(
-    loaded: Loaded, named: tuple[str, ...], key: tuple[str | int, ...], faults: Faults
-) -> Suite | None:
-    paths = suite_paths(loaded.path, named)
-    if not paths:
-        return Suite({}, {}, {})
-    own = Faults()
-    try:
-        suite = load(paths, own)
-        check_judging(suite, own)
-    except UsageError as error:
-        at = next((i for i, path in enumerate(paths) if str(error).startswith(f"{path}:")), 0)
-        loaded.spot(own).fault(str(error), *key, at)
-        suite = None
+def _load(loaded: Loaded, named: tuple[str, ...], at: Spot, faults: Faults) -> tuple[Suite, bool]:
+    """The suites that are there, as one, and whether that is all of them."""
+    paths = dict(enumerate(suite_paths(loaded.path, named)))
+    own, suite = Faults(), Suite({}, {}, {})
+    while paths:
+        try:
+            suite = load(list(paths.values()), own)
+            break
+        except UsageError as error:
+            told = (i for i, path in paths.items() if str(error).startswith(f"{path}:"))
+            missing = next(told, next(iter(paths)))
+            at.fault(str(error), missing)
+            del paths[missing]
+    check_judging(suite, own)
     faults.add_all(own)
-    return suite
+    return suite, len(paths) == len(named)
 
 
 def suite_paths(plan: Path, named: Sequence[str]) -> list[Path]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from seatrial.plan.model import Component, Part
+from seatrial.units import share_of
 
 _USUAL = Part()
 
@@ -49,3 +51,19 @@ def fits(patterns: Iterable[str], test: str) -> bool:
 def named_tests(component: Component, pattern: str, names: Iterable[str]) -> list[str]:
     """Those of the tests that take part by this entry of the component's ``tests``."""
     return [name for name in names if pattern_of(component, name) == pattern]
+
+
+def written_shares(component: Component) -> dict[str, float]:
+    """The share that each entry of the component's ``tests`` asks for, as far as it is one."""
+    shares = {}
+    if isinstance(component.tests, dict):
+        for name, part in component.tests.items():
+            with contextlib.suppress(ValueError):
+                shares[name] = share_of(part.share)
+    return shares
+
+
+def written_copies(component: Component) -> int:
+    """The copies that the component's ``tests`` ask for, a pattern's for one test of it."""
+    parts = component.tests.values() if isinstance(component.tests, dict) else ()
+    return sum(part.copies for part in parts)

@@ -8,17 +8,20 @@ for part in prepared.parts:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.conduct.policy import Policy
-from seatrial.documents import Faults
+from seatrial.documents import Faults, Spot
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.load import Site
 from seatrial.machine.model import Machine
 from seatrial.plan.check import check_plan
 from seatrial.plan.check_mix import check_mix, check_sizes
-from seatrial.plan.load import Loaded, component_of, load_plan, suite_paths
+from seatrial.plan.load import Loaded, component_of, load_plan, suite_paths, unread
 from seatrial.plan.model import Component, Phase, Plan
 from seatrial.plan.parts import chosen_tests
 from seatrial.plan.phases import WHOLE, machine_of, phases_of, tag_of
@@ -80,8 +83,10 @@ def prepare_plan(
     _require_known(loaded.plan, components, phases)
     parts = [
         _finished(loaded, draft)
+        for phase in loaded.plan.phases or [WHOLE]
         for draft in drafts
-        if (not components or draft.component.component in components)
+        if draft.phase == phase
+        and (not components or draft.component.component in components)
         and (not phases or draft.phase.phase in phases)
         and draft.cases
     ]
@@ -101,40 +106,76 @@ class _Draft(NamedTuple):
 
 def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[_Draft]:
     """Every component in each of its phases, checked, as far as the plan's own faults allow."""
-    drafts = []
-    for phase in loaded.plan.phases or [WHOLE]:
-        for i, component in enumerate(loaded.plan.components):
-            suite = loaded.suites[i]
-            if (
-                loaded.site is None
-                or suite is None
-                or phase not in phases_of(loaded.plan, component)
-            ):
-                continue
-            try:
-                machine = machine_of(loaded.site.machine, phase)
-                cases, skipped = expand_component(component, suite, machine, faults, keys)
-            except (ValueError, UsageError) as error:
-                if not _told(faults, i):
-                    loaded.spot(faults).fault(str(error), "components", i)
-                continue
-            wanted = chosen_tests(component, suite.tests)
-            tests = {name: suite.tests[name] for name in wanted if name not in suite.faulty}
-            spot = loaded.spot(faults).inside("components", i)
-            expansion = Expansion(cases, skipped)
-            check_mix(component, machine, phase.phase, tests, expansion, spot)
-            drafts.append(_Draft(component, phase, machine, suite, cases, skipped))
+    drafts: list[_Draft] = []
     for i, component in enumerate(loaded.plan.components):
-        own = [Expansion(d.cases, d.skipped) for d in drafts if d.component is component]
-        check_sizes(component, own, loaded.spot(faults).inside("components", i))
+        at = loaded.spot(faults).inside("components", i)
+        found = [
+            draft
+            for phase, machine in _stages(loaded, component, at)
+            if (draft := _draft(loaded, i, phase, machine, faults, keys)) is not None
+        ]
+        check_sizes(component, [Expansion(each.cases, each.skipped) for each in found], at)
+        drafts += found
     return drafts
+
+
+def _stages(loaded: Loaded, component: Component, at: Spot) -> list[tuple[Phase, Machine]]:
+    """The phases of a component, each with its machine. Where a fault leaves no phase the whole
+    machine stands in: what does not fit on that fits in none."""
+    tests_unread = unread(at, "tests") and not component.tests
+    if loaded.site is None or tests_unread or unread(at, "select"):
+        return []
+    machine = loaded.site.machine
+    try:
+        stages = [(each, machine_of(machine, each)) for each in phases_of(loaded.plan, component)]
+    except ValueError:  # told where the nodes of phases are checked
+        stages = []
+    return stages if stages and not unread(at, "phases") else [(WHOLE, machine)]
+
+
+def _draft(
+    loaded: Loaded,
+    i: int,
+    phase: Phase,
+    machine: Machine,
+    faults: Faults,
+    keys: BuildKeys | None,
+) -> _Draft | None:
+    """A component in a phase, checked; None where a fault of it leaves no cases to be known."""
+    component, suite = loaded.plan.components[i], loaded.suites[i]
+    at = loaded.spot(faults).inside("components", i)
+    try:
+        possible = _possible(component, suite, machine)
+        cases, skipped = expand_component(possible, suite, machine, faults, keys)
+    except UsageError as error:
+        if not _told(faults, i):
+            at.fault(str(error))
+        return None
+    wanted = chosen_tests(component, suite.tests)
+    tests = {name: suite.tests[name] for name in wanted if name not in suite.faulty}
+    if cases or i not in loaded.partly:
+        check_mix(component, machine, phase.phase, tests, Expansion(cases, skipped), at)
+    return _Draft(component, phase, machine, suite, cases, skipped)
+
+
+def _possible(component: Component, suite: Suite, machine: Machine) -> Component:
+    """A component without the settings and toolchains that are no parameter and no toolchain here,
+    which has been told: what else is at fault can be."""
+    wanted = chosen_tests(component, suite.tests)
+    known = {name for test in wanted for name in suite.tests[test].parameters}
+    settings = {name: value for name, value in component.settings.items() if name in known}
+    toolchains = [
+        each
+        for each in component.toolchains
+        if each == "default" or any(fnmatchcase(name, each) for name in machine.toolchains)
+    ]
+    return replace(component, settings=settings, toolchains=toolchains)
 
 
 def _told(faults: Faults, component: int) -> bool:
     """Whether a fault has been told from which it follows that a component cannot be expanded."""
-    begin = tuple(f"components[{component}].{key}" for key in ("settings", "select", "toolchains"))
-    keys = [key for _, key in faults.found.values()]
-    return any(key.startswith(("phases", *begin)) for key in keys)
+    begin = tuple(f"components[{component}].{key}" for key in ("settings", "select"))
+    return any(key.startswith(begin) for _, key in faults.found.values())
 
 
 def _expected(loaded: Loaded, faults: Faults) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from seatrial.judge.criteria import State
+from seatrial.judge.criteria import Overall
 from seatrial.judge.status import Status
 from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import File
@@ -118,7 +118,7 @@ class Machine(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """The whole report. ``verdict`` is that of all criteria together, "" where there are none;
+    """The whole report. ``verdict`` is that of all criteria together;
     ``made`` in ns; ``assumed`` is what rehearsals assume, in their plans' words."""
 
     report: int = SHAPE
@@ -130,7 +130,7 @@ class Report(Struct, frozen=True, kw_only=True):
     version: str
     rehearsed: bool
     assumed: list[str]
-    verdict: State | Literal[""]
+    verdict: Overall
     complete: bool
     remarks: list[str]
     components: list[Component]

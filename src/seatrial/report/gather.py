@@ -74,7 +74,7 @@ def gather(
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
     waiting = [each for each in others if each.state == "not begun"]
-    verdict = overall(results) if results else ""
+    verdict = overall(results)
     if waiting and verdict in ("met", "waived"):
         verdict = "undecided"
     plans = list(dict.fromkeys(record.plan for record in records))

@@ -66,7 +66,7 @@ def _head(report: Report) -> Iterator[str]:
     yield f"# {'Acceptance report' if report.plan else 'Report'}: {plain(report.title)}"
     if report.about:
         yield from ("", plain(report.about))
-    if report.verdict:
+    if report.verdict != "no criteria":
         yield from ("", f"**{sentence(report)}**")
     facts = [
         ("made", f"{moment(report.made)} UTC"),
@@ -99,7 +99,7 @@ def _summed(part: Component) -> list[str]:
     status = part.status
     return [
         part.title + (" (rehearsed)" if status.rehearsed else ""),
-        *(status.state, status.verdict if status.criteria else "no criteria"),
+        *(status.state, status.verdict),
         show_seconds(status.clock) if status.clock else "",
         show_seconds(status.duration) if status.duration else "",
         f"{sum(each.accepted for each in status.parts):,}",

@@ -116,6 +116,8 @@ def _public(key: Path) -> str:
             continue
         if _PUBLIC.fullmatch(line):
             return " ".join(line.split()[:2])
+    if not key.exists():
+        raise UsageError(f"{key}: there is no such file; name the public key that counts")
     raise UsageError(f"{key}: is no public key; name the file that ends in .pub")
 
 

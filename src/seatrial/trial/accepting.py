@@ -25,6 +25,8 @@ from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.planned import record_of
 
+_NAMED = ("the machine", "the tests")  # of which it is told what of them changed
+_MOST_NAMED = 4
 _NUMBERED = re.compile(r"-\d+")  # of a tag whose component was begun anew
 
 State = Literal["open", "complete", "abandoned"]
@@ -86,24 +88,6 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
     return sorted(found.values(), key=lambda trial: trial.record.created)
 
 
-def rehearsal_of(trials: Path, plan: str, part: PreparedComponent) -> str:
-    """The tag of the latest rehearsal of a component in a phase; "" where there is none. One that
-    was given a name of its own is not looked for."""
-    found: tuple[int, str] = (0, "")
-    for tag in tags(trials):
-        if not tag.startswith(f"{part.tag}-rehearsed"):
-            continue
-        try:
-            record = TrialFolder(trials / tag).record()
-        except TrialError:
-            continue
-        component = record.component.component if record.component else ""
-        about = (record.plan, component, record.phase, record.rehearsed)
-        if about == (plan, part.component.component, part.phase, True):
-            found = max(found, (record.created, tag))
-    return found[1]
-
-
 def plan_name(path: Path) -> str:
     """The name that a plan's file gives itself; "" where it cannot be read, or has none."""
     import yaml
@@ -120,8 +104,7 @@ def begin(
     trials: Path, prepared: PreparedPlan, part: PreparedComponent, name: str = ""
 ) -> TrialFolder:
     """Make a trial of a component in a phase, under the first tag that is free."""
-    free = _tags(part.tag, prepared.plan.plan, name)
-    tag = next(tag for tag in free if not (trials / tag).exists())
+    tag = next_tag(trials, prepared.plan.plan, part, name)
     return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
 
 
@@ -155,7 +138,11 @@ def changes(
         ("the tests", record.tests, part.tests),
         ("alerts", record.alerts, prepared.plan.alerts),
     ]
-    found = [what for what, before, now in pairs if before != _as_kept(before, now)]
+    found = [
+        f"{what}{_where(before, now) if what in _NAMED else ''}"
+        for what, before, now in pairs
+        if before != _as_kept(before, now)
+    ]
     cases, present = trial.folder.cases(), part.cases
     if not builds:
         cases, present = ([replace(case, build="") for case in each] for each in (cases, present))
@@ -178,6 +165,23 @@ def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
     return [what for what, was, become in pairs if _plain(was) != _plain(become)]
 
 
+def _where(before: Any, now: Any) -> str:
+    """The keys that changed, in brackets: ``(jobs, toolchains.gcc)``."""
+    was, become = msgspec.to_builtins(before), msgspec.to_builtins(now)
+    keys = []
+    for key in sorted(was.keys() | become.keys()):
+        one, other = was.get(key), become.get(key)
+        if one == other:
+            continue
+        inner: list[str] = []
+        if isinstance(one, dict) and isinstance(other, dict):
+            names = sorted(one.keys() | other.keys())
+            inner = [f"{key}.{name}" for name in names if one.get(name) != other.get(name)]
+        keys += inner or [key]
+    more = f" and {len(keys) - _MOST_NAMED} more" if len(keys) > _MOST_NAMED else ""
+    return f" ({', '.join(keys[:_MOST_NAMED])}{more})"
+
+
 def _plain(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
@@ -194,6 +198,11 @@ def _is_of(record: Record, plan: str, part: PreparedComponent) -> bool:
     component = record.component.component if record.component else ""
     about = (record.plan, component, record.phase, record.rehearsed)
     return about == (plan, part.component.component, part.phase, False)
+
+
+def next_tag(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> str:
+    """The tag that a trial of a component in a phase gets when it begins now."""
+    return next(tag for tag in _tags(part.tag, plan, name) if not (trials / tag).exists())
 
 
 def _tags(tag: str, plan: str, name: str) -> Iterator[str]:

@@ -41,7 +41,7 @@ from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import BY_REQUEST, Ledger
 from seatrial.trial.observer import Observer, Silent
-from seatrial.trial.outcome import Outcome, Stop
+from seatrial.trial.outcome import INTERRUPTED, TWICE, Outcome, Stop
 from seatrial.trial.placing import Placing
 from seatrial.trial.quiet import QuietWatch
 from seatrial.trial.requests import Request
@@ -214,11 +214,9 @@ class Driver:
         at once: a scheduler that does not answer cannot cancel."""
         self._interrupts += 1
         if self._interrupts == 1:
-            why = "interrupted: starting nothing more, waiting for what runs; again to cancel it"
-            self._tasks.note(Name.TRIAL_PAUSE, text=why)
+            self._tasks.note(Name.TRIAL_PAUSE, text=INTERRUPTED)
         elif self._interrupts == 2:
-            why = "interrupted twice: cancelling what runs; again to leave at once, jobs go on"
-            self._tasks.note(Name.TRIAL_CANCEL, text=why)
+            self._tasks.note(Name.TRIAL_CANCEL, text=TWICE)
         else:
             self.stop("interrupted three times; jobs that run go on")
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from seatrial.journal.codes import PASS
 
+INTERRUPTED = "interrupted by Ctrl-C"
+TWICE = "interrupted twice by Ctrl-C"
+
 
 class Outcome(NamedTuple):
     """How a drive ended: verdicts by name, whether all cases have their runs, why if not, and the

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
-from seatrial.journal.codes import FAILED, LOST, Code, code_of
+from seatrial.journal.codes import FAILED, LOST, TIMEOUT, Code, code_of
 from seatrial.journal.events import Event
 from seatrial.runs.beside import in_thread
 from seatrial.runs.captured import capture
@@ -19,6 +19,7 @@ from seatrial.runs.directory import JobEvents, job_events
 from seatrial.runs.script import CLAIMED
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.folder import Record, references_of
+from seatrial.units import show_seconds
 from seatrial.verify.figures import Figure
 from seatrial.verify.search import PAGE
 from seatrial.verify.verdict import judge
@@ -100,7 +101,7 @@ class Judge:
         start = own.start and replace(own.start, alias=environment)
         events = [event for event in (start, own.end) if event is not None]
         if ended.code is not None:
-            return Settled(events, (), code_of(ended.code), _why(ended))
+            return Settled(events, (), code_of(ended.code), _why(ended, case.walltime))
         if own.end is None and ended.exit_code == CLAIMED:
             return Settled(events, (), LOST, "it was started twice, and the first left no end")
         if own.end is None and ended.exit_code is None:
@@ -141,9 +142,12 @@ async def _own_end(own: JobEvents, look: Callable[[], Awaitable[JobEvents]]) -> 
     return own
 
 
-def _why(ended: Ended) -> str:
+def _why(ended: Ended, walltime: float) -> str:
     where = f" on {ended.nodes}" if ended.nodes else ""
-    return f"{code_of(ended.code or 0).meaning}: {ended.state}{where}"
+    meaning = code_of(ended.code or 0).meaning
+    if ended.code == TIMEOUT.number:
+        meaning += f" of {show_seconds(walltime)}"
+    return f"{meaning}: {ended.state}{where}"
 
 
 def _size(path: str) -> int:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from seatrial.judge.criteria import answers, nodes, paired, speed
-from seatrial.judge.criteria.result import STATES, Result, State, label, show_value
+from seatrial.judge.criteria.result import STATES, Overall, Result, State, label, show_value
 from seatrial.judge.criteria.view import View
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 
 __all__ = [
     "CRITERIA",
     "STATES",
+    "Overall",
     "Result",
     "State",
     "View",
@@ -62,15 +63,15 @@ def judged(component: Component, view: View) -> list[list[Result]]:
     return [judge(criterion, view, component.waivers) for criterion in component.criteria]
 
 
-def overall(results: Sequence[Sequence[Result]]) -> State:
+def overall(results: Sequence[Sequence[Result]]) -> Overall:
     """The state of several criteria together: not met if one is not, else undecided if one is, else
-    met; waived where all are."""
+    met; waived where all are, "no criteria" where there is none."""
     states = [each[0].state for each in results if each]
     order: tuple[State, ...] = ("not met", "undecided", "met")
     for state in order:
         if state in states:
             return state
-    return "waived" if states else "met"
+    return "waived" if states else "no criteria"
 
 
 def first_reason(result: Result) -> str:

@@ -14,6 +14,7 @@ from seatrial.plan.model import Criterion, CriterionName
 from seatrial.units import share_of, show_number, show_seconds
 
 State = Literal["met", "not met", "undecided", "waived"]
+Overall = State | Literal["no criteria"]  # of several together
 STATES: Final[tuple[State, ...]] = get_args(State)  # the words that people read, too
 Numbers = Mapping[str, float | int | str]
 Reach = tuple[float | None, float | None]

@@ -24,7 +24,7 @@ from seatrial.web.trials.trial_facts import (
 )
 
 if TYPE_CHECKING:
-    from seatrial.judge.criteria import State
+    from seatrial.judge.criteria import Overall
     from seatrial.sinks.standing import Standing as SinkStanding
     from seatrial.web.trials.followed import TestNow
 
@@ -43,7 +43,7 @@ class Running(Struct, frozen=True, kw_only=True):
     tests: list[TestNow]
     utilisation: float | None
     course: list[tuple[float, float]]
-    verdict: State | None
+    verdict: Overall | None
     criteria: list[CriterionShown] | None
     builds: Builds
     latest: list[RunRow]
@@ -57,7 +57,7 @@ class Late(Struct, frozen=True, kw_only=True):
     it is not known yet."""
 
     trial: TrialRow
-    verdict: State | str | None
+    verdict: Overall | str | None
 
 
 class Now(Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from seatrial.errors import SeatrialError
 from seatrial.web.trials.desk import LEISURE, Desk, Shelf
 
 if TYPE_CHECKING:
-    from seatrial.judge.criteria import State
+    from seatrial.judge.criteria import Overall
     from seatrial.judge.holds import Hold
     from seatrial.judge.status import Status
     from seatrial.store.rows import TrialRow
@@ -320,7 +320,7 @@ class Followed:
             self._trials.popitem(last=False)
             kept, total = kept - 1, total - size
 
-    def verdict(self, row: TrialRow) -> State | None:
+    def verdict(self, row: TrialRow) -> Overall | None:
         """What a trial that is not running comes to by its criteria; None while that is not known,
         or cannot be as its folder is gone. The trial is not kept."""
         if len(self._verdicts) > MOST_VERDICTS:
@@ -339,7 +339,7 @@ class Followed:
         self._desk.close()
 
 
-def _verdict_of(row: TrialRow) -> State:
+def _verdict_of(row: TrialRow) -> Overall:
     from seatrial.judge.criteria import View, judged, overall
     from seatrial.trial.folder import TrialFolder
     from seatrial.web.trials.course import Course

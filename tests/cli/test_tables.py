@@ -1,0 +1,65 @@
+"""Tables on a narrow terminal: never wider than it, readable as long as there is room."""
+
+from __future__ import annotations
+
+import pytest
+from click import unstyle
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.cli import summary
+from seatrial.cli.tables import Column, fold, table
+
+CASE = "sort{size=1000000}@gcc-openmpi"
+SUMMARY = [
+    [CASE, "sort_time", "0.1441 s", "101.5 %", "5", "0.1383 s", "2 of 5 wrong answer"],
+    [CASE, "bandwidth", "912.8 Msteps/s", "3.9 %", "5", "913.2 Msteps/s", "3 of 5 performance"],
+]
+
+
+@pytest.fixture(autouse=True)
+def screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def rows_of(text: str) -> list[str]:
+    return text.splitlines()[1:]
+
+
+def test_a_summary_fits_and_breaks_no_number() -> None:
+    text = unstyle(table(summary.COLUMNS, SUMMARY))
+    assert all(len(line) <= 80 for line in text.splitlines()), text
+    words = text.split()
+    for whole in ("sort{", "size=1000000}", "gcc-", "openmpi", "Msteps/s", "912.8", "performance"):
+        assert any(whole in word for word in words), (whole, text)
+
+
+def test_a_unit_is_not_broken() -> None:
+    assert fold("median 461 Msteps/s of 5 runs", 18) == ["median 461 ", "Msteps/s of 5 runs"]
+    assert fold("after 1 m 50 s of 5 %", 8) == ["after ", "1 m 50 s ", "of 5 %"]
+    assert fold("stream/copy/long", 12) == ["stream/copy/", "long"]
+
+
+def test_white_space_at_the_end_of_a_line_needs_no_room() -> None:
+    assert fold("one two six", 7) == ["one two ", "six"]
+    text = table([Column("a", folds=True), Column("b")], [["one two six " * 9, "x" * 68]])
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_what_is_spared_is_said() -> None:
+    columns = [Column("name"), Column("sd", spare=2), Column("max", spare=1), Column("n")]
+    text = unstyle(table(columns, [["x" * 60, "1" * 9, "2" * 9, "3"]]))
+    assert text.splitlines()[-1] == "(too narrow to show sd)"
+    assert "max" in text.splitlines()[0]
+    assert "narrow" not in table(columns, [["x", "1", "2", "3"]])
+
+
+@given(
+    st.lists(st.tuples(*(st.text(min_size=1, max_size=n) for n in (120, 120, 50))), min_size=1),
+    st.booleans(),
+)
+def test_no_table_is_wider_than_the_screen(rows: list[tuple[str, ...]], folds: bool) -> None:
+    columns = [Column("one", folds=True), Column("two", right=True), Column("three", folds=folds)]
+    found = unstyle(table(columns, rows))
+    if found.isascii():
+        assert all(len(line) <= 80 for line in found.split("\n"))
