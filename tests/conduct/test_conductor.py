@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 from seatrial.conduct.answers import MOST_LOSSES
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.conduct.policy import Answer, Entry, Policy
 from seatrial.journal.codes import (
     BUILD_FAILED,
     CANCELLED,
@@ -167,6 +168,29 @@ def test_a_lost_case_is_run_again_but_not_for_ever() -> None:
     model = Model([a_case(0)], Limits(room=1))
     assert drive(model, LOST.number) == Finish(True, "")
     assert len(model.launched) == 1 + MOST_LOSSES
+
+
+@pytest.mark.parametrize(("answer", "runs"), [("again", 3), ("never", 1)])
+def test_what_others_cancel_is_made_good_as_the_policy_says(answer: Answer, runs: int) -> None:
+    entry = Entry(name="t", answers={"cancelled": answer}, attempts=3)
+    case = a_case(0)
+    conductor = Conductor("tag", [case], Limits(room=1), Policy(entries=[entry], entry_of=[0]))
+    launched = 0
+    for time in range(1, 10):
+        for command in conductor.decide(time):
+            if isinstance(command, Launch):
+                launched += 1
+                for name in (Name.SUBMIT_START, Name.JOB_START, Name.JOB_END, Name.CHECK_END):
+                    event = Event(
+                        time=time,
+                        event=name,
+                        case=case.id,
+                        run_id=command.run_id,
+                        value=CANCELLED.number,
+                    )
+                    conductor.apply(event)
+    assert launched == runs
+    assert isinstance(conductor.decide(10)[-1], Finish)
 
 
 def test_a_failed_build_fails_its_cases_once_and_the_rest_goes_on() -> None:

@@ -169,6 +169,19 @@ def test_pass_rate_leaves_out_what_was_cancelled_or_made_good() -> None:
     assert first_reason(found) == ""
 
 
+def test_nothing_is_met_by_runs_that_others_cancelled_where_each_counts() -> None:
+    story = Story(cases_of(1, 1))
+    story.run(0, 0, 1)
+    story.run(1, 0, 1, CANCELLED, again=True)
+    story.run(1, 1, 2, CANCELLED)
+    story.tell(3, Name.TRIAL_END)
+    for name in ("pass_rate", "correct_answers"):
+        found = story.result(name, at_least="100%")
+        assert (found.state, found.value, found.n) == ("undecided", 1.0, 1)
+        assert found.why.startswith("1 run was cancelled by others, and not made good (1 of b)")
+        assert story.result(name, at_least="100%", tests=["a"]).state == "met"
+
+
 def test_pass_rate_is_decided_early_where_the_number_of_runs_is_known() -> None:
     cases = cases_of(1, 1, 1, 1)
     story = Story(cases)

@@ -72,6 +72,14 @@ def stands(story: Story, **more: Any) -> Status:
     return status(record_of(story, **more), story.cases, events, at(4))
 
 
+@pytest.mark.parametrize(("most", "expected"), [(0, 2), (1, 1), (5, 2)])
+def test_no_more_is_expected_than_the_cap_of_a_test(most: int, expected: int) -> None:
+    cases = cases_of(1)
+    entries = [Entry(name="a", weight=0.5, most=most)]
+    (part,) = stands(Story(cases, sustained(cases, 10, entries=entries))).parts
+    assert part.expected == expected
+
+
 def test_where_a_component_stands(story: Story) -> None:
     found = stands(story)
     assert (found.component, found.phase, found.kind) == ("stability", "one", "sustained")
@@ -80,7 +88,7 @@ def test_where_a_component_stands(story: Story) -> None:
     a, b = found.parts
     assert (a.in_flight, a.running, a.expected, a.accepted) == (1, 1, 2, 1)
     assert a.verdicts == {"pass": 1, "failed": 1}
-    assert (b.in_flight, b.running, b.expected, b.stopped) == (1, 0, 2, "3 wrong answers")
+    assert (b.in_flight, b.running, b.expected, b.stopped) == (1, 0, 0, "3 wrong answers")
     (alert,) = found.alerts
     assert (alert.kind, alert.subject, alert.times, alert.time) == ("short", "b", 2, at(3))
     assert (found.down, found.excluded) == ("n[3-4]", [("n[1-2]", "3 failures")])

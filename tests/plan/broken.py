@@ -87,7 +87,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "- {component: c, tests: [small], retry: {answers: {hangs: never}}}\n",
         [
             "8: components[0].retry.answers.hangs: is not one of node failure, timeout, hung, "
-            "wrong answer, performance, failed, out of memory, lost"
+            "wrong answer, performance, failed, out of memory, lost, cancelled"
         ],
     ),
     # ---- sizes, copies, shares, caps

@@ -37,6 +37,11 @@ class Flight:
     away: set[str] | None = None
     recalled: bool = False
 
+    @property
+    def ours(self) -> bool:
+        """Whether it was we who cancelled it, with the trial or to take it back."""
+        return self.cancelled or self.recalled
+
 
 class Counts:
     """Sums over the runs whose jobs have not ended: in all, by entry, target and file system.

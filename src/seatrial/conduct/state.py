@@ -208,7 +208,7 @@ class State:
             self.nodes.ended(flight, code_of(code).name, elsewhere, event.time)
         self.answers.verdict(flight.entry, code, event.text)
         if again:
-            if code != CANCELLED.number:
+            if code != CANCELLED.number or not flight.ours:
                 self.answers.made_good(number)
             self.demand.again(number, flight.stage)
         start, end = flight.started, flight.ended
@@ -316,11 +316,13 @@ class State:
     def runs_again(self, number: int, run_id: str, code: int | float | str | None) -> bool:
         """Whether the case of a run runs again after this verdict: cancelled with the trial, it
         waits until that is resumed; taken back, until it may start; what else is made good is the
-        policy's word."""
+        policy's word, of what others cancelled, too."""
         if code == CANCELLED.number:
             flight = self.in_flight.get(run_id)
-            ours = flight is not None and (flight.cancelled or flight.recalled)
-            return ours and not self.abandoned
+            if flight is None or self.abandoned:
+                return False
+            if flight.ours:
+                return True
         if self.policy.kind == "sustained" or not isinstance(code, int):
             return False
         entry = self.policy.entry_of[number]

@@ -162,9 +162,10 @@ class Watchdogs:
         return found
 
     def _short_text(self, number: int, in_flight: int, span: int) -> str:
-        name, runs = self._policy.entries[number].name, self._due[number].runs
+        about, runs = self._policy.entries[number], self._due[number].runs
+        instead = f"of {runs}" if about.copies else f"of at least {runs}"
         span_text = show_seconds(span / SECOND_NS)
-        return f"{name}: {in_flight} in flight instead of {runs} for more than {span_text}"
+        return f"{about.name}: {in_flight} in flight instead {instead} for more than {span_text}"
 
     def silent(
         self,

@@ -192,7 +192,9 @@ def _parts(accounts: Accounts, machine: Machine) -> list[Part]:
             test=test,
             in_flight=len(in_flight[test]),
             running=sum(run.started != NEVER or run.began != NEVER for run in in_flight[test]),
-            expected=_expected(accounts, entries.get(test), widths[test], whole),
+            expected=0
+            if test in accounts.stopped
+            else _expected(accounts, entries.get(test), widths[test], whole),
             accepted=found["pass"],
             verdicts=dict(found),
             stopped=accounts.stopped.get(test, ""),
@@ -203,12 +205,13 @@ def _parts(accounts: Accounts, machine: Machine) -> list[Part]:
 
 def _expected(accounts: Accounts, entry: Entry | None, width: int, whole: int) -> int:
     """How many runs of a test a sustained trial keeps in flight: its copies, or as many as its
-    share of the machine holds, one at least."""
+    share of the machine holds, one at least, and no more than its cap."""
     if accounts.policy.kind != "sustained" or entry is None:
         return 0
     if entry.copies or not entry.weight:
-        return entry.copies
-    return max(1, int(entry.weight * whole / max(width, 1) + 1e-9))
+        return min(entry.copies, entry.most or entry.copies)
+    fair = max(1, int(entry.weight * whole / max(width, 1) + 1e-9))
+    return min(fair, entry.most) if entry.most else fair
 
 
 def _open_alerts(accounts: Accounts, now: int) -> list[OpenAlert]:

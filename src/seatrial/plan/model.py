@@ -22,6 +22,7 @@ Cause = Literal[
     "failed",
     "out of memory",
     "lost",
+    "cancelled",
 ]
 CriterionName = Literal[
     "pass_rate",

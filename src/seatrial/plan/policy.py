@@ -29,6 +29,7 @@ ANSWERS: dict[str, Answer] = {
     "hung": "elsewhere",
     "lost": "again",
     "timeout": "again",
+    "cancelled": "again",
     "wrong answer": "never",
     "performance": "never",
     "failed": "never",

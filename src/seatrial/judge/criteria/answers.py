@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from seatrial.journal import codes
 from seatrial.journal.codes import code_of
 from seatrial.judge.accounts import Run
@@ -49,7 +51,23 @@ def pass_rate(view: View, criterion: Criterion) -> list[Result]:
         reach=_reach(view, criterion, passed, len(counted)),
         numbers=numbers | {code_of(code).name: n for code, n in _tally(counted).items()},
     )
-    return [result]
+    return [_unless_cancelled(view, result, ended)]
+
+
+def _unless_cancelled(view: View, result: Result, ended: Sequence[Run]) -> Result:
+    """A criterion that is met only as far as others let the runs go on is undecided where each case
+    has a number of runs: what was cancelled may have been what would have failed."""
+    cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.again]
+    if result.state != "met" or view.accounts.policy.kind == "sustained" or not cancelled:
+        return result
+    tests = Counter(view.accounts.test_of(run) for run in cancelled)
+    of = listed([(f"of {name}", n) for name, n in tests.items()])
+    number = len(cancelled)
+    why = (
+        f"{count(number, 'run')} {'was' if number == 1 else 'were'} cancelled by others, and not "
+        f"made good ({of}): begin the component anew under another --name, or waive it"
+    )
+    return replace(result, state="undecided", why=why)
 
 
 def _reach(view: View, criterion: Criterion, good: int, counted: int) -> Reach:
@@ -110,7 +128,7 @@ def correct_answers(view: View, criterion: Criterion) -> list[Result]:
         reach=(0.0, 1.0 - (JUST_LESS if wrong else 0)),
         numbers={"wrong": len(wrong), "without an answer": len(ended) - len(answered)},
     )
-    return [result]
+    return [_unless_cancelled(view, result, ended)]
 
 
 def accepted_runs(view: View, criterion: Criterion) -> list[Result]:
