@@ -235,7 +235,8 @@ def test_an_abandoned_trial_is_over_and_accept_begins_anew(place: Workplace, dri
             driving.kill()
         done = accept(place, "--abandon", "the fabric was reset")
         assert done.code == 0, done.said
-        driving.end()
+        ended = driving.end()
+        assert not driven or ended.out.endswith("plan.yaml  (begins it anew)\n")
     assert [event.alias for event in ends(place)] == ["cancelled"] * 2
     assert place.events(TAG, Name.TRIAL_ABANDON)[0].text == "the fabric was reset"
     refused = place.resume(TAG)

@@ -184,11 +184,13 @@ class Acceptance:
     def _drive(self, folder: TrialFolder, quiet: bool) -> bool:
         """Whether the trial came to its end."""
         from seatrial.cli.driving import drive
+        from seatrial.trial.accepting import state_of
 
         outcome = drive(folder, self.folders, quiet)
         if not outcome.complete:
             click.echo(f"{folder.tag} is not complete: {outcome.why}")
-            click.echo(f"next   {self._command()}")
+            anew = "  (begins it anew)" if state_of(folder) == "abandoned" else ""
+            click.echo(f"next   {self._command()}{anew}")
         return outcome.complete
 
     def _require_unchanged(self, part: PreparedComponent, trial: PlanTrial) -> None:

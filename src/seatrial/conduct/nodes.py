@@ -168,8 +168,8 @@ class NodeRecord:
         if bad == 0 or bad <= self._most() - len(self.excluded):
             return ""
         return (
-            f"{count(bad, 'node')} failed repeatedly, but {len(self.excluded)} are excluded and "
-            f"at most {self._most()} may be; look for what they share"
+            f"{count(bad, 'node')} failed repeatedly, and no more than {self._most()} may be "
+            f"excluded, of which {len(self.excluded)} already; look for what they share"
         )
 
     def _most(self) -> int:
