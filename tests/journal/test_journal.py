@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -306,6 +307,28 @@ def test_an_exception_writes_nothing_that_was_not_flushed(tmp_path: Path) -> Non
         journal.append(an_event(2))
         raise ZeroDivisionError
     assert list(read(tmp_path / "journal")) == [an_event(1)]
+
+
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced", "under a file"])
+def test_a_journal_that_has_gone_from_its_path_is_said(tmp_path: Path, how: str) -> None:
+    folder, away = tmp_path / "t", tmp_path / "away"
+    folder.mkdir()
+    with Journal.own(folder / "journal") as journal:
+        journal.require_there()
+        if how == "removed":
+            shutil.rmtree(folder)
+        else:
+            folder.rename(away)
+        if how == "replaced":
+            folder.mkdir()
+            shutil.copy(away / "journal", folder)
+        elif how == "under a file":
+            folder.touch()
+        with pytest.raises(JournalError, match="journal: it was removed, or moved away"):
+            journal.require_there()
+        if how == "moved":
+            away.rename(folder)
+            journal.require_there()
 
 
 # ---- disks that are full or closed ---------------------------------------------------------

@@ -3,6 +3,7 @@ then every case has exactly one finished run."""
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -132,6 +133,17 @@ def test_cancel_of_a_trial_that_nobody_drives(jobs: Jobs) -> None:
     until(lambda: jobs.alive() == 0, "the jobs to be gone")
     assert jobs.tally() == {"cancelled": AT_ONCE}
     jobs.complete()
+
+
+def test_a_trial_that_is_removed_submits_no_more(jobs: Jobs) -> None:
+    with jobs.start() as driving:
+        shutil.rmtree(jobs.place.trial().path)
+        jobs.open()
+        done = driving.end()
+    assert done.code == 3, done.said
+    assert "journal.jsonl: it was removed" in done.err
+    assert "Traceback" not in done.said
+    assert len(jobs.place.ran()) == AT_ONCE
 
 
 def test_a_stale_request_to_cancel_cancels_no_resume(place: Workplace) -> None:

@@ -91,6 +91,22 @@ class Journal:
         except OSError as error:
             raise JournalError(_cannot("written", self.path, error)) from error
 
+    def require_there(self) -> None:
+        """Raises JournalError where the file has gone from its path: what is written still lands in
+        it, where nobody will find it."""
+        try:
+            if os.path.samestat(self.path.stat(), os.fstat(self._descriptor)):
+                return
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            raise JournalError(_cannot("found", self.path, error)) from error
+        raise JournalError(
+            f"{self.path}: it was removed, or moved away, while its trial ran; nothing more is "
+            "started, and jobs that run go on; put it back and resume the trial, or cancel its "
+            "jobs at the scheduler and start a new one"
+        )
+
     def _write(self) -> None:
         written = 0
         try:

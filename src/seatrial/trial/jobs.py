@@ -5,7 +5,10 @@ Each step is noted in the ledger: the intent before the act, the fact after it.
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +37,8 @@ from seatrial.trial.remedies import remedy
 from seatrial.trial.settle import Judge, Settled
 from seatrial.trial.tasks import Tasks
 from seatrial.units import show_seconds
+
+TOGETHER_SECONDS = 1.0  # for which the first runs that are made wait for others of their array
 
 RunFact = Queued | Started | Refused | Ended | NeverStarted
 
@@ -162,13 +167,7 @@ class Jobs:
         """Announce, prepare, submit: the intents are in the journal before the first act."""
         if not jobs:
             return
-        submissions = self._backend.arrange(jobs)
-        for submission in submissions:
-            for job in submission.jobs:
-                attempt = self._attempts[job.run_id]
-                about: dict[str, Any] = {"target": attempt.target, "stage": attempt.stage}
-                self._ledger.note(Name.SUBMIT_START, job.run_id, alias=submission.name, **about)
-        self._ledger.journal.flush(durable=self._backend.durable)
+        (submissions,) = self._announce(jobs)
         for submission in submissions:
             rooms = [self._room(job) for job in submission.jobs]
             if all(self._placing.is_quick(room.case.test) for room in rooms):
@@ -178,13 +177,44 @@ class Jobs:
             else:
                 self._tasks.spawn(self._make_and_submit(submission, rooms))
 
+    def _announce(self, *groups: Sequence[Job]) -> list[list[Submission]]:
+        """Note the intents of groups of jobs; the submissions of each."""
+        arranged = [self._backend.arrange(jobs) for jobs in groups]
+        for submission in chain.from_iterable(arranged):
+            for job in submission.jobs:
+                attempt = self._attempts[job.run_id]
+                about: dict[str, Any] = {"target": attempt.target, "stage": attempt.stage}
+                self._ledger.note(Name.SUBMIT_START, job.run_id, alias=submission.name, **about)
+        self._ledger.journal.require_there()
+        self._ledger.journal.flush(durable=self._backend.durable)
+        return arranged
+
     async def _make_and_submit(self, submission: Submission, rooms: Sequence[Room]) -> None:
-        """Beside the loop, as file systems and copies may take their time."""
+        """Beside the loop, as file systems and copies may take their time. Runs that are made do
+        not wait for others of their submission: both are announced again, apart."""
+        making = {
+            self._tasks.spawn(self._make_beside(room)): job
+            for room, job in zip(rooms, submission.jobs, strict=True)
+        }
+        announced, together = [submission], TOGETHER_SECONDS
+        while making:
+            await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(making, timeout=together)
+            together *= 2  # long copies make a few arrays, not one each second
+            if any(task.exception() for task in done):
+                return  # the drive ends for it
+            made = [making.pop(task) for task in list(making) if task in done]
+            ready = announced
+            if making:
+                ready, announced = self._announce(made, list(making.values()))
+            for each in ready:
+                await self._backend.submit(each)
+
+    async def _make_beside(self, room: Room) -> None:
         try:
-            await self._placing.make_all(rooms)
+            await self._placing.make_beside(room)
         except OSError as error:
-            raise _cannot_be_made(error, rooms[0].path) from error
-        await self._backend.submit(submission)
+            raise _cannot_be_made(error, room.path) from error
 
     def _room(self, job: Job) -> Room:
         case = self._ledger.case(job.run_id)
@@ -328,9 +358,12 @@ class Jobs:
 
 
 def _cannot_be_made(error: OSError, path: Path) -> TrialError:
+    """Of an act on two files the second one is named, which was to be made."""
+    where, why = error.filename2 or error.filename or path, error.strerror or error
+    if isinstance(error, shutil.Error):  # of a folder: from, to and why, for each of its files
+        _, where, why = error.args[0][0]
     return TrialError(
-        f"{error.filename or path}: the run cannot be made: {error.strerror or error}; "
-        f"{remedy(error)}, then resume the trial"
+        f"{where}: the run cannot be made: {why}; {remedy(error)}, then resume the trial"
     )
 
 

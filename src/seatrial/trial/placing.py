@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -20,7 +21,7 @@ from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.tasks import Tasks
 from seatrial.units import show_seconds
 
-AT_ONCE = 4  # run directories that are made beside the loop
+AT_ONCE = 4  # run directories that are made beside the loop, on each target
 TELL_AGAIN_SECONDS = 3600.0
 LONGEST_END_SECONDS = 30.0
 SILENT_SECONDS = 60.0  # beside the placement command's own time
@@ -47,7 +48,7 @@ class Placing:
         policy = record.policy
         self._file_systems = {entry.name: entry.file_system for entry in policy.entries}
         self._decks = {name: _deck_of(record, name) for name in record.tests}
-        self._threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
+        self._threads: dict[Path, asyncio.Semaphore] = {}  # by place: one may hang
         self._told: dict[str, float] = {}
         self._dropping: set[asyncio.Task[None]] = set()
 
@@ -74,32 +75,39 @@ class Placing:
         test = self._record.tests[room.case.test]
         prepare(room.path, room.script, test, self._inputs(test, room.place))
 
-    async def make_all(self, rooms: Iterable[Room]) -> None:
-        """Make the directories of runs beside the loop, and what they need first."""
-        for room in rooms:
-            await self._ready(room)
-            async with self._free_thread(room.case.test):
-                await in_thread(lambda room=room: self.make(room), "place")  # type: ignore[misc]
+    async def make_beside(self, room: Room) -> None:
+        """Make the directory of a run beside the loop, and first what it needs. Raises OSError."""
+        await self._ready(room)
+        async with self._free_thread(room.path):
+            if room.place.file_system:
+                with self._heard(room.place, SILENT_SECONDS):  # unlike copies, it takes a moment
+                    await in_thread(lambda: room.path.mkdir(parents=True, exist_ok=True), "place")
+            await in_thread(lambda: self.make(room), "place")
 
-    def _free_thread(self, test: str) -> asyncio.Semaphore:
-        file_system = self._file_systems.get(test, "")
-        return self._threads.setdefault(file_system, asyncio.Semaphore(AT_ONCE))
+    def _free_thread(self, path: Path) -> asyncio.Semaphore:
+        """For work on the directory of a run: each place has threads of its own."""
+        root = path.parent.parent
+        return self._threads.setdefault(root, asyncio.Semaphore(AT_ONCE))
 
     async def _ready(self, room: Room) -> None:
         """Make what is made once: the test's directory on its target, and the target's deck."""
         place, test = room.place, room.case.test
         if place.file_system:
-            longest = self._placement.timeout(place) + SILENT_SECONDS
-            timer = asyncio.get_running_loop().call_later(
-                longest, self._tell_silence, place, longest
-            )
-            try:
+            with self._heard(place, self._placement.timeout(place) + SILENT_SECONDS):
                 self._tell(place, await self._placement.make(place, test))
-            finally:
-                timer.cancel()
         deck = self._decks.get(test)
         if deck is not None and deck.how == "per_target":
             self._tell(place, await self._placement.deck(place, self._source(test, deck)))
+
+    @contextlib.contextmanager
+    def _heard(self, place: Place, longest: float) -> Iterator[None]:
+        """People are told where this takes longer."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(longest, self._tell_silence, place, longest)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _tell(self, place: Place, why: str) -> None:
         """The placement command failed, and there is a plain directory instead."""
@@ -137,30 +145,27 @@ class Placing:
     def drop_deck(self, test: str, path: Path) -> None:
         """A run is over: its own copy of the deck is removed, beside the loop, as its space is
         counted no more. What cannot be removed stays."""
-        deck = self._decks.get(test)
-        if deck is None or deck.how != "per_run":
-            return
-        self._drop(test, [path / (deck.name or self._source(test, deck).name)])
+        self.sweep([(test, path)])
 
     def sweep(self, judged: Iterable[tuple[str, Path]]) -> None:
         """Remove the copies that an earlier driver did not get to: those of the latest runs (test,
         directory) that it judged."""
-        left: dict[str, list[Path]] = {}
+        left: dict[Path, list[Path]] = {}  # by the directory of their runs
         for test, path in judged:
             deck = self._decks.get(test)
             if deck is not None and deck.how == "per_run":
                 copy = path / (deck.name or self._source(test, deck).name)
-                left.setdefault(test, []).append(copy)
-        for test, copies in left.items():
-            self._drop(test, copies)
+                left.setdefault(path.parent, []).append(copy)
+        for copies in left.values():
+            self._drop(copies)
 
-    def _drop(self, test: str, copies: Sequence[Path]) -> None:
+    def _drop(self, copies: Sequence[Path]) -> None:
         def remove() -> None:
             for copy in copies:
                 _remove(copy)
 
         async def work() -> None:
-            async with self._free_thread(test):
+            async with self._free_thread(copies[0].parent):
                 await in_thread(remove, "deck")
 
         task = self._tasks.spawn(work())

@@ -62,10 +62,13 @@ class Telling:
         shell = Shell(tell.command, seconds(tell.timeout))
         while True:
             await self._there.wait()
-            await asyncio.sleep(self._pause(tell))
+            pause = self._pause(tell)
+            await asyncio.sleep(pause)
             self._busy = True
-            self._there.clear()
-            alerts, self._waiting = self._waiting, []
+            told = len(self._waiting) if pause else 1
+            alerts, self._waiting = self._waiting[:told], self._waiting[told:]
+            if not self._waiting:
+                self._there.clear()
             self._ran.append(asyncio.get_running_loop().time())
             said = await shell.run(self._variables(alerts))
             self._busy = False
@@ -93,8 +96,10 @@ class Telling:
         tell = self._record.alerts
         if tell is None or self._task is None:
             return
-        deadline = asyncio.get_running_loop().time() + seconds(tell.timeout)
+        loop, runs = asyncio.get_running_loop(), self._busy + min(len(self._waiting), tell.at_most)
+        began = loop.time()
         while self._busy or (self._waiting and self._pause(tell) <= 0):
-            if self._task.done() or asyncio.get_running_loop().time() > deadline:
+            longest = (1 if self._failing else runs) * seconds(tell.timeout)
+            if self._task.done() or loop.time() - began > longest:
                 return
             await asyncio.sleep(0.02)
