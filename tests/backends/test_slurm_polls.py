@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends import slurm
-from seatrial.backends.protocol import Ended, Fact, Job, Queued, Started, Submission
+from seatrial.backends import slurm, slurm_troubles
+from seatrial.backends.protocol import Ended, Fact, Job, Queued, Started, Submission, Trouble
 from seatrial.backends.slurm import SlurmBackend
 from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.machine.model import Machine, Nodes, Slurm
@@ -20,7 +20,7 @@ COMMAND = """\
 #!/bin/bash
 echo "$@" >> {folder}/$(basename $0).told
 env > {folder}/env.$$ && mv {folder}/env.$$ {folder}/$(basename $0).env
-[ "$1 $2" = "show config" ] && {{ echo MaxArraySize=1001; exit; }}
+[ "$1 $2" = "show config" ] && {{ cat {folder}/config; exit; }}
 . {folder}/$(basename $0).says
 """
 JOB = "JobId=7 ArrayJobId=7 ArrayTaskId=0 JobName={} JobState={} ExitCode=0:0 NodeList=n1"
@@ -32,7 +32,8 @@ class Commands:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("sbatch", "squeue", "scancel", "scontrol"):
+        (folder / "config").write_text("MaxArraySize=1001\n")
+        for name in ("sbatch", "squeue", "scancel", "scontrol", "sacct", "sinfo"):
             (folder / name).write_text(COMMAND.format(folder=folder))
             (folder / name).chmod(0o755)
             self.say(name, "exit 0")
@@ -62,14 +63,19 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     return Commands(folder)
 
 
-def a_submission(folder: Path, name: str = "r1") -> Submission:
-    path = folder / "runs" / name
-    path.mkdir(parents=True)
-    return Submission(f"seatrial-{name}", (Job(name, path, 1, 1, 1, 1, 60.0, "", False),))
+def a_submission(folder: Path, *names: str) -> Submission:
+    jobs = []
+    for name in names or ("r1",):
+        path = folder / "runs" / name
+        path.mkdir(parents=True)
+        jobs.append(Job(name, path, 1, 1, 1, 1, 60.0, "", False))
+    return Submission(f"seatrial-{jobs[0].run_id}", tuple(jobs))
 
 
-def with_backend(folder: Path, work: Callable[[SlurmBackend], Awaitable[object]]) -> None:
-    options = Slurm(poll="100ms", lost_after="100ms")
+def with_backend(
+    folder: Path, work: Callable[[SlurmBackend], Awaitable[object]], lost_after: str = "100ms"
+) -> None:
+    options = Slurm(poll="100ms", lost_after=lost_after)
     machine = Machine(machine="m", nodes=[Nodes(names="n1", cores=1)], slurm=options)
 
     async def course() -> None:
@@ -245,5 +251,150 @@ def test_news_brings_a_poll_forward_and_never_puts_it_off(
         while len(commands.told("squeue")) < asked + 3:
             await backend.cancel([])
             await asyncio.sleep(0.01)
+
+    with_backend(tmp_path, work)
+
+
+# ---- tasks without a number ----------------------------------------------------------------------
+
+NAMELESS = "echo '7|N/A|seatrial-r1|CANCELLED|0||'"
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_the_only_task_of_an_array_is_the_one_that_slurm_gives_no_number(
+    tmp_path: Path, commands: Commands, resumed: bool
+) -> None:
+    """As a real Slurm shows one that waited and was cancelled by its task id."""
+    commands.say("sbatch", "echo 7")
+    commands.say("squeue", NAMELESS)
+    commands.say("scontrol", NO_JOB)
+    submission = a_submission(tmp_path)
+
+    async def work(backend: SlurmBackend) -> None:
+        if resumed:
+            backend.write(submission)
+            await backend.find([submission], {"r1": "7_0"})
+        else:
+            await backend.submit(submission)
+        assert await first(backend, Ended) == Ended("r1", CANCELLED.number, "CANCELLED", 0)
+
+    with_backend(tmp_path, work, lost_after="1h")
+
+
+def test_the_accounting_gives_no_number_either(tmp_path: Path, commands: Commands) -> None:
+    config = "MaxArraySize=1001\nAccountingStorageType=accounting_storage/slurmdbd\n"
+    (commands.folder / "config").write_text(config)
+    commands.say("sbatch", "echo 7")
+    commands.say("sacct", "echo '7|seatrial-r1|CANCELLED by 0|0:0|None assigned'")
+
+    async def work(backend: SlurmBackend) -> None:
+        await backend.submit(a_submission(tmp_path))
+        assert await first(backend, Ended) == Ended("r1", CANCELLED.number, "CANCELLED", 0)
+
+    with_backend(tmp_path, work, lost_after="1h")
+
+
+@pytest.mark.parametrize("left", [("r1", "r2"), ("r1",)])
+def test_of_a_larger_array_the_task_without_a_number_may_be_any(
+    tmp_path: Path, commands: Commands, left: tuple[str, ...]
+) -> None:
+    """Even where only one of its runs is not judged yet."""
+    commands.say("squeue", NAMELESS)
+    commands.say("scontrol", NO_JOB)
+    whole = a_submission(tmp_path, "r1", "r2")
+
+    async def work(backend: SlurmBackend) -> None:
+        backend.write(whole)
+        jobs = tuple(job for job in whole.jobs if job.run_id in left)
+        known = {run_id: f"7_{index}" for index, run_id in enumerate(left)}
+        await backend.find([whole._replace(jobs=jobs)], known)
+        assert await first(backend, Ended) == Ended("r1", LOST.number, "gone", None)
+
+    with_backend(tmp_path, work)
+
+
+# ---- what is told of troubles --------------------------------------------------------------------
+
+
+def troubles(backend: SlurmBackend) -> list[str]:
+    return [fact.text for fact in backend._news.waiting if isinstance(fact, Trouble)]
+
+
+def test_nonsense_is_told_once_though_it_is_never_the_same(
+    tmp_path: Path, commands: Commands
+) -> None:
+    commands.say("sbatch", "echo 7")
+    commands.say("squeue", "echo $RANDOM-$RANDOM-$RANDOM")
+
+    async def work(backend: SlurmBackend) -> None:
+        await backend.submit(a_submission(tmp_path))
+        await becomes(lambda: len(commands.told("squeue")) >= 5)
+        (told,) = troubles(backend)
+        assert told.startswith("Slurm: squeue answered '")
+
+    with_backend(tmp_path, work)
+
+
+def test_an_sbatch_that_comes_and_goes_is_one_trouble(tmp_path: Path, commands: Commands) -> None:
+    """Though squeue answers all the while, and every second submission is taken."""
+    tries = commands.folder / "tries"
+    flaps = f"echo >> {tries}; n=$(wc -l < {tries}); [ $((n % 2)) = 0 ] && echo $n && exit"
+    commands.say("sbatch", f"{flaps}; echo 'Unable to contact slurm controller' >&2; exit 1")
+
+    async def work(backend: SlurmBackend) -> None:
+        for number in range(3):
+            await backend.submit(a_submission(tmp_path, f"r{number}"))
+            await becomes(lambda number=number: len(backend._tasks) == number + 1)  # type: ignore[misc]
+        assert len(commands.told("sbatch")) == 6
+        (told,) = troubles(backend)
+        assert "Unable to contact" in told
+
+    with_backend(tmp_path, work, lost_after="1h")
+
+
+def test_a_recovery_is_told_when_it_lasts(
+    tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm_troubles, "CALM_SECONDS", 0.1)
+    commands.say("sbatch", "echo 7")
+    commands.say("squeue", "exit 1")
+    commands.say("sinfo", "exit 1")
+
+    async def work(backend: SlurmBackend) -> None:
+        backend.watch_nodes([])
+        await backend.submit(a_submission(tmp_path))
+        await becomes(lambda: len(troubles(backend)) == 2)
+        commands.say("squeue", "exit 0")
+        await becomes(lambda: len(troubles(backend)) == 3)
+        commands.say("sinfo", "echo 'n1|idle|none'")
+        await becomes(lambda: len(troubles(backend)) == 4)
+        assert troubles(backend)[2:] == [
+            "Slurm: squeue answers again; sinfo not yet",
+            "Slurm: sinfo answers again",
+        ]
+
+    with_backend(tmp_path, work, lost_after="1h")
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (
+            "echo '<html>502</html>'",
+            "sbatch ended with 0 and answered '<html>502</html>\\n', no job",
+        ),
+        ("echo oops >&2", "sbatch ended with 0 and answered '', no job id: oops;"),
+        ("echo oops; exit 3", "sbatch ended with 3 and answered 'oops\\n', no job id;"),
+    ],
+)
+def test_what_sbatch_answered_is_told(
+    tmp_path: Path, commands: Commands, script: str, told: str
+) -> None:
+    commands.say("sbatch", script)
+
+    async def work(backend: SlurmBackend) -> None:
+        await backend.submit(a_submission(tmp_path))
+        await becomes(lambda: bool(troubles(backend)))
+        assert told in troubles(backend)[0]
 
     with_backend(tmp_path, work)

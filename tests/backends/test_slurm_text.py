@@ -21,7 +21,7 @@ from seatrial.journal.codes import CODES, PENDING
 
 # What a real Slurm 22.05 answered (tests/slurm/cluster.py): exit 0, exit 3, SIGKILL, SIGTERM,
 # SIGSEGV, scancel, tasks that wait and run, a job that is no array, an output that could not be
-# opened.
+# opened, the last waiting tasks of two arrays, cancelled by their task ids.
 SQUEUE = """\
 1|5|seatrial-x|CANCELLED|15|n002|
 1|0|seatrial-x|COMPLETED|0|n001|
@@ -33,6 +33,8 @@ SQUEUE = """\
 10|N/A|plain|PENDING|0||
 7|0|seatrial-y|RUNNING|0|n002|
 2|32|seatrial-z|FAILED|4021|n001|
+8|N/A|seatrial-v|CANCELLED|0||
+9|N/A|plain|CANCELLED|0||
 """
 
 SACCT = """\
@@ -43,6 +45,7 @@ SACCT = """\
 43|allocation|FAILED|0:53|n001
 7_[1-4%1]|seatrial-y|PENDING|0:0|None assigned
 7_0|seatrial-y|RUNNING|0:0|n[001-002]
+8|seatrial-v|CANCELLED by 0|0:0|None assigned
 """
 
 # squeue(1), JOB STATE CODES, of Slurm 22.05; then what later versions added.
@@ -95,6 +98,7 @@ def test_squeue_as_it_really_answers() -> None:
         TaskState(7, 1, "seatrial-y", "PENDING", 0, ""),
         TaskState(7, 0, "seatrial-y", "RUNNING", 0, "n002"),
         TaskState(2, 32, "seatrial-z", "FAILED", 181, "n001"),
+        TaskState(8, None, "seatrial-v", "CANCELLED", 0, ""),
     ]
     assert parse_squeue("") == []
     assert parse_squeue("CLUSTER: emu\n1|0|seatrial-a|RUNNING|0|n1|\n") == [
@@ -109,6 +113,7 @@ def test_sacct_as_it_really_answers() -> None:
         TaskState(1, 2, "seatrial-x", "FAILED", 137, "n001"),
         TaskState(1, 5, "seatrial-x", "CANCELLED", 0, "n002"),
         TaskState(7, 0, "seatrial-y", "RUNNING", 0, "n[001-002]"),
+        TaskState(8, None, "seatrial-v", "CANCELLED", 0, ""),
     ]
     assert parse_sacct("") == []
 

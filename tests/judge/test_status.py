@@ -72,6 +72,16 @@ def stands(story: Story, **more: Any) -> Status:
     return status(record_of(story, **more), story.cases, events, at(4))
 
 
+def test_an_alert_that_is_over_is_open_no_more(story: Story) -> None:
+    told = {"alias": "scheduler", "test": "squeue"}
+    story.tell(3.1, Name.ALERT, text="squeue failed", **told)
+    assert "squeue failed" in [alert.text for alert in stands(story).alerts]
+    story.tell(3.2, Name.ALERT, text="squeue answers again", value=0, **told)
+    assert [alert.kind for alert in stands(story).alerts] == ["short"]
+    story.tell(3.3, Name.ALERT, text="squeue failed", **told)
+    assert [alert.times for alert in stands(story).alerts if alert.kind == "scheduler"] == [2]
+
+
 @pytest.mark.parametrize(("most", "expected"), [(0, 2), (1, 1), (5, 2)])
 def test_no_more_is_expected_than_the_cap_of_a_test(most: int, expected: int) -> None:
     cases = cases_of(1)

@@ -91,9 +91,12 @@ class NodesUp(Struct, frozen=True):
 
 
 class Trouble(Struct, frozen=True):
-    """The scheduler does not answer, or answers again; nothing is concluded from it."""
+    """A command of the scheduler's does not answer, or answers again (``over``); nothing is
+    concluded from it."""
 
     text: str
+    command: str = ""
+    over: bool = False
 
 
 Fact = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Trouble

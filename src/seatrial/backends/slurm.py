@@ -29,11 +29,11 @@ from seatrial.backends.protocol import (
     Refused,
     Started,
     Submission,
-    Trouble,
 )
 from seatrial.backends.slurm_client import DEFAULT_ARRAY, Config, SlurmClient, Unanswered
 from seatrial.backends.slurm_nodes import NodeWatch
 from seatrial.backends.slurm_text import TaskState
+from seatrial.backends.slurm_troubles import Troubles
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
 from seatrial.machine.model import Machine
@@ -44,16 +44,20 @@ SHORTEST_POLL = 0.5
 POLL_SHARE = 20.0  # asking takes at most this part of the time
 LONGEST_BACK_OFF = 60.0
 
+_Key = tuple[str, int, int | None]  # a job's name, its array, its number there
+
 
 @dataclass(slots=True)
 class _Task:
-    """A run that Slurm has, as far as is known; ``missing_since`` on the monotonic clock; ``kept``
-    is an end after which Slurm kept the job, which is why it is being cancelled."""
+    """A run that Slurm has, as far as is known; ``alone``: its array has no other task;
+    ``missing_since`` on the monotonic clock; ``kept`` is an end after which Slurm kept the job,
+    which is why it is being cancelled."""
 
     job: Job
     name: str
     array: int
     index: int
+    alone: bool
     missing_since: float = 0.0
     started: bool = False
     kept: TaskState | None = None
@@ -63,11 +67,17 @@ class _Task:
         return f"{self.array}_{self.index}"
 
     @property
-    def key(self) -> tuple[str, int, int]:
+    def key(self) -> _Key:
         return (self.name, self.array, self.index)
 
+    def state_in(self, states: Mapping[_Key, TaskState]) -> TaskState | None:
+        """What is said of it; what is said of its array without a task's number, if it can only be
+        of this one."""
+        state = states.get(self.key)
+        return states.get((self.name, self.array, None)) if state is None and self.alone else state
 
-def _key(state: TaskState) -> tuple[str, int, int]:
+
+def _key(state: TaskState) -> _Key:
     return (state.name, state.array, state.task)
 
 
@@ -89,16 +99,16 @@ class SlurmBackend:
         self.machine = machine
         self.slurm = machine.slurm
         self.submissions = submissions
-        self.client = SlurmClient(machine)
+        self._news = News()
+        self._troubles = Troubles(self._news.report)
+        self.client = SlurmClient(machine, self._troubles.answered)
         self.config = Config(DEFAULT_ARRAY, False)
         self._config_known = False
         self._tasks: dict[str, _Task] = {}
         self._to_cancel: set[str] = set()
         self._to_recall: set[str] = set()  # to be cancelled if they have not started
-        self._news = News()
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
-        self._troubles: set[str] = set()
         self._seen: Counter[str] = Counter()  # how many tasks were in which state
         self._work: set[asyncio.Task[None]] = set()
         self._submitting = asyncio.Lock()
@@ -113,7 +123,7 @@ class SlurmBackend:
             self.config = await self.client.config()
             self._config_known = True
         except Unanswered as error:
-            self._say_trouble(str(error))
+            self._say_trouble(error.command, str(error))
 
     def arrange(self, jobs: Sequence[Job]) -> list[Submission]:
         return slurm_batch.arrange(jobs, self.config.largest_array)
@@ -135,14 +145,15 @@ class SlurmBackend:
             async with self._submitting:
                 answer = await self.client.submit(folder, submission)
             if answer.job_id is None and answer.temporary:
-                self._say_trouble(answer.why)
+                self._say_trouble("sbatch", answer.why)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LONGEST_BACK_OFF)
                 # Perhaps it got there although no answer came back: look before trying again.
                 found = await self._find_by_name(submission, folder)
                 answer = answer._replace(job_id=found)
+            else:
+                self._troubles.answered("sbatch")
             if answer.job_id is not None:
-                self._say_recovered()
                 self._register(submission, answer.job_id)
                 return
             if not answer.temporary:
@@ -165,19 +176,23 @@ class SlurmBackend:
             self._news.report(Refused(job.run_id, why))
 
     def _register(self, submission: Submission, array: int) -> None:
+        alone = self._is_alone(submission.name)
         for index, job in enumerate(submission.jobs):
             if not job.run_id:
                 continue
-            task = self._tasks[job.run_id] = _Task(job, submission.name, array, index)
+            task = self._tasks[job.run_id] = _Task(job, submission.name, array, index, alone)
             self._news.report(Queued(job.run_id, task.job_id))
         self._changed.set()
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
         for submission in submissions:
             named = [job for job in submission.jobs if job.run_id in known]
+            alone = self._is_alone(submission.name)
             for job in named:
                 array, _, index = known[job.run_id].partition("_")
-                self._tasks[job.run_id] = _Task(job, submission.name, int(array), int(index or 0))
+                task = _Task(job, submission.name, int(array), int(index or 0), alone)
+                self._tasks[job.run_id] = task
+            self._changed.set()
             if len(named) < len(submission.jobs):
                 self._spawn(self._find(submission))
 
@@ -208,6 +223,13 @@ class SlurmBackend:
         order = [jobs.get(path) or submission.jobs[0]._replace(run_id="") for path in paths]
         return submission._replace(jobs=tuple(order))
 
+    def _is_alone(self, submission: str) -> bool:
+        """Whether its array has one task, as far as can be read."""
+        try:
+            return (self.submissions / submission / "runs").read_bytes().count(b"\n") == 1
+        except OSError:
+            return False
+
     async def _find_by_name(self, submission: Submission, folder: Path) -> int | None:
         """Asked until the scheduler answers; None: it has no such job."""
         delay = SHORTEST_POLL
@@ -220,7 +242,7 @@ class SlurmBackend:
                 since = folder.stat().st_mtime - 86400 if folder.exists() else time.time() - 86400
                 return await self.client.find(submission.name, since, self.config.accounting)
             except Unanswered as error:
-                self._say_trouble(str(error))
+                self._say_trouble(error.command, str(error))
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LONGEST_BACK_OFF)
 
@@ -234,9 +256,8 @@ class SlurmBackend:
             began = time.monotonic()
             try:
                 changed = await self._poll()
-                self._say_recovered()
             except Unanswered as error:
-                self._say_trouble(str(error))
+                self._say_trouble(error.command, str(error))
                 wait = min(2 * wait, longest)
                 continue
             took = time.monotonic() - began
@@ -273,7 +294,7 @@ class SlurmBackend:
         missing: list[_Task] = []
         seen: Counter[str] = Counter()
         for task in list(self._tasks.values()):
-            state = states.get(task.key)
+            state = task.state_in(states)
             seen[state.state if state else "missing"] += 1
             if state is None:
                 missing.append(task)
@@ -290,7 +311,7 @@ class SlurmBackend:
             return []
         return [t.job_id for run, t in self._tasks.items() if run in run_ids and t.array]
 
-    async def _look_at_nodes(self, states: Mapping[tuple[str, int, int], TaskState]) -> None:
+    async def _look_at_nodes(self, states: Mapping[_Key, TaskState]) -> None:
         """Where a node failed under a run, which one is known before the run's end is."""
         ours = (states.get(task.key) for task in self._tasks.values())
         if self._nodes is not None and any(s and s.state == "NODE_FAIL" for s in ours):
@@ -316,7 +337,7 @@ class SlurmBackend:
 
     async def _look_for(self, missing: Sequence[_Task]) -> None:
         """Jobs that the controller no longer shows: the accounting knows, or their own events."""
-        accounted: dict[tuple[str, int, int], TaskState] = {}
+        accounted: dict[_Key, TaskState] = {}
         if missing and self.config.accounting:
             arrays = {task.array for task in missing if task.array}
             accounted = {_key(state): state for state in await self.client.accounts(arrays)}
@@ -324,7 +345,7 @@ class SlurmBackend:
         now = time.monotonic()
         for task in missing:
             # An active state here is one that the accounting has not been told the end of.
-            state = accounted.get(task.key)
+            state = task.state_in(accounted)
             run_id = task.job.run_id
             if state is not None and self._conclude(task, state):
                 continue
@@ -370,19 +391,11 @@ class SlurmBackend:
         await asyncio.gather(*self._work, return_exceptions=True)
 
     def watch_nodes(self, down: Collection[str]) -> None:
-        self._nodes = NodeWatch(self.client, down, self._news.report)
+        self._nodes = NodeWatch(self.client, down, self._news.report, self._troubles)
         self._spawn(self._nodes.look_for_ever(seconds(self.slurm.poll)))
 
-    def _say_trouble(self, text: str) -> None:
-        """Each trouble is said once until all are over."""
-        if text not in self._troubles:
-            self._troubles.add(text)
-            self._news.report(Trouble(f"Slurm: {text}; waiting, nothing is ended by this"))
-
-    def _say_recovered(self) -> None:
-        if self._troubles:
-            self._troubles.clear()
-            self._news.report(Trouble("Slurm answers again"))
+    def _say_trouble(self, command: str, text: str) -> None:
+        self._troubles.failed(command, f"{text}; waiting, nothing is ended by this")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

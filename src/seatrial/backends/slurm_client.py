@@ -9,9 +9,9 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from seatrial.backends import slurm_batch, slurm_text
 from seatrial.backends.protocol import Submission
@@ -23,6 +23,8 @@ SUBMIT_SECONDS = 180.0
 IDS_AT_ONCE = 500
 DEFAULT_ARRAY = 1001
 
+_T = TypeVar("_T")
+
 # What a user set for Slurm's commands that would make them ask or tell something else than is meant
 # here. A site's defaults for sbatch stay, such as SBATCH_ACCOUNT; our own options win over them.
 _MISLEADING = re.compile(
@@ -32,7 +34,11 @@ _MISLEADING = re.compile(
 
 
 class Unanswered(Exception):
-    """The scheduler gave no answer that can be relied on; nothing follows from that."""
+    """The command gave no answer that can be relied on; nothing follows from that."""
+
+    def __init__(self, command: str, text: str) -> None:
+        super().__init__(text)
+        self.command = command
 
 
 class Answer(NamedTuple):
@@ -51,31 +57,23 @@ class Config(NamedTuple):
 
 
 class SlurmClient:
-    """Asks and tells one cluster."""
+    """Asks and tells one cluster. ``on_answer`` is told the name of each command that answered."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
         self.machine = machine
+        self._on_answer = on_answer
         self._cluster = slurm_batch.cluster_option(machine.slurm)
         self._environment = {
             name: value for name, value in os.environ.items() if not _MISLEADING.fullmatch(name)
         }
 
     async def config(self) -> Config:
-        text = await self._ask("scontrol", *self._cluster, "show", "config")
-        settings = {}
-        for line in text.splitlines():
-            name, equals, value = line.partition("=")
-            if equals:
-                settings[name.strip()] = value.strip()
-        size = settings.get("MaxArraySize", "")
-        if not re.fullmatch(r"[0-9]{1,9}", size):
-            raise Unanswered(f"scontrol answered {text[:80]!r}")
-        accounting = settings.get("AccountingStorageType", "").endswith("slurmdbd")
-        return Config(max(1, int(size)), accounting)
+        return await self._ask(_config, "scontrol", *self._cluster, "show", "config")
 
     async def queue(self, *only: str) -> list[TaskState]:
         """Every array task of ours that the controller remembers, ended ones included."""
-        text = await self._ask(
+        return await self._ask(
+            slurm_text.parse_squeue,
             "squeue",
             *self._cluster,
             "--noheader",
@@ -85,10 +83,6 @@ class SlurmClient:
             f"--Format={slurm_text.SQUEUE_FORMAT}",
             *only,
         )
-        try:
-            return slurm_text.parse_squeue(text)
-        except Nonsense as error:
-            raise Unanswered(str(error)) from error
 
     async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
         """What the accounting says of these arrays."""
@@ -101,33 +95,25 @@ class SlurmClient:
 
     async def _accounted(self, *which: str) -> list[TaskState]:
         line = ("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_text.SACCT_FORMAT)
-        text = await self._ask(*line, *which)
-        try:
-            return slurm_text.parse_sacct(text)
-        except Nonsense as error:
-            raise Unanswered(str(error)) from error
+        return await self._ask(slurm_text.parse_sacct, *line, *which)
 
     async def nodes(self) -> dict[str, str]:
         """The machine's nodes, and why they take no work, "" where they do."""
         names = ",".join(kind.names for kind in self.machine.nodes)
         line = ("sinfo", *self._cluster, "--Node", "--noheader", f"--nodes={names}")
-        text = await self._ask(*line, f"--format={slurm_text.SINFO_FORMAT}")
-        try:
-            return slurm_text.parse_sinfo(text)
-        except Nonsense as error:
-            raise Unanswered(str(error)) from error
+        line = (*line, f"--format={slurm_text.SINFO_FORMAT}")
+        return await self._ask(slurm_text.parse_sinfo, *line)
 
     async def job(self, job_id: str) -> TaskState | None:
         """What the controller has as that array task, whatever squeue shows; None: it has none."""
+        line = ("scontrol", *self._cluster, "--oneliner", "show", "job", job_id)
         try:
-            text = await self._ask("scontrol", *self._cluster, "--oneliner", "show", "job", job_id)
-            return slurm_text.parse_job(text)
-        except Nonsense as error:
-            raise Unanswered(str(error)) from error
+            return await self._ask(slurm_text.parse_job, *line)
         except Unanswered as error:
-            if slurm_text.is_no_job(str(error)):
-                return None
-            raise
+            if not slurm_text.is_no_job(str(error)):
+                raise
+            self._on_answer(error.command)
+            return None
 
     async def find(self, name: str, since: float, accounting: bool) -> int | None:
         """The array of that name, if the scheduler ever got it."""
@@ -140,7 +126,7 @@ class SlurmClient:
     async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
         line = ("scancel", *self._cluster, *(["--state=PENDING"] if pending_only else []))
         for start in range(0, len(tasks), IDS_AT_ONCE):
-            await self._ask(*line, *tasks[start : start + IDS_AT_ONCE])
+            await self._ask(str, *line, *tasks[start : start + IDS_AT_ONCE])
 
     # ---- submitting -----------------------------------------------------------------------
 
@@ -167,9 +153,12 @@ class SlurmClient:
         if (job_id := self.answer(folder)) is not None:
             return Answer(job_id, "", False)
         said = (folder / "errors").read_text(errors="replace")
-        nothing = process.returncode == 0 or not said.strip()
-        why = slurm_text.first_words(said)
-        return Answer(None, why, nothing or slurm_text.is_temporary(said))
+        if process.returncode != 0 and said.strip():
+            return Answer(None, slurm_text.first_words(said), slurm_text.is_temporary(said))
+        out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
+        why = f"sbatch ended with {process.returncode} and answered {out!r}, no job id"
+        why += f": {slurm_text.first_words(said)}" if said.strip() else ""
+        return Answer(None, why, True)
 
     def answer(self, folder: Path) -> int | None:
         """The job id that sbatch wrote, if it did."""
@@ -196,7 +185,15 @@ class SlurmClient:
 
     # ---- asking ---------------------------------------------------------------------------
 
-    async def _ask(self, *line: str) -> str:
+    async def _ask(self, parse: Callable[[str], _T], *line: str) -> _T:
+        try:
+            answer = parse(await self._run(*line))
+        except Nonsense as error:
+            raise Unanswered(line[0], str(error)) from error
+        self._on_answer(line[0])
+        return answer
+
+    async def _run(self, *line: str) -> str:
         try:
             process = await asyncio.create_subprocess_exec(
                 *line,
@@ -207,20 +204,34 @@ class SlurmClient:
                 start_new_session=True,
             )
         except OSError as error:
-            raise Unanswered(f"{line[0]} cannot be started: {error.strerror}") from error
+            raise Unanswered(line[0], f"{line[0]} cannot be started: {error.strerror}") from error
         try:
             async with asyncio.timeout(QUERY_SECONDS):
                 out, errors = await process.communicate()
         except TimeoutError:
             await _ended(process, 0)
-            raise Unanswered(f"{line[0]} did not answer in {QUERY_SECONDS:.0f} s") from None
+            text = f"{line[0]} did not answer in {QUERY_SECONDS:.0f} s"
+            raise Unanswered(line[0], text) from None
         except asyncio.CancelledError:
             await _ended(process, 0)
             raise
         if process.returncode != 0:
             said = slurm_text.first_words((errors.strip() or out).decode(errors="replace"))
-            raise Unanswered(f"{line[0]} failed: {said}")
+            raise Unanswered(line[0], f"{line[0]} failed: {said}")
         return out.decode(errors="replace")
+
+
+def _config(text: str) -> Config:
+    settings = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        if equals:
+            settings[name.strip()] = value.strip()
+    size = settings.get("MaxArraySize", "")
+    if not re.fullmatch(r"[0-9]{1,9}", size):
+        raise Nonsense(f"scontrol answered {text[:80]!r}")
+    accounting = settings.get("AccountingStorageType", "").endswith("slurmdbd")
+    return Config(max(1, int(size)), accounting)
 
 
 async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 
-from seatrial.backends.protocol import NodesDown, NodesUp, Trouble
+from seatrial.backends.protocol import NodesDown, NodesUp
 from seatrial.backends.slurm_client import SlurmClient, Unanswered
+from seatrial.backends.slurm_troubles import Troubles
 from seatrial.machine.facts import fold
 
 LONGEST_REASON = 200
@@ -14,18 +15,19 @@ LONGEST_REASON = 200
 
 class NodeWatch:
     """Reports nodes that go down and that come back; ``known`` are down as far as the trial knows.
-    From an answer that does not come nothing follows; it is told once."""
+    From an answer that does not come nothing follows."""
 
     def __init__(
         self,
         client: SlurmClient,
         known: Collection[str],
-        report: Callable[[NodesDown | NodesUp | Trouble], None],
+        report: Callable[[NodesDown | NodesUp], None],
+        troubles: Troubles,
     ) -> None:
         self._client = client
         self._down = set(known)
         self._report = report
-        self._failing = False
+        self._troubles = troubles
         self._looking = asyncio.Lock()
 
     async def look_for_ever(self, interval: float) -> None:
@@ -39,14 +41,9 @@ class NodeWatch:
             try:
                 nodes = await self._client.nodes()
             except Unanswered as error:
-                if not self._failing:
-                    why = f"Slurm: {error}; its nodes are taken to be as they were"
-                    self._report(Trouble(why))
-                self._failing = True
+                why = f"{error}; its nodes are taken to be as they were"
+                self._troubles.failed(error.command, why)
                 return
-            if self._failing:
-                self._report(Trouble("Slurm: sinfo answers again"))
-            self._failing = False
             for fact in changes(self._down, nodes):
                 self._report(fact)
             self._down = {node for node in self._down if node not in nodes}

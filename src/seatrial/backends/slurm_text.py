@@ -58,7 +58,7 @@ _NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _JOB_ID = re.compile(r"([0-9]{1,18})(?:;\S+)?")
 _STATE = re.compile(r"[a-z_]+")
-_TASK = re.compile(r"([0-9]{1,18})_([0-9]{1,18})")
+_TASK = re.compile(r"([0-9]{1,18})(?:_([0-9]{1,18}))?")
 
 
 class Nonsense(ValueError):
@@ -67,10 +67,11 @@ class Nonsense(ValueError):
 
 class TaskState(NamedTuple):
     """An array task: its array's job id, its number there, its job's name, its state, its exit code
-    if it ended. A job id alone is not enough: a controller that lost its state gives it again."""
+    if it ended. A job id alone is not enough: a controller that lost its state gives it again. Of
+    the last task that waited, Slurm forgets the number when it is cancelled: then it is None."""
 
     array: int
-    task: int
+    task: int | None
     name: str
     state: str
     exit_code: int
@@ -94,27 +95,30 @@ def parse_squeue(text: str) -> list[TaskState]:
             continue
         if not whole or not _known(fields[-4]):
             raise Nonsense(f"squeue answered {line[:80]!r}")
-        if _NUMBER.fullmatch(fields[1]):
-            array, number, *name, state, status, nodes, _ = fields
+        array, number, *name, state, status, nodes, _ = fields
+        task = int(number) if _NUMBER.fullmatch(number) else None
+        if task is not None or state in ENDED:
             code = _wait_status(status)
-            tasks.append(TaskState(int(array), int(number), "|".join(name), state, code, nodes))
+            tasks.append(TaskState(int(array), task, "|".join(name), state, code, nodes))
     return tasks
 
 
 def parse_sacct(text: str) -> list[TaskState]:
-    """The tasks of ``sacct -X -n -P -o SACCT_FORMAT``. Raises Nonsense."""
+    """The tasks of ``sacct -X -n -P -o SACCT_FORMAT``; other jobs than arrays are passed over, if
+    they are not named as ours. Raises Nonsense."""
     tasks = []
     for line in text.splitlines():
         fields = line.split("|")
         state = fields[-3].partition(" ")[0] if len(fields) >= 5 else ""  # CANCELLED by 1000
         if not _known(state):
             raise Nonsense(f"sacct answered {line[:80]!r}")
-        if found := _TASK.fullmatch(fields[0]):
-            array, number = int(found[1]), int(found[2])
+        found = _TASK.fullmatch(fields[0])
+        if found and (found[2] or (fields[1].startswith(PREFIX) and state in ENDED)):
+            array, task = int(found[1]), int(found[2]) if found[2] else None
             code = _exit_code(fields[-2])
             name = "|".join(fields[1:-3])
             nodes = "" if fields[-1].startswith("None") else fields[-1]  # None assigned
-            tasks.append(TaskState(array, number, name, state, code, nodes))
+            tasks.append(TaskState(array, task, name, state, code, nodes))
     return tasks
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 from seatrial.suite.model import Case
 
-LONGEST_CAUSE = 500  # characters of a log's last line
+LONGEST_CAUSE = 500  # characters of a log's last line: a path and two checksums have room
 
 
 class Builds:

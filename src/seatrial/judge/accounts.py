@@ -120,12 +120,13 @@ class Down(NamedTuple):
 
 
 class Told(NamedTuple):
-    """An alert."""
+    """An alert; ``over``: that what was told before of its subject has passed."""
 
     time: int
     kind: str
     subject: str
     text: str
+    over: bool = False
 
 
 class Accounts:
@@ -293,7 +294,8 @@ class Accounts:
             self.ended_for = ""
 
     def _on_alert(self, event: Event) -> None:
-        self.alerts.append(Told(event.time, event.alias, event.test, event.text))
+        over = event.value == 0
+        self.alerts.append(Told(event.time, event.alias, event.test, event.text, over))
 
     def _on_down(self, event: Event) -> None:
         for name in self._ours(event.nodes):

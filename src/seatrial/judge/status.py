@@ -17,7 +17,7 @@ from seatrial.judge.accounts import NEVER, Accounts, Run
 from seatrial.judge.criteria import Overall, Result, View, judged, overall
 from seatrial.judge.holds import Hold, Holds
 from seatrial.judge.sub_phases import INTERRUPTED, TURNS, SubPhase, sub_phases
-from seatrial.judge.tallies import verdicts
+from seatrial.judge.tallies import open_alerts, verdicts
 from seatrial.judge.timeline import Bin
 from seatrial.machine.facts import fold
 from seatrial.machine.model import Machine
@@ -217,19 +217,12 @@ def _expected(accounts: Accounts, entry: Entry | None, width: int, whole: int) -
 def _open_alerts(accounts: Accounts, now: int) -> list[OpenAlert]:
     """The alerts told within the time after which what still holds is told again."""
     since = now - round(accounts.policy.watch.again * SECOND_NS)
-    times: dict[tuple[str, str], int] = {}
-    last: dict[tuple[str, str], OpenAlert] = {}
-    for told in accounts.alerts:
-        key = (told.kind, told.subject)
-        times[key] = times.get(key, 0) + 1
-        last[key] = OpenAlert(
-            time=told.time,
-            kind=told.kind,
-            subject=told.subject,
-            text=told.text,
-            times=times[key],
-        )
-    return [] if accounts.over else [alert for alert in last.values() if alert.time >= since]
+    if accounts.over:
+        return []
+    return [
+        OpenAlert(time=told.time, kind=told.kind, subject=told.subject, text=told.text, times=times)
+        for told, times in reversed(open_alerts(accounts, since))
+    ]
 
 
 def _excluded(accounts: Accounts) -> list[tuple[str, str]]:

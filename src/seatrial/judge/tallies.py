@@ -1,4 +1,4 @@
-"""Sums over the runs of a trial, test by test: verdicts, waits in the queue."""
+"""Sums over a trial: verdicts and waits in the queue, test by test; alerts that are open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from seatrial.journal.codes import code_of
-from seatrial.judge.accounts import Accounts
+from seatrial.judge.accounts import Accounts, Told
 from seatrial.units import SECOND_NS
 
 
@@ -29,6 +29,18 @@ def verdicts(accounts: Accounts) -> dict[str, Counter[str]]:
             name = "again" if run.again else code_of(run.code).name
             found[accounts.test_of(run)][name] += 1
     return found
+
+
+def open_alerts(accounts: Accounts, since: int) -> list[tuple[Told, int]]:
+    """The alerts told since then that are not over, the latest of each subject, with how often it
+    was told; the latest first."""
+    times = Counter((told.kind, told.subject) for told in accounts.alerts if not told.over)
+    found: dict[tuple[str, str], Told] = {}
+    for told in reversed(accounts.alerts):
+        if told.time < since:
+            break
+        found.setdefault((told.kind, told.subject), told)
+    return [(told, times[key]) for key, told in found.items() if not told.over]
 
 
 def waits(accounts: Accounts, now: int) -> dict[str, Waits]:

@@ -288,7 +288,9 @@ class Driver:
         if isinstance(fact, Note):
             self._on_note(fact)
         elif isinstance(fact, Trouble):
-            self.ledger.note(Name.ALERT, alias="scheduler", text=fact.text)
+            value = 0 if fact.over else None
+            about: dict[str, Any] = {"alias": "scheduler", "test": fact.command, "value": value}
+            self.ledger.note(Name.ALERT, text=fact.text, **about)
         elif isinstance(fact, NodesDown):
             self.ledger.note(Name.NODE_DOWN, nodes=fact.nodes, text=fact.why)
         elif isinstance(fact, NodesUp):

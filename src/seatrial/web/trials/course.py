@@ -25,6 +25,7 @@ from seatrial.judge.accounts import Told
 from seatrial.judge.holds import Hold, Holds
 from seatrial.judge.status import accounts_of
 from seatrial.judge.sub_phases import TURNS
+from seatrial.judge.tallies import open_alerts
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.units import SECOND_NS
 
@@ -132,13 +133,7 @@ class Course:
         how often it was told; the latest first."""
         again = self.record.policy.watch.again or LEAST_ALERTS_S
         since = now - round(again * SECOND_NS)
-        times = Counter((told.kind, told.subject) for told in self.accounts.alerts)
-        found: dict[tuple[str, str], Told] = {}
-        for told in reversed(self.accounts.alerts):
-            if told.time < since:
-                break
-            found.setdefault((told.kind, told.subject), told)
-        return [(told, times[key]) for key, told in found.items()]
+        return open_alerts(self.accounts, since)
 
     # ---- events ---------------------------------------------------------------------------
 
