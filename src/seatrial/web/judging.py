@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from seatrial.errors import UsageError
 from seatrial.web.site import Site
 from seatrial.web.trials.desk import Desk, Shelf
 
@@ -71,3 +72,14 @@ def beside(
     if shelf is None:
         return None  # it is begun when it is asked for again, and others are done
     return judging.desk.have(shelf, "made", version, make, wait_s)
+
+
+def answered(
+    site: Site, name: Hashable, version: Hashable, make: Callable[[], Any]
+) -> tuple[Any | None, str, str]:
+    """As ``beside``, for a page that a person asks by a form: the answer, and where there is none
+    the page's state with the reason: "judging" and "", or "refused" and what is wrong."""
+    try:
+        return beside(site, name, version, make), "judging", ""
+    except UsageError as error:
+        return None, "refused", str(error)

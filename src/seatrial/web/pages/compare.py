@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial import draw
-from seatrial.errors import UsageError
 from seatrial.judge.compare import LEAST_EFFECT, Comparison, Mean, Row, State, compare_sides
 from seatrial.judge.provenance import Difference, differences
 from seatrial.judge.sides import gather, is_named
@@ -16,7 +15,7 @@ from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.units import share_of, show_number
 from seatrial.web.asked import Asked
-from seatrial.web.judging import beside
+from seatrial.web.judging import answered
 from seatrial.web.shown import NARROW, WIDE
 from seatrial.web.sides import names_rehearsal, side_of
 from seatrial.web.site import Site
@@ -104,15 +103,13 @@ def data(site: Site, asked: Asked) -> Compare:
     key = ("compare", *(question[name] for name in ("before", "after", "metric", "test")))
     key = (*key, least, question["across"], question["each_node"], rehearsed)
     version = tuple((trial.row, trial.last, trial.state) for trial in trials)
-    answer: _Answer | None = None
-    try:
-        answer = beside(site, key, version, lambda: _judged(site, question, least, rehearsed))
-    except UsageError as error:
-        state, why = "refused", str(error).replace("--across", "“Across”")
-    else:
-        state, why = "judging", ""
+    answer: _Answer | None
+    answer, state, why = answered(
+        site, key, version, lambda: _judged(site, question, least, rehearsed)
+    )
     if answer is None:
         made_up = names_rehearsal(site.store(), (before, after), rehearsed)
+        why = why.replace("--across", "“Across”")
         return Compare(state=state, why=why, rehearsed=made_up, **question)
     found = answer.comparison
     rows = [row for row in found.rows if question["verdict"] in ("", row.verdict)]

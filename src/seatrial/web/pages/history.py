@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial import draw
-from seatrial.errors import TrialError, UsageError
+from seatrial.errors import TrialError
 from seatrial.judge import diary
 from seatrial.judge.diary import Note
 from seatrial.judge.history import ELAPSED, History, Point, Told, histories
@@ -18,7 +18,7 @@ from seatrial.store.rows import CaseRow, Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
 from seatrial.units import SECOND_NS, show_seconds
 from seatrial.web.asked import Asked
-from seatrial.web.judging import beside
+from seatrial.web.judging import answered
 from seatrial.web.records import references_of
 from seatrial.web.shown import NARROW, WIDE
 from seatrial.web.sides import names_rehearsal
@@ -149,13 +149,8 @@ def data(site: Site, asked: Asked) -> HistoryPage:
         return HistoryPage(state="asked", **question)
     version = (_notes_mark(site), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
-    answer: _Answer | None = None
-    try:
-        answer = beside(site, name, version, lambda: _judged(site, metric, filters, case))
-    except UsageError as error:
-        state, why = "refused", str(error)
-    else:
-        state, why = "judging", ""
+    answer: _Answer | None
+    answer, state, why = answered(site, name, version, lambda: _judged(site, metric, filters, case))
     if answer is None:
         asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
         return HistoryPage(state=state, why=why, any_rehearsed=asked_for, **question)

@@ -17,7 +17,7 @@ from seatrial.judge.sides import NUMBERS, Side, gather
 from seatrial.store import queries
 from seatrial.store.series import metric_names
 from seatrial.web.asked import Asked
-from seatrial.web.judging import beside
+from seatrial.web.judging import answered
 from seatrial.web.shown import NARROW
 from seatrial.web.sides import names_rehearsal, side_of
 from seatrial.web.site import Site
@@ -105,16 +105,13 @@ def data(site: Site, asked: Asked) -> Scaling:
         return Scaling(state="asked", **question, **listed)
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
     name = ("scaling", *question.values(), rehearsed)
-    answer: _Answer | None = None
-    try:
-        answer = beside(site, name, version, lambda: _judged(site, question, pays, rehearsed))
-    except UsageError as error:
-        state, why = "refused", _plainly(error)
-    else:
-        state, why = "judging", ""
+    answer: _Answer | None
+    answer, state, why = answered(
+        site, name, version, lambda: _judged(site, question, pays, rehearsed)
+    )
     if answer is None:
         made_up = names_rehearsal(site.store(), question["trial"].split(), rehearsed)
-        return Scaling(state=state, why=why, rehearsed=made_up, **question, **listed)
+        return Scaling(state=state, why=_plainly(why), rehearsed=made_up, **question, **listed)
     return Scaling(
         state="judged",
         xs=answer.xs,
@@ -127,9 +124,9 @@ def data(site: Site, asked: Asked) -> Scaling:
     )
 
 
-def _plainly(error: UsageError) -> str:
+def _plainly(why: str) -> str:
     """What is wrong, in the words of the form, not of the command line."""
-    return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", str(error))
+    return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", why)
 
 
 def _judged(site: Site, question: dict[str, Any], pays: float, rehearsed: bool) -> _Answer:
