@@ -9,8 +9,27 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from seatrial.journal.codes import BUILD_FAILED, PASS, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import BUILD_FAILED, PASS, RECALLED
+from seatrial.journal.events import (
+    AlertRaised,
+    BuildEnded,
+    BuildStarted,
+    Event,
+    MetricRecorded,
+    NodeAdmitted,
+    NodeDown,
+    NodeUp,
+    RunEvent,
+    RunJudged,
+    TestAdmitted,
+    TrialAbandoned,
+    TrialCancelled,
+    TrialExtended,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+)
+from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.suite.model import Case
 from seatrial.trial.outcome import INTERRUPTED, TWICE
 from seatrial.units import count, show_number, show_seconds
@@ -36,16 +55,16 @@ def fall_silent() -> None:
     os.close(null)
 
 
-_TOLD = {
-    Name.TRIAL_PAUSE: "",
-    Name.TRIAL_CANCEL: "",
-    Name.TRIAL_ABANDON: "given up: ",
-    Name.ALERT: "",
-    Name.NODE_DOWN: "down: ",
-    Name.NODE_UP: "up again: ",
-    Name.NODE_ADMIT: "let back in: ",
-    Name.TEST_ADMIT: "let back in: ",
-    Name.TRIAL_EXTEND: "time is added: ",
+_TOLD: dict[type[Event], str] = {
+    TrialPaused: "",
+    TrialCancelled: "",
+    TrialAbandoned: "given up: ",
+    AlertRaised: "",
+    NodeDown: "down: ",
+    NodeUp: "up again: ",
+    NodeAdmitted: "let back in: ",
+    TestAdmitted: "let back in: ",
+    TrialExtended: "time is added: ",
 }
 _FOLLOWS = {
     INTERRUPTED: ": starting nothing more, waiting for what runs; again to cancel it",
@@ -55,23 +74,30 @@ _FOLLOWS = {
 
 def _told(event: Event) -> str:
     """What is said of an event about the trial, and to who pressed Ctrl-C what follows."""
-    about = event.nodes
-    if event.event == Name.TEST_ADMIT:
-        about = event.test
-    elif event.event == Name.TRIAL_EXTEND and isinstance(event.value, int | float):
-        about = show_seconds(event.value)
-    text = ": ".join(filter(None, (about, event.text)))
-    return f"{_TOLD[Name(event.event)]}{text}{_FOLLOWS.get(event.text, '')}"
+    about = text = ""
+    if isinstance(event, NodeDown | NodeUp | NodeAdmitted):
+        about, text = event.nodes, event.reason
+    elif isinstance(event, TestAdmitted):
+        about, text = event.test, event.reason
+    elif isinstance(event, TrialExtended):
+        about = show_seconds(event.seconds)
+    elif isinstance(event, AlertRaised):
+        text = event.text
+    elif isinstance(event, TrialPaused | TrialCancelled | TrialAbandoned):
+        text = event.reason
+    said = ": ".join(filter(None, (about, text)))
+    return f"{_TOLD[type(event)]}{said}{_FOLLOWS.get(text, '')}"
 
 
 def _sustained(conductor: Conductor, passed: int) -> list[str]:
     """How a trial stands that goes by time: what is left of it, and what it keeps at work."""
-    left = max(0.0, conductor.duration - conductor.clock.elapsed(time.time_ns()))
-    flights = [flight for flight in list(conductor.in_flight.values()) if flight.holds_room]
-    started = [flight for flight in flights if flight.started]
-    room = conductor.limits.room
-    busy = sum(flight.size if room else flight.nodes for flight in started)
-    there = room or conductor.nodes.usable
+    state = conductor.state
+    left = max(0.0, state.trial.duration - state.trial.elapsed(time.time_ns()))
+    flights = [flight for flight in list(state.in_flight.values()) if flight.holds_room]
+    started = [flight for flight in flights if flight.state is RunState.RUNNING]
+    room = state.limits.room
+    busy = sum(flight.size if room else flight.node_count for flight in started)
+    there = room or state.nodes.usable
     share = f" ({100 * busy / there:.0f} %)" if there else ""
     return [
         f"{show_seconds(left)} to go",
@@ -93,8 +119,8 @@ class Progress:
         self.building: dict[str, str] = {}
         self.tally: Counter[str] = Counter()
         self._figures: dict[str, list[str]] = {}
-        self._starts: dict[str, int] = {}
-        self._ends: dict[str, int] = {}
+        self._lives: dict[str, RunLife] = {}
+        self._build_starts: dict[str, int] = {}
         self._live: Live | None = None
         self.conductor: Conductor | None = None  # of the trial, for what it alone knows
 
@@ -131,67 +157,68 @@ class Progress:
             self._live.start()
 
     def on_event(self, event: Event, case: Case | None) -> None:
-        name, run = event.event, event.run_id
-        if name == Name.JOB_START and case is not None:
-            self.running[run] = case.name
-        elif name == Name.BINARY_EXECUTE_START:
-            self._starts[run] = event.time
-        elif name == Name.BINARY_EXECUTE_END:
-            self._ends[run] = event.time
-        elif name == Name.METRIC:
-            self._add_figure(event)
-        elif name == Name.CHECK_END and case is not None:
-            self._on_verdict(event, case)
-        elif name == Name.BUILD_START:
-            self.building[event.alias] = event.test
-            self._starts[event.alias] = event.time
-        elif name == Name.BUILD_END:
+        if isinstance(event, RunEvent):
+            if case is not None:
+                self._on_run(event, case)
+        elif isinstance(event, BuildStarted):
+            self.building[event.key] = event.test
+            self._build_starts[event.key] = event.time
+        elif isinstance(event, BuildEnded):
             self._on_build_end(event)
-        elif name in _TOLD:
+        elif type(event) in _TOLD:
             self._print(click.style("note", fg="yellow"), _told(event))
-        elif name in (Name.TRIAL_START, Name.TRIAL_RESUME) and not self.quiet:
+        elif isinstance(event, TrialStarted | TrialResumed) and not self.quiet:
             self._print("", f"{event.trial}: {self._to_come(event)} on {event.machine}")
 
-    def _to_come(self, event: Event) -> str:
+    def _on_run(self, event: RunEvent, case: Case) -> None:
+        life = self._lives.setdefault(event.run_id, RunLife())
+        if life.apply(event) and life.state is RunState.RUNNING:
+            self.running[event.run_id] = case.name
+        if isinstance(event, MetricRecorded):
+            self._add_figure(event)
+        elif isinstance(event, RunJudged):
+            self._on_verdict(event, case, self._lives.pop(event.run_id))
+
+    def _to_come(self, event: TrialStarted | TrialResumed) -> str:
         conductor = self.conductor
-        if conductor is None or not conductor.duration:
+        if conductor is None or not conductor.state.trial.duration:
             return count(self.wanted - self.finished, "run")
-        left = conductor.duration - conductor.clock.elapsed(event.time)
+        trial = conductor.state.trial
+        left = trial.duration - trial.elapsed(event.time)
         return f"{show_seconds(max(0.0, left))} to go"
 
-    def _add_figure(self, event: Event) -> None:
+    def _add_figure(self, event: MetricRecorded) -> None:
         figures = self._figures.setdefault(event.run_id, [])
         if len(figures) < FIGURES_SHOWN and isinstance(event.value, int | float):
-            figures.append(f"{event.alias} {show_number(event.value)} {event.unit}")
+            figures.append(f"{event.metric} {show_number(event.value)} {event.unit}")
 
-    def _on_verdict(self, event: Event, case: Case) -> None:
+    def _on_verdict(self, event: RunJudged, case: Case, life: RunLife) -> None:
         run = event.run_id
         self.running.pop(run, None)
-        self.tally[event.alias] += 1
-        self.finished += not event.again
-        start, end = self._starts.pop(run, 0), self._ends.pop(run, 0)
-        took = show_seconds((end - start) / 1e9) if start and end > start else ""
+        self.tally[event.verdict] += 1
+        self.finished += not event.will_rerun
+        took = show_seconds(life.elapsed) if life.elapsed else ""
         figures = self._figures.pop(run, [])
         if self.quiet:
             return
-        good = event.value == PASS.number
-        said = ", ".join(figures) if good else event.text.partition("\n")[0]
-        if event.value == BUILD_FAILED.number:
+        good = event.code == PASS.number
+        said = ", ".join(figures) if good else event.reason.partition("\n")[0]
+        if event.code == BUILD_FAILED.number:
             said = "see the build above"
-        colour = "green" if good else "red"
-        self._print(click.style(event.alias, fg=colour), f"{case.name}  {took}  {said}".rstrip())
+        colour = "green" if good else "yellow" if event.code == RECALLED.number else "red"
+        self._print(click.style(event.verdict, fg=colour), f"{case.name}  {took}  {said}".rstrip())
 
-    def _on_build_end(self, event: Event) -> None:
-        test = self.building.pop(event.alias, event.test)
-        began = self._starts.pop(event.alias, event.time)
+    def _on_build_end(self, event: BuildEnded) -> None:
+        test = self.building.pop(event.key, event.test)
+        start = self._build_starts.pop(event.key, event.time)
         if self.quiet:
             return
-        if event.value == 0:
-            took = show_seconds((event.time - began) / 1e9)
-            self._print("built", f"{test} ({event.alias[:8]})  {took}")
+        if event.code == PASS.number:
+            took = show_seconds((event.time - start) / 1e9)
+            self._print("built", f"{test} ({event.key[:8]})  {took}")
             return
         self._print(click.style("build failed", fg="red"), f"{test}: {event.path}/build.log")
-        for line in event.text.splitlines()[-10:]:
+        for line in event.log.splitlines()[-10:]:
             self._print("", f"  | {line}")
 
     def _print(self, word: str, text: str) -> None:
@@ -218,9 +245,10 @@ class Progress:
         from rich.text import Text
 
         parts = [f"{self.finished}/{self.wanted} done"]
-        if self.conductor is not None and self.conductor.duration:
+        if self.conductor is not None and self.conductor.state.trial.duration:
             parts = _sustained(self.conductor, self.tally[PASS.name])
-        failed = sum(count for name, count in self.tally.items() if name != PASS.name)
+        fine = (PASS.name, RECALLED.name)
+        failed = sum(number for name, number in self.tally.items() if name not in fine)
         if failed:
             parts.append(f"[red]{failed} not passed[/red]")
         if self.building:

@@ -81,7 +81,7 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
     ]
     rows = [
         [
-            *(short[run.run_id], run.case_name, run.verdict, show_time(run.began)),
+            *(short[run.run_id], run.case_name, run.verdict, show_time(run.created)),
             "" if run.elapsed is None else show_seconds(run.elapsed),
             *(run.nodes, run.trial if several else ""),
         ]

@@ -130,11 +130,12 @@ def _when(run: RunRow) -> str:
     from seatrial.cli.asking import show_time
     from seatrial.units import show_seconds
 
-    if run.started is None:
+    if run.script_started is None:
         return "not started"
     if run.elapsed is None:
-        return f"{show_time(run.started)}, its end is not known"
-    return f"{show_time(run.started)} to {show_time(run.ended)}, {show_seconds(run.elapsed)}"
+        return f"{show_time(run.script_started)}, its end is not known"
+    start, end = show_time(run.script_started), show_time(run.script_ended)
+    return f"{start} to {end}, {show_seconds(run.elapsed)}"
 
 
 def _fields(*pairs: tuple[str, str]) -> str:
@@ -156,7 +157,7 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
 
     columns = [Column("time", right=True), Column("event"), Column("what", folds=True)]
     rows = [
-        [f"+{(event.time - run.began) / SECOND_NS:.3f} s", event.event, told(event)]
+        [f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, told(event)]
         for event in events
     ]
     return table(columns, rows) if rows else "No events."

@@ -18,7 +18,7 @@ from seatrial.conduct.policy import Policy, Window
 from seatrial.conduct.stagger import Bucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import Throttle
-from seatrial.journal.events import Event
+from seatrial.journal.events import GaugeRead, RunSubmitted
 from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS, show_seconds
@@ -119,15 +119,15 @@ class Admission:
         self.outages = [self._span(window) for window in outages]
         self._gates = None
 
-    def launch(self, entry: int, event: Event) -> None:
+    def launch(self, entry: int, event: RunSubmitted) -> None:
         if self.bucket is not None and self.policy.entries[entry].io != "light":
             self.bucket.take(event.time)
         if event.target:
             self.targets.place(event.target)
 
-    def gauge(self, event: Event) -> None:
+    def gauge(self, event: GaugeRead) -> None:
         for throttle in self.throttles:
-            if throttle.about.gauge == event.alias:
+            if throttle.about.gauge == event.gauge:
                 throttle.apply(event)
                 self._gates = None
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-# How the end of a run is called (``job_end``, alias) that was taken back: its case is still wanted.
-RECALLED = "taken back before it started"
-
 
 class StartBuild(Struct, frozen=True):
     """Start the build of that key."""

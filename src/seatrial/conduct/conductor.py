@@ -2,19 +2,18 @@
 
     conductor = Conductor(tag, cases, limits, policy)
     for event in journal: conductor.apply(event)      # recovery is replay
-    while conductor.changed or now >= wake:           # what a driver does
-        conductor.changed = False
+    while conductor.state.changed or now >= wake:     # what a driver does
+        conductor.state.changed = False
         for command in conductor.decide(now): ...     # announced (apply), then carried out
 
 A command changes nothing by itself: the driver first records the event that announces the act
-(build_start, submit_start, check_end, test_stop, node_exclude, alert), which is then applied. So it
-asks again as long as that changed something; then nothing is to decide before the next event that
-changes something, or the time of the ``Wake``.
+(build_start, submit_start, check_end, test_stop, node_exclude, alert), which is then applied. Call
+`decide` repeatedly until ``changed`` stays False; then wait for an event or for the ``Wake`` time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -33,118 +32,178 @@ from seatrial.conduct.commands import (
     Wake,
 )
 from seatrial.conduct.demand import Offer, Supply
-from seatrial.conduct.policy import Limits
-from seatrial.conduct.state import State
+from seatrial.conduct.policy import Limits, Policy
+from seatrial.conduct.state import ConductorState
 from seatrial.conduct.watch import Finding
 from seatrial.journal.codes import BUILD_FAILED
+from seatrial.journal.events import Event
+from seatrial.suite.model import Case
 
 __all__ = ["Conductor", "Limits"]
 
 NONE: frozenset[str] = frozenset()
 
 
-class Conductor(State):
-    """Decides for one trial."""
+class _Decision:
+    """One decision in the making: what the rules before have found, and the commands so far.
+    ``over``: the trial's time is up; ``open``: nothing found so far keeps builds and launches back.
+    ``wake`` is when to ask again though nothing happens."""
 
-    # ---- commands out ---------------------------------------------------------------------
+    def __init__(self, now: int, gates: Gates, over: bool, held: bool) -> None:
+        self.now = now
+        self.gates = gates
+        self.over = over
+        self.open = not held
+        self.commands: list[Command] = []
+        self.launches: list[Launch] = []
+        self.wake: int | None = None
+
+
+class Conductor:
+    """Decides for one trial, by what its ``state`` knows."""
+
+    def __init__(
+        self, tag: str, cases: Sequence[Case], limits: Limits, policy: Policy | None = None
+    ) -> None:
+        self.state = ConductorState(tag, cases, limits, policy)
+
+    def apply(self, event: Event) -> None:
+        """Fold one event into the state."""
+        self.state.apply(event)
 
     def decide(self, now: int = 0) -> list[Command]:
-        """What is to be done at ``now`` (ns). The driver records the announcing events, applies
-        them and acts; asked again before that, the answer is the same."""
-        commands: list[Command] = []
-        launches: list[Launch] = []
-        gates = self.admission.gates(now)
-        over = self.over_at is not None and now >= self.over_at
-        if self.queued and not self.cancelling:
-            commands += self._recalls(now, gates)
-        if self.cancelling or self.hung:
-            commands += self._cancels()
-        if not self.held:
-            rejections = list(self._rejections()) if self.rejects else []
-            commands += rejections
-            if not self.too_many(self.failures + len(rejections)):
-                stops: list[Command] = []
-                if self.answers.to_stop or self.nodes.any_suspect:
-                    stops += self._stops(now)
-                    commands += stops
-                if self.builds.to_start and not over:
-                    commands += map(StartBuild, self.builds.next(self.limits.builds))
-                if not over and not stops:  # else asked again when they hold
-                    launches = self._launches(now, gates)
-                    commands += launches
-        waits = (self.queued or launches) and not self.cancelling
-        wake = hold = gates.next_hold if waits else None
-        if self.clock.running and not self.held:
-            wake = self._wake(now, launches, gates, hold)
-            for finding in self._findings(now, over, gates):
+        """Return what is to be done at ``now`` (ns), by the ``RULES`` in their order. The driver
+        records the announcing events, applies them and acts; asked again before that, the answer is
+        the same."""
+        state = self.state
+        over = state.over_at is not None and now >= state.over_at
+        decision = _Decision(now, state.admission.gates(now), over, bool(state.held))
+        for rule in RULES:
+            rule(self, decision)
+        return decision.commands
+
+    # ---- the rules ------------------------------------------------------------------------
+
+    def _recall(self, decision: _Decision) -> None:
+        """Recall queued runs that must not start now."""
+        if self.state.queued and not self.state.cancelling:
+            decision.commands += self._recalls(decision.now, decision.gates)
+
+    def _cancel(self, decision: _Decision) -> None:
+        """Cancel all runs of a trial that is cancelled, else those that hang."""
+        if self.state.cancelling or self.state.hung:
+            decision.commands += self._cancels()
+
+    def _reject(self, decision: _Decision) -> None:
+        """Reject runs whose build failed; too many failures hold everything else back."""
+        if decision.open:
+            rejections = list(self._rejections()) if self.state.rejects else []
+            decision.commands += rejections
+            decision.open = not self.state.too_many(self.state.failures + len(rejections))
+
+    def _stop(self, decision: _Decision) -> None:
+        """Stop tests and exclude nodes that failed too often."""
+        if decision.open and (self.state.answers.to_stop or self.state.nodes.any_suspect):
+            decision.commands += self._stops(decision.now)
+
+    def _build(self, decision: _Decision) -> None:
+        """Start builds."""
+        builds = self.state.builds
+        if decision.open and builds.to_start and not decision.over:
+            decision.commands += map(StartBuild, builds.next(self.state.limits.builds))
+
+    def _launch(self, decision: _Decision) -> None:
+        """Launch runs, unless a test or a node is just being taken out: then it is asked again."""
+        stops = any(isinstance(each, StopTest | ExcludeNodes) for each in decision.commands)
+        if decision.open and not decision.over and not stops:
+            decision.launches = self._launches(decision.now, decision.gates)
+            decision.commands += decision.launches
+
+    def _report(self, decision: _Decision) -> None:
+        """Raise the alerts that are due, and find out when to ask again."""
+        state, now = self.state, decision.now
+        waits = (state.queued or decision.launches) and not state.cancelling
+        wake = hold = decision.gates.next_hold if waits else None
+        if state.trial.clock_runs and not state.held:
+            wake = self._wake(now, decision.launches, decision.gates, hold)
+            for finding in self._findings(now, decision.over, decision.gates):
                 if finding.time <= now:
-                    commands.append(Alert(finding.kind, finding.subject, finding.text()))
+                    decision.commands.append(Alert(finding.kind, finding.subject, finding.text()))
                 elif wake is None or finding.time < wake:
                     wake = finding.time
-        idle = not commands and not self.in_flight and not self.builds.running
-        if idle and (why := self._why_over(over)) is not None:
-            commands.append(Finish(self._complete(over), why))
-        elif wake is not None:
-            commands.append(Wake(wake))
-        return commands
+        decision.wake = wake
+
+    def _finish(self, decision: _Decision) -> None:
+        """Finish where nothing is left to do or to wait for; else name the time to ask again."""
+        state = self.state
+        idle = not decision.commands and not state.in_flight and not state.builds.running
+        if idle and (why := self._why_over(decision.over)) is not None:
+            decision.commands.append(Finish(self._complete(decision.over), why))
+        elif decision.wake is not None:
+            decision.commands.append(Wake(decision.wake))
+
+    # ---- what the rules are about -----------------------------------------------------------
 
     def _cancels(self) -> Iterator[Cancel]:
-        for run_id, flight in (self.in_flight if self.cancelling else self.hung).items():
+        state = self.state
+        for run_id, flight in (state.in_flight if state.cancelling else state.hung).items():
             if flight.holds_room:
                 yield Cancel(run_id)
 
     def _recalls(self, now: int, gates: Gates) -> Iterator[Recall]:
         """What waits at the scheduler and is not to start now, or not on nodes that it may get:
         those that it must avoid are fixed when it is launched."""
-        admission, nodes = self.admission, self.nodes
+        admission, nodes = self.state.admission, self.state.nodes
         held = gates.held
         exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
         if not held and not exclusions and not admission.shut:
             return
-        for run_id, flight in self.queued.items():
+        for run_id, flight in self.state.queued.items():
             if (
                 flight.entry in held
-                or (flight.exclusions < exclusions and not self.cases[flight.case].node)
-                or admission.shut_since(now, flight.entry, flight.launched)
+                or (flight.exclusions < exclusions and not self.state.cases[flight.case].node)
+                or admission.shut_since(now, flight.entry, flight.submitted or 0)
             ):
                 yield Recall(run_id)
 
     def _rejections(self) -> Iterator[Reject]:
-        most = self.limits.max_failures
-        rejects = ((number, n) for number, runs in self.rejects.items() for n in range(runs))
-        for number, ahead in islice(rejects, most - self.failures if most else None):
-            why = self.builds.why_failed[self.cases[number].build]
-            yield Reject(number, self.run_id(number, ahead), BUILD_FAILED.number, why)
+        most = self.state.limits.max_failures
+        rejects = ((number, n) for number, runs in self.state.rejects.items() for n in range(runs))
+        for number, ahead in islice(rejects, most - self.state.failures if most else None):
+            why = self.state.builds.why_failed[self.state.cases[number].build]
+            yield Reject(number, self.state.run_id(number, ahead), BUILD_FAILED.number, why)
 
     def _stops(self, now: int) -> Iterator[StopTest | ExcludeNodes]:
-        for number, why in self.answers.to_stop.items():
-            if number not in self.admission.stopped:
-                yield StopTest(self.policy.entries[number].name, why)
-        for node, why in self.nodes.to_exclude(now):
+        for number, why in self.state.answers.to_stop.items():
+            if number not in self.state.admission.stopped:
+                yield StopTest(self.state.policy.entries[number].name, why)
+        for node, why in self.state.nodes.to_exclude(now):
             yield ExcludeNodes(node, why)
 
     def _launches(self, now: int, gates: Gates) -> list[Launch]:
         places = self._free_places()
-        admission, room = self.admission, self._free_room()
-        nodes = self.nodes.usable_beside(admission.shut_nodes(now, -1) if admission.shut else NONE)
+        admission, room = self.state.admission, self._free_room()
+        nodes = self.state.nodes.usable_beside(
+            admission.shut_nodes(now, -1) if admission.shut else NONE
+        )
         launches: list[Launch] = []
-        if places < 1 or not self.demand.wants(self.counts, room, nodes):
+        if places < 1 or not self.state.demand.wants(self.state.counts, room, nodes):
             return launches
         shut: dict[int, frozenset[str]] = {}
         if admission.shut:
-            entries = range(len(self.policy.entries))
+            entries = range(len(self.state.policy.entries))
             shut = {n: each for n in entries if (each := admission.shut_nodes(now, n))}
-        fewer = {n: len(each - self.nodes.excluded.keys()) for n, each in shut.items()}
-        supply = Supply(room, places, nodes, self.nodes.allowed, fewer)
-        offer = Offer(admission, gates, self.counts, now, self.shapes, supply)
+        fewer = {n: len(each - self.state.nodes.excluded.keys()) for n, each in shut.items()}
+        supply = Supply(room, places, nodes, self.state.nodes.allowed, fewer)
+        offer = Offer(admission, gates, self.state.counts, now, self.state.shapes, supply)
         ahead: dict[int, int] = {}
-        for choice in self.demand.choose(offer):
+        for choice in self.state.demand.choose(offer):
             case = choice.case
             nth = ahead.get(case, 0)
             ahead[case] = nth + 1
-            away = shut.get(self.shapes[case].entry, NONE) if shut else NONE
-            avoid = self.nodes.avoid(case, self.cases[case].nodes, not nth, away)
-            run_id = self.run_id(case, nth)
+            away = shut.get(self.state.shapes[case].entry, NONE) if shut else NONE
+            avoid = self.state.nodes.avoid(case, self.state.cases[case].nodes, not nth, away)
+            run_id = self.state.run_id(case, nth)
             launches.append(Launch(case, run_id, choice.target, avoid, choice.stage))
         return launches
 
@@ -153,26 +212,26 @@ class Conductor(State):
     def _wake(self, now: int, launches: list[Launch], gates: Gates, hold: int | None) -> int | None:
         """When something else may start, or end, or be held back, though nothing happens after
         these launches."""
-        admission = self.admission
+        admission = self.state.admission
         times = [] if hold is None else [hold]
         if not admission.lets_all:
-            launched = [self.shapes[each.case].entry for each in launches]
+            launched = [self.state.shapes[each.case].entry for each in launches]
             starts = gates.next_start, admission.next_token(now, launched)
             times += [time for time in starts if time is not None and time > now]
-        if self.over_at is not None and self.over_at > now:
-            times.append(self.over_at)
-        if launches and (silent_for := self.watchdogs.silent_for):
+        if self.state.over_at is not None and self.state.over_at > now:
+            times.append(self.state.over_at)
+        if launches and (silent_for := self.state.watchdogs.silent_for):
             times.append(now + silent_for)
         return min(times) if times else None
 
     def _findings(self, now: int, over: bool, gates: Gates) -> list[Finding]:
-        dogs, counts, admission = self.watchdogs, self.counts, self.admission
+        dogs, counts, admission = self.state.watchdogs, self.state.counts, self.state.admission
         found = dogs.once() if dogs.untold else []
-        runs, builds = counts.total, len(self.builds.running)
+        runs, builds = counts.total, len(self.state.builds.running)
         stuck = None if over else self._why_idle()
         if stuck is not None:
             found.append(Finding(dogs.later("idle", ""), "idle", "", str, (stuck,)))
-        idle = not (over or stuck or runs or builds) and len(self.demand) > 0
+        idle = not (over or stuck or runs or builds) and len(self.state.demand) > 0
         why = partial(admission.why_held, now) if idle else None
         silent = dogs.silent(runs, builds, admission.outages, why)
         if silent is not None:
@@ -182,7 +241,7 @@ class Conductor(State):
                 found.append(waiting)
             if dogs.any_short:
                 found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
-        if self.nodes.any_suspect and (text := self.nodes.beyond_cap(now)):
+        if self.state.nodes.any_suspect and (text := self.state.nodes.beyond_cap(now)):
             found.append(Finding(dogs.later("nodes", ""), "nodes", "", str, (text,)))
         for throttle in gates.failing:
             gauge, trouble = throttle.about.gauge, throttle.trouble(now, admission.since)
@@ -192,33 +251,35 @@ class Conductor(State):
     # ---- the end --------------------------------------------------------------------------
 
     def _complete(self, over: bool) -> bool:
-        if self.abandoned:
+        if self.state.abandoned:
             return False
-        if self.policy.kind == "sustained":
+        if self.state.policy.kind == "sustained":
             return over or self.unbuildable
-        return self.finished >= self.wanted
+        return self.state.finished >= self.state.wanted
 
     @property
     def unbuildable(self) -> bool:
         """Whether no run of a sustained trial can ever start: the build of each test failed."""
-        builds = self.builds
-        if self.policy.kind != "sustained" or not builds.why_failed:
+        builds = self.state.builds
+        if self.state.policy.kind != "sustained" or not builds.why_failed:
             return False
-        return not (len(self.demand) or builds.to_start or builds.running or self.rejects)
+        return not (
+            len(self.state.demand) or builds.to_start or builds.running or self.state.rejects
+        )
 
     def _why_idle(self) -> str | None:
         """Why a sustained trial launches nothing more unless a person acts, and how; None where
         it does, or may yet."""
-        builds, stopped = self.builds, self.admission.stopped
-        if self.policy.kind != "sustained" or builds.to_start or builds.running:
+        builds, stopped = self.state.builds, self.state.admission.stopped
+        if self.state.policy.kind != "sustained" or builds.to_start or builds.running:
             return None
-        if len(self.demand) and not stopped and not self.nodes.excluded:
+        if len(self.state.demand) and not stopped and not self.state.nodes.excluded:
             return None
         why = self._why_stuck()
         if why is None:
             return None
-        unbuilt = self.builds.failures(self.cases)
-        if not len(self.demand):
+        unbuilt = self.state.builds.failures(self.state.cases)
+        if not len(self.state.demand):
             remedy = "the trial ends; mend the builds, and begin the plan anew under another --name"
             return f"nothing can be launched: {unbuilt}; {remedy}"
         causes = "; ".join(filter(None, (why, unbuilt)))
@@ -229,23 +290,26 @@ class Conductor(State):
 
     def _why_over(self, over: bool) -> str | None:
         """Why nothing is left to do; None where there is something to wait for."""
-        if self.unbuildable and not (over or self.held):
-            return self.builds.failures(self.cases)
-        if self.held or self._complete(over):
-            return self.held
-        if self.policy.kind == "sustained":
+        if self.unbuildable and not (over or self.state.held):
+            return self.state.builds.failures(self.state.cases)
+        if self.state.held or self._complete(over):
+            return self.state.held
+        if self.state.policy.kind == "sustained":
             return None
         return "its time is up" if over else self._why_stuck()
 
     def _why_stuck(self) -> str | None:
         """Why nothing that is left can ever start by itself; None if something can."""
         why: dict[str, None] = {}
-        for shape in map(self.shapes.__getitem__, self.demand.left()):
-            name, stopped = self.policy.entries[shape.entry].name, self.admission.stopped
+        for shape in map(self.state.shapes.__getitem__, self.state.demand.left()):
+            name, stopped = (
+                self.state.policy.entries[shape.entry].name,
+                self.state.admission.stopped,
+            )
             if shape.entry in stopped:
                 why[f"{name} is stopped: {stopped[shape.entry]}"] = None
-            elif self.nodes.allowed is not None and shape.nodes > self.nodes.allowed:
-                left = f"{self.nodes.allowed} are not excluded"
+            elif self.state.nodes.allowed is not None and shape.nodes > self.state.nodes.allowed:
+                left = f"{self.state.nodes.allowed} are not excluded"
                 why[f"{name} needs {shape.nodes} nodes, and {left}"] = None
             else:
                 return None
@@ -256,18 +320,31 @@ class Conductor(State):
     def _free_room(self) -> int:
         """The cores that runs may take. Builds share the node with them and are counted as one, so
         that nothing that wants the node to itself is measured beside a compiler."""
-        building = bool(self.builds.running or self.builds.to_start)
-        return self.room - 1 if self.limits.room and building else self.room
+        building = bool(self.state.builds.running or self.state.builds.to_start)
+        return self.state.room - 1 if self.state.limits.room and building else self.state.room
 
     def _free_places(self) -> int:
         """How many runs may be given to the backend. A queue is topped up in large portions."""
-        waiting = len(self.demand)
-        if self.policy.caps.machine:
-            waiting = min(waiting, self.policy.caps.machine - self.counts.total)
-        if not self.limits.jobs:
+        waiting = len(self.state.demand)
+        if self.state.policy.caps.machine:
+            waiting = min(waiting, self.state.policy.caps.machine - self.state.counts.total)
+        if not self.state.limits.jobs:
             return waiting
-        free = max(0, self.limits.jobs - self.counts.total)
-        if self.policy.kind == "sustained":
+        free = max(0, self.state.limits.jobs - self.state.counts.total)
+        if self.state.policy.kind == "sustained":
             return min(free, waiting)
-        worth_it = free >= min(self.limits.refill, self.limits.jobs) or waiting <= free
+        worth_it = free >= min(self.state.limits.refill, self.state.limits.jobs) or waiting <= free
         return free if worth_it else 0
+
+
+RULES: tuple[Callable[[Conductor, _Decision], None], ...] = (
+    Conductor._recall,
+    Conductor._cancel,
+    Conductor._reject,
+    Conductor._stop,
+    Conductor._build,
+    Conductor._launch,
+    Conductor._report,
+    Conductor._finish,
+)
+"""The rules of a decision, in the order in which they are asked."""

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 from seatrial.conduct.policy import Entry
+from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.units import SECOND_NS
 
 
-@dataclass(slots=True)
-class Flight:
-    """A run that was launched and has no verdict yet. Times in ns; ``on`` are its nodes when they
-    are known; ``width`` is what it takes of the machine: its nodes, or on a shared node its cores.
-    ``holds_room`` until its job has ended; ``ended_for`` is why we end it, a verdict's code, None
-    while we do not. ``began`` and ``left`` are of its script, kept where nobody saw the job start.
-    ``exclusions`` is how many there had been when it was launched, ``away`` the nodes that it
-    alone was to avoid; ``recalled``: it was taken back before it started."""
+class Flight(RunLife, kw_only=True):
+    """A run that was submitted and has no verdict yet. ``case`` and ``entry`` are positions;
+    ``size`` is the room that it takes on a shared node, ``node_count`` its nodes, ``width`` what it
+    takes of the machine: its nodes, or on a shared node its cores. ``cancelled``: the trial was
+    cancelled; ``ended_for``: the verdict code for which this run alone is being cancelled, or None.
+    ``exclusions`` is how many there had been when it was launched, ``away`` the nodes that it alone
+    was to avoid."""
 
     case: int
     entry: int
     size: int
-    nodes: int
+    node_count: int
     width: int
-    launched: int
-    target: str = ""
-    stage: str = ""
-    started: int = 0
-    ended: int = 0
-    on: str = ""
-    holds_room: bool = True
     cancelled: bool = False
     ended_for: int | None = None
-    began: int = 0
-    left: int = 0
     exclusions: int = 0
     away: set[str] | None = None
-    recalled: bool = False
 
     @property
-    def ours(self) -> bool:
-        """Whether it was we who cancelled it, with the trial or to take it back."""
+    def holds_room(self) -> bool:
+        """Whether its job has not ended."""
+        return self.state < RunState.ENDED
+
+    @property
+    def ended_by_us(self) -> bool:
+        """Whether Seatrial cancelled it, with the trial or to recall it."""
         return self.cancelled or self.recalled
+
+    @property
+    def seconds(self) -> float:
+        """Seconds for which its job ran; by its script where nobody saw the job start; else 0."""
+        start, end = self.job_started, self.job_ended or self.judged
+        if start is None:
+            start, end = self.script_started, self.script_ended
+        return max(0, (end or 0) - start) / SECOND_NS if start else 0.0
 
 
 class Counts:

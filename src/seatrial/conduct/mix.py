@@ -100,7 +100,7 @@ class Mix:
     def ended(self, flight: Flight, seconds: float) -> None:
         entry = flight.entry
         self._delivered[entry] += flight.width * seconds
-        if flight.started or seconds:
+        if flight.job_started or seconds:
             self._seconds[entry] += seconds
             self._ended[entry] += 1
             self._usual[entry] = self._seconds[entry] / self._ended[entry]

@@ -83,20 +83,20 @@ class NodeRecord:
         if away:
             self._avoid.setdefault(case, set()).update(away)
 
-    def ended(self, flight: Flight, cause: str, elsewhere: bool, time: int) -> None:
+    def ended(self, flight: Flight, cause: str, elsewhere: bool) -> None:
         """A run ended badly, for a cause; ``elsewhere``: its case's next run is to avoid what may
         be to blame, all of its nodes if nobody knows better."""
         held_against = cause in self._exclusion.causes and self._exclusion.after > 0
-        if not flight.on or not (elsewhere or held_against):
+        if not flight.nodes or not (elsewhere or held_against):
             return
-        on = _names(flight.on)
-        since = flight.started or flight.launched
+        on = _names(flight.nodes)
+        since = flight.job_started or flight.submitted or 0
         named = [node for node in on if self._went_down.get(node, -1) >= since]
         if elsewhere:
             self._avoid.setdefault(flight.case, set()).update(named or on)
         if held_against and (named or len(on) <= FEW):
             for node in named or on:
-                self._hold_against(node, Failure(time, cause, bool(named)))
+                self._hold_against(node, Failure(flight.judged or 0, cause, bool(named)))
 
     def _hold_against(self, node: str, failure: Failure) -> None:
         after = self._exclusion.after
@@ -109,9 +109,9 @@ class NodeRecord:
 
     def passed(self, flight: Flight) -> None:
         """A run was good: what was merely suspected of its nodes is forgotten."""
-        if not self._suspected or not flight.on:
+        if not self._suspected or not flight.nodes:
             return
-        for node in self._suspected.intersection(_names(flight.on)):
+        for node in self._suspected.intersection(_names(flight.nodes)):
             named = [failure for failure in self._failed[node] if failure.named]
             if len(named) < self._exclusion.after:
                 self._candidates.pop(node, None)

@@ -1,18 +1,17 @@
 """What the conductor knows: a fold over events, so that recovery is to replay the journal.
 
-What may start is kept by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
+The states of the trial and of its runs are those of ``journal.lifecycle``. What may start is kept
+by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from seatrial.conduct.admission import Admission, shapes_of
 from seatrial.conduct.answers import Answers
 from seatrial.conduct.builds import Builds
-from seatrial.conduct.clock import TrialClock
-from seatrial.conduct.commands import RECALLED
 from seatrial.conduct.demand import Demand
 from seatrial.conduct.flights import Counts, Flight
 from seatrial.conduct.mix import Mix
@@ -22,16 +21,50 @@ from seatrial.conduct.policy import Limits, Policy, whole
 from seatrial.conduct.run_ids import run_id_of
 from seatrial.conduct.watch import Watchdogs, dues_of
 from seatrial.conduct.waves import Waves
-from seatrial.journal.codes import CANCELLED, HUNG, PASS, Name, code_of
-from seatrial.journal.events import Event
+from seatrial.journal.codes import CANCELLED, HUNG, PASS, RECALLED, code_of
+from seatrial.journal.events import (
+    AlertRaised,
+    BuildEnded,
+    BuildStarted,
+    Event,
+    GaugeRead,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    NodeAdmitted,
+    NodeDown,
+    NodeExcluded,
+    NodeUp,
+    OutputQuiet,
+    RunEvent,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    TestAdmitted,
+    TestStopped,
+    TrialAbandoned,
+    TrialCancelled,
+    TrialEnded,
+    TrialExtended,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+)
+from seatrial.journal.lifecycle import RunState, TrialLife, TrialState
 from seatrial.suite.model import Case
-from seatrial.units import SECOND_NS
+
+_CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 
 
-class State:
-    """All that is known of one trial. ``changed`` is set by every event after which there may be
-    something else to decide; a driver that has asked may set it back, and need not ask again before
-    it is set or the time of a ``Wake`` has come. (What a launch changes was decided with it.)"""
+class ConductorState:
+    """All that is known of one trial.
+
+    ``trial`` is its life, ``in_flight`` holds the runs without a verdict, ``queued`` those of them
+    whose jobs have not started, ``hung`` those that are ended because they hang. ``held`` is the
+    reason why nothing is launched, "" if there is none. ``changed`` is set by every event after
+    which there may be something new to decide; the driver clears it before it asks. A launch does
+    not set it: the decision already accounted for it."""
 
     def __init__(
         self, tag: str, cases: Sequence[Case], limits: Limits, policy: Policy | None = None
@@ -43,17 +76,14 @@ class State:
         self.index = {case.id: number for number, case in enumerate(cases)}
         self.changed = True
         self.shapes = shapes_of(cases, self.policy, limits.room)
+        self.trial = TrialLife(self.policy.duration)
+        self.over_at: int | None = None  # when its time is up
         self.in_flight: dict[str, Flight] = {}
-        self.queued: dict[str, Flight] = {}  # those of them that have not started
-        self.hung: dict[str, Flight] = {}  # those in flight that we end for that
+        self.queued: dict[str, Flight] = {}
+        self.hung: dict[str, Flight] = {}
         self.failures = 0
         self.finished = 0
-        self.held = ""  # why nothing is launched
-        self.cancelling = False
-        self.abandoned = False
-        self.clock = TrialClock()
-        self.duration = self.policy.duration
-        self.over_at: int | None = None  # from when on its time is up
+        self.held = ""
         self.counts = Counts(self.policy.entries)
         self.admission = Admission(self.policy)
         self.answers = Answers(self.policy.entries, self.policy.kind == "sustained")
@@ -81,255 +111,249 @@ class State:
             return Waves(cases, policy, self.limits.room, self.limits.jobs, shapes)
         return Once(cases, shapes, grouped=len(policy.entries) > 1 or policy.nodes > 0)
 
-    # ---- events in ------------------------------------------------------------------------
-
     def apply(self, event: Event) -> None:
-        """Fold one event into the state. Events it does not decide by change nothing."""
-        handler = _HANDLERS.get(event.event)
+        """Fold one event into the state."""
+        handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
-        elif event.run_id:
+        elif isinstance(event, RunEvent):
             self.watchdogs.seen(event.time)
 
-    def _on_build_start(self, event: Event) -> None:
-        self.builds.start(event.alias)
+    # ---- builds ---------------------------------------------------------------------------
+
+    def _on_build_started(self, event: BuildStarted) -> None:
+        self.builds.start(event.key)
         self.watchdogs.seen(event.time)
         self.changed = True
 
-    def _on_build_end(self, event: Event) -> None:
-        why = "" if event.value == 0 else (event.text or "the build failed")
-        for number in self.builds.end(event.alias, why):
-            if why:
+    def _on_build_ended(self, event: BuildEnded) -> None:
+        reason = "" if event.code == PASS.number else (event.log or "the build failed")
+        for number in self.builds.end(event.key, reason):
+            if reason:
                 self.rejects[number] = self.demand.runs_of(number)
             else:
                 self.demand.ready(number)
         self.watchdogs.seen(event.time)
         self.changed = True
 
-    def _on_submit_start(self, event: Event) -> None:
+    # ---- runs -----------------------------------------------------------------------------
+
+    def _on_submitted(self, event: RunSubmitted) -> None:
         number = self.index.get(event.case)
         if number is None or event.run_id in self.in_flight:
             return
         entry, nodes, size, width = self.shapes[number]
         self._attempts[number] += 1
         self.demand.launched(number, event.stage)
-        self.in_flight[event.run_id] = self.queued[event.run_id] = flight = Flight(
-            number, entry, size, nodes, width, event.time, event.target, event.stage
-        )
+        flight = Flight(case=number, entry=entry, size=size, node_count=nodes, width=width)
+        self.in_flight[event.run_id] = self.queued[event.run_id] = flight
+        flight.apply(event)
         self.room -= size
         self.counts.launch(entry, width, event.target)
         self.admission.launch(entry, event)
         flight.away = self.nodes.launched(number)
         flight.exclusions = self.nodes.exclusions
-        self._counted(entry, event.time)
+        self._count(entry, event.time)
 
-    def _on_job_queued(self, event: Event) -> None:
-        flight = self.in_flight.get(event.run_id)
+    def _on_queued(self, event: JobQueued) -> None:
         self.watchdogs.seen(event.time)
-        if flight is not None and not flight.started and flight.holds_room:
+        flight = self.in_flight.get(event.run_id)
+        if flight is None:
+            return
+        flight.apply(event)
+        if flight.state is RunState.QUEUED:
             oldest = self.watchdogs.queued(event.run_id, flight.entry, event.time)
             self.changed = self.changed or oldest
 
-    def _on_job_start(self, event: Event) -> None:
-        flight = self.in_flight.get(event.run_id)
+    def _on_started(self, event: JobStarted | ScriptStarted | ScriptEnded) -> None:
+        """Record the start or end of a job or its script: the job's own words are all there is of
+        one that nobody saw start."""
         self.watchdogs.seen(event.time)
-        if flight is None:
-            return
-        flight.on = event.nodes or flight.on
-        if not flight.started and flight.holds_room:
-            flight.started = event.time
+        flight = self.in_flight.get(event.run_id)
+        if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
             self.counts.start(flight.width)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self.changed = True
 
-    def _on_job_end(self, event: Event) -> None:
+    def _on_job_ended(self, event: JobEnded) -> None:
         flight = self.in_flight.get(event.run_id)
-        if flight is not None and flight.holds_room:
-            flight.holds_room = False
-            flight.ended = event.time
-            self.queued.pop(event.run_id, None)
-            if event.alias == RECALLED and not flight.started:
-                flight.recalled = True
-                self.nodes.recalled(flight.case, flight.away)
-            flight.on = event.nodes or flight.on
-            self.room += flight.size
-            self.counts.end(flight.entry, flight.width, flight.target, bool(flight.started))
-            self.watchdogs.unqueued(event.run_id, event.time, started=False)
-            self._counted(flight.entry, event.time)
-            self.changed = True
-
-    def _on_script(self, event: Event) -> None:
-        """A run's own word of its script: all there is of a job that nobody saw start."""
-        self.watchdogs.seen(event.time)
-        flight = self.in_flight.get(event.run_id)
-        if flight is None or flight.started:
+        if flight is None:
             return
-        if event.event == Name.BINARY_EXECUTE_START:
-            flight.began = event.time
-        else:
-            flight.left = event.time
+        held_room = flight.holds_room
+        flight.apply(event)
+        if held_room:
+            if flight.recalled:
+                self.nodes.recalled(flight.case, flight.away)
+            self._free(flight, event)
 
-    def _on_check_end(self, event: Event) -> None:
+    def _free(self, flight: Flight, event: JobEnded | RunJudged) -> None:
+        """Take back what the job of a run held."""
+        started = self.queued.pop(event.run_id, None) is None
+        self.room += flight.size
+        self.counts.end(flight.entry, flight.width, flight.target, started)
+        self.watchdogs.unqueued(event.run_id, event.time, started=False)
+        self._count(flight.entry, event.time)
+        self.changed = True
+
+    def _on_judged(self, event: RunJudged) -> None:
         number = self.index.get(event.case)
         if number is None:
             return
-        self._on_job_end(event)
-        self.watchdogs.seen(event.time)
-        code = event.value if isinstance(event.value, int) else 0
-        again = self.runs_again(number, event.run_id, code)
-        flight = self.in_flight.pop(event.run_id, None)
+        flight = self.in_flight.get(event.run_id)
+        code = event.code
         if flight is not None:
-            if self.hung:
-                self.hung.pop(event.run_id, None)
-            self._judged(number, flight, code, again, event)
+            held_room = flight.holds_room
+            flight.apply(event)
+            code = flight.code
+            if held_room:
+                self._free(flight, event)
+        self.watchdogs.seen(event.time)
+        reruns = self.will_rerun(number, event.run_id, code)
+        if flight is not None:
+            del self.in_flight[event.run_id]
+            self.hung.pop(event.run_id, None)
+            self._follow_up(number, flight, reruns)
         elif not self._rejected(number):
             return  # it is known neither as a run nor as one that could not start
         self.changed = True
-        if not again:
+        if not reruns:
             self.finished += 1
             self.failures += code != PASS.number
             if self.too_many(self.failures) and not self.held:
                 self.held = f"{self.failures} runs did not pass, the most that was allowed"
 
     def _rejected(self, number: int) -> bool:
-        """A run that could not start has its verdict; False if none was wanted."""
+        """Record the verdict of a run that could not start. Returns False if none was wanted."""
         left = self.rejects.pop(number, 0) - 1
         if left > 0:
             self.rejects[number] = left
         self._attempts[number] += left >= 0
         return left >= 0
 
-    def _judged(self, number: int, flight: Flight, code: int, again: bool, event: Event) -> None:
+    def _follow_up(self, number: int, flight: Flight, reruns: bool) -> None:
+        """Record what follows from the verdict of a run."""
+        code = flight.code
         if code == PASS.number:
             self.nodes.passed(flight)
         else:
             elsewhere = self.answers.answer(flight.entry, code) == "elsewhere"
-            self.nodes.ended(flight, code_of(code).name, elsewhere, event.time)
-        self.answers.verdict(flight.entry, code, event.text)
-        if again:
-            if code != CANCELLED.number or not flight.ours:
+            self.nodes.ended(flight, code_of(code).name, elsewhere)
+        self.answers.verdict(flight.entry, code, flight.reason)
+        if reruns:
+            if code not in _CANCELLED_BY_US or not flight.ended_by_us:
                 self.answers.made_good(number)
             self.demand.again(number, flight.stage)
-        start, end = flight.started, flight.ended
-        if not start:
-            start, end = flight.began, flight.left
-        self.demand.ended(flight, max(0, end - start) / SECOND_NS if start else 0.0)
+        self.demand.ended(flight, flight.seconds)
 
-    def _on_start(self, event: Event) -> None:
-        self.clock.go(event.time)
-        self._time_out()
-        self.admission.go(self.clock.start, event.time)
-        self.watchdogs.start(event.time, self.counts.in_flight)
+    def _on_output_quiet(self, event: OutputQuiet) -> None:
+        flight = self.in_flight.get(event.run_id)
+        if flight is None or not flight.holds_room or flight.ended_for is not None:
+            return
+        entry = self.policy.entries[flight.entry]
+        follows = "and is ended" if entry.end_quiet else "as it seems; it goes on"
+        text = f"{entry.name}: run {event.run_id} hangs, {follows}"
+        self.watchdogs.tell_once("hung", event.run_id, text)
+        if entry.end_quiet:
+            flight.ended_for = HUNG.number
+            self.hung[event.run_id] = flight
         self.changed = True
 
-    def _on_pause(self, event: Event) -> None:
-        self.held = event.text or "paused"
-        self.clock.stop(event.time)
-        self._time_out()
+    # ---- the trial ------------------------------------------------------------------------
+
+    def _on_trial(self, event: Event) -> None:
+        """Record a start, a stop, or an extension of the trial."""
         self.changed = True
-
-    def _on_cancel(self, event: Event) -> None:
-        self._on_pause(event)
-        self.held = event.text or "cancelled"
-        self.cancelling = True
-        for flight in self.in_flight.values():
-            flight.cancelled = True
-        self.builds.restart()
-
-    def _on_abandon(self, event: Event) -> None:
-        self._on_cancel(event)
-        self.held = event.text or "abandoned"
-        self.abandoned = True
-
-    def _on_end(self, event: Event) -> None:
-        self.clock.stop(event.time)
-        self._time_out()
-        self.changed = True
-
-    def _on_resume(self, event: Event) -> None:
-        self.changed = True
-        self.builds.restart()
-        if not self.abandoned:
+        trial, restarts = self.trial, isinstance(event, TrialStarted | TrialResumed)
+        if isinstance(event, TrialResumed | TrialCancelled | TrialAbandoned):
+            self.builds.restart()
+        if not trial.apply(event):
+            return
+        self.over_at = trial.over_at()
+        if isinstance(event, TrialPaused | TrialCancelled | TrialAbandoned):
+            self.held = trial.reason or str(trial.state)
+        if self.cancelling:
+            for flight in self.in_flight.values():
+                flight.cancelled = True
+        if isinstance(event, TrialResumed):
             self.held = ""
-            self.cancelling = False
-            self.failures = 0  # those that a person has seen, and went on
-            self._on_start(event)
+            self.failures = 0  # a person has seen them, and resumed
+        if restarts:
+            self.admission.go(trial.start or 0, event.time)
+            self.watchdogs.start(event.time, self.counts.in_flight)
 
-    def _on_extend(self, event: Event) -> None:
-        value = event.value
-        if isinstance(value, int | float) and self.duration and 0 < value < math.inf:
-            self.duration += value
-            self._time_out()
-            self.changed = True
+    @property
+    def cancelling(self) -> bool:
+        """Whether all jobs are to be cancelled."""
+        return self.trial.state in (TrialState.CANCELLED, TrialState.ABANDONED)
 
-    def _on_nodes(self, event: Event) -> None:
-        if event.event == Name.NODE_DOWN:
-            self.nodes.fall(event.nodes, event.time)
-        elif event.event == Name.NODE_UP:
-            self.nodes.rise(event.nodes)
-        elif event.event == Name.NODE_ADMIT:
-            self.nodes.admit(event.nodes)
-        elif event.nodes:
-            self.nodes.exclude(event.nodes, event.text)
-            text = f"{event.nodes}: no more runs go there: {event.text or 'no reason was given'}"
+    @property
+    def abandoned(self) -> bool:
+        return self.trial.state is TrialState.ABANDONED
+
+    # ---- nodes, tests, gauges, alerts -----------------------------------------------------
+
+    def _on_node_down(self, event: NodeDown) -> None:
+        self.nodes.fall(event.nodes, event.time)
+        self.changed = True
+
+    def _on_node_up(self, event: NodeUp) -> None:
+        self.nodes.rise(event.nodes)
+        self.changed = True
+
+    def _on_node_admitted(self, event: NodeAdmitted) -> None:
+        self.nodes.admit(event.nodes)
+        self.changed = True
+
+    def _on_node_excluded(self, event: NodeExcluded) -> None:
+        if event.nodes:
+            self.nodes.exclude(event.nodes, event.reason)
+            reason = event.reason or "no reason was given"
+            text = f"{event.nodes}: no more runs go there: {reason}"
             self.watchdogs.tell_once("excluded", event.nodes, text)
         self.changed = True
 
-    def _on_test_stop(self, event: Event) -> None:
+    def _on_test_stopped(self, event: TestStopped) -> None:
         for number in self._entries(event.test):
-            self.admission.stop(number, event.text)
-            text = f"{event.test} is launched no more: {event.text or 'no reason was given'}"
+            self.admission.stop(number, event.reason)
+            text = f"{event.test} is launched no more: {event.reason or 'no reason was given'}"
             self.watchdogs.tell_once("stopped", event.test, text)
         self.changed = True
 
-    def _on_test_admit(self, event: Event) -> None:
+    def _on_test_admitted(self, event: TestAdmitted) -> None:
         for number in self._entries(event.test):
             self.admission.admit(number)
             self.answers.forgive(number)
             self.watchdogs.restart(number, self.counts.in_flight[number], event.time)
         self.changed = True
 
-    def _on_gauge(self, event: Event) -> None:
+    def _on_gauge(self, event: GaugeRead) -> None:
         self.admission.gauge(event)
         self.changed = True
 
-    def _on_output_quiet(self, event: Event) -> None:
-        flight = self.in_flight.get(event.run_id)
-        if flight is None or not flight.holds_room or flight.ended_for is not None:
-            return
-        about = self.policy.entries[flight.entry]
-        follows = "and is ended" if about.end_quiet else "as it seems; it goes on"
-        text = f"{about.name}: run {event.run_id} hangs, {follows}"
-        self.watchdogs.tell_once("hung", event.run_id, text)
-        if about.end_quiet:
-            flight.ended_for = HUNG.number
-            self.hung[event.run_id] = flight
-        self.changed = True
-
-    def _on_alert(self, event: Event) -> None:
-        self.watchdogs.told(event.alias, event.test, event.time)
+    def _on_alert(self, event: AlertRaised) -> None:
+        self.watchdogs.told(event.kind, event.subject, event.time)
         self.changed = True
 
     # ---- the parts of the state -----------------------------------------------------------
 
-    def runs_again(self, number: int, run_id: str, code: int | float | str | None) -> bool:
-        """Whether the case of a run runs again after this verdict: cancelled with the trial, it
-        waits until that is resumed; taken back, until it may start; what else is made good is the
-        policy's word, of what others cancelled, too."""
-        if code == CANCELLED.number:
+    def will_rerun(self, number: int, run_id: str, code: int) -> bool:
+        """Return whether the case of a run runs again after this verdict. A run that was cancelled
+        with the trial runs again when that is resumed, a recalled one when it may start; for any
+        other the policy decides."""
+        if code in _CANCELLED_BY_US:
             flight = self.in_flight.get(run_id)
             if flight is None or self.abandoned:
                 return False
-            if flight.ours:
+            if flight.ended_by_us:
                 return True
-        if self.policy.kind == "sustained" or not isinstance(code, int):
+        if self.policy.kind == "sustained":
             return False
         entry = self.policy.entry_of[number]
         return self.answers.makes_good(number, entry, code, self.cases[number].repeat)
 
     def ended_for(self, run_id: str) -> int | None:
-        """The verdict of a run that we end for a reason of its own."""
+        """Return the verdict code of a run that we end for a reason of its own, else None."""
         flight = self.in_flight.get(run_id)
         return flight.ended_for if flight is not None else None
 
@@ -337,45 +361,42 @@ class State:
         return 0 < self.limits.max_failures <= failures
 
     def run_id(self, number: int, ahead: int = 0) -> str:
-        """The id of a case's next run (or the one ``ahead`` of it): 12 letters and digits, unique
-        among all trials as their tags are."""
+        """Return the id of a case's next run (or the one ``ahead`` of it): 12 letters and digits,
+        unique among all trials as their tags are."""
         return run_id_of(self.tag, self.cases[number].id, self._attempts[number] + ahead)
-
-    def _time_out(self) -> None:
-        self.over_at = self.clock.over_at(self.duration) if self.duration else None
 
     def _entries(self, test: str) -> Iterator[int]:
         return (n for n, entry in enumerate(self.policy.entries) if test and entry.name == test)
 
-    def _counted(self, entry: int, time: int) -> None:
+    def _count(self, entry: int, time: int) -> None:
         self.watchdogs.seen(time)
         self.watchdogs.count(entry, self.counts.in_flight[entry], time)
 
 
-_HANDLERS: dict[str, Callable[[State, Event], None]] = {
-    Name.BUILD_START: State._on_build_start,
-    Name.BUILD_END: State._on_build_end,
-    Name.SUBMIT_START: State._on_submit_start,
-    Name.JOB_QUEUED: State._on_job_queued,
-    Name.JOB_START: State._on_job_start,
-    Name.JOB_END: State._on_job_end,
-    Name.BINARY_EXECUTE_START: State._on_script,
-    Name.BINARY_EXECUTE_END: State._on_script,
-    Name.CHECK_END: State._on_check_end,
-    Name.TRIAL_START: State._on_start,
-    Name.TRIAL_PAUSE: State._on_pause,
-    Name.TRIAL_CANCEL: State._on_cancel,
-    Name.TRIAL_ABANDON: State._on_abandon,
-    Name.TRIAL_RESUME: State._on_resume,
-    Name.TRIAL_EXTEND: State._on_extend,
-    Name.TRIAL_END: State._on_end,
-    Name.NODE_DOWN: State._on_nodes,
-    Name.NODE_UP: State._on_nodes,
-    Name.NODE_EXCLUDE: State._on_nodes,
-    Name.NODE_ADMIT: State._on_nodes,
-    Name.TEST_STOP: State._on_test_stop,
-    Name.TEST_ADMIT: State._on_test_admit,
-    Name.GAUGE: State._on_gauge,
-    Name.OUTPUT_QUIET: State._on_output_quiet,
-    Name.ALERT: State._on_alert,
+_HANDLERS: dict[type[Event], Callable[[ConductorState, Any], None]] = {
+    BuildStarted: ConductorState._on_build_started,
+    BuildEnded: ConductorState._on_build_ended,
+    RunSubmitted: ConductorState._on_submitted,
+    JobQueued: ConductorState._on_queued,
+    JobStarted: ConductorState._on_started,
+    ScriptStarted: ConductorState._on_started,
+    ScriptEnded: ConductorState._on_started,
+    JobEnded: ConductorState._on_job_ended,
+    RunJudged: ConductorState._on_judged,
+    OutputQuiet: ConductorState._on_output_quiet,
+    TrialStarted: ConductorState._on_trial,
+    TrialResumed: ConductorState._on_trial,
+    TrialPaused: ConductorState._on_trial,
+    TrialCancelled: ConductorState._on_trial,
+    TrialAbandoned: ConductorState._on_trial,
+    TrialExtended: ConductorState._on_trial,
+    TrialEnded: ConductorState._on_trial,
+    NodeDown: ConductorState._on_node_down,
+    NodeUp: ConductorState._on_node_up,
+    NodeExcluded: ConductorState._on_node_excluded,
+    NodeAdmitted: ConductorState._on_node_admitted,
+    TestStopped: ConductorState._on_test_stopped,
+    TestAdmitted: ConductorState._on_test_admitted,
+    GaugeRead: ConductorState._on_gauge,
+    AlertRaised: ConductorState._on_alert,
 }

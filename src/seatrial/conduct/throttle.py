@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from seatrial.conduct import policy
-from seatrial.journal.events import Event
+from seatrial.journal.events import GaugeRead, finite
 from seatrial.units import SECOND_NS, show_seconds
 
 
@@ -19,11 +17,11 @@ class Throttle:
         self._read = 0  # when it was read well
         self.failure = ""  # what the latest reading failed for
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: GaugeRead) -> None:
         """A reading of the gauge; one without a finite number is a failure."""
-        value = event.value
-        if isinstance(value, str) or value is None or not math.isfinite(value):
-            self.failure = event.text or "it gave no number"
+        value = finite(event.value)
+        if value is None:
+            self.failure = event.reason or "it gave no number"
             return
         self.failure = ""
         self._read = event.time

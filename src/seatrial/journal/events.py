@@ -1,69 +1,458 @@
-"""An event: one immutable fact with a time, about a run or a trial; one line of JSON each."""
+"""The events of a journal: one immutable Struct a kind, one line of JSON each.
+
+    event = JobStarted(time=now, trial="demo", machine="vm", run_id="flc6evne6aub", nodes="n001")
+    encode(event)                       # b'{"event":"job_start","time":...,"nodes":"n001"}'
+    decode(line)                        # an event of the kind that its member `event` names
+    events, damaged = decode_block(data)
+
+The names on disk (``event``, ``value``, ``alias``, ``text``, ...) are those of version 0.1 and, as
+far as it has them, of the OLCF Test Harness; ``docs/events.md`` lists them. An event of a kind that
+this version does not know is an ``UnknownEvent``: it is kept as it was written and changes nothing.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, get_args
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from seatrial.decoding import DAMAGED
+from seatrial.journal.codes import CHECK_ERROR, FAILED
+
+Number = int | float
+
+_MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
+_EXIT_CODE = "exit code "  # how version 0.1 wrote the exit code of a job
+_RECALLED = "taken back before it started"  # how version 0.1 wrote that a run was recalled
 
 
-class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``time`` is in nanoseconds since the epoch, UTC. ``value`` is a number for codes and figures.
+class Event(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", tag=str.lower
+):
+    """What every event has: ``time`` in nanoseconds since the epoch, UTC (0: not recorded yet), the
+    tag of the trial, and the name of the machine. ``number`` is the OLCF Test Harness's number of
+    the kind, or one that it does not use."""
 
-    ``case`` and ``run_id`` are empty for events about the trial or a build; a build's ``path`` is
-    its directory and its ``alias`` the build's key; that of an event that was asked for is the
-    request's file. ``unit`` and ``better`` belong to metrics;
-    ``again`` to a verdict that does not stand, as the case runs again. ``target`` is the metadata
-    target that a run was placed on, ``stage`` the part of an isolated-then-full component that it
-    belongs to (``alone`` or ``full``); both come with ``submit_start``.
-    """
-
-    time: int
-    event: str
+    time: int = field(default_factory=int)  # always written, so not a default that is omitted
     trial: str = ""
     machine: str = ""
+
+    number: ClassVar[int] = 0
+
+    @property
+    def name(self) -> str:
+        """The event's name on disk, such as ``job_start``."""
+        return str(self.__struct_config__.tag)
+
+
+# ---- of a run ---------------------------------------------------------------------------------
+
+
+class RunEvent(Event, frozen=True, kw_only=True, tag="run"):
+    """Something happened to a run: one attempt of a case of a test of an application."""
+
     app: str = ""
     test: str = ""
     case: str = ""
     run_id: str = ""
-    value: int | float | str | None = None
-    alias: str = ""
-    text: str = ""
+
+
+class RunCreated(RunEvent, frozen=True, kw_only=True, tag="logging_start"):
+    """A run was created: its directory (``path``) and scripts are being written."""
+
+    number: ClassVar[int] = 110
     path: str = ""
-    job_id: str = ""
-    nodes: str = ""
-    unit: str = ""
-    better: str = ""
-    again: bool = False
+
+
+class RunSubmitted(RunEvent, frozen=True, kw_only=True, tag="submit_start"):
+    """A run is about to be given to the backend (intent), as a part of a submission. ``target`` is
+    its metadata target (``FILESYSTEM/TARGET``), ``stage`` is ``alone`` or ``full`` in a component
+    that compares the two."""
+
+    number: ClassVar[int] = 140
+    submission: str = field(default="", name="alias")
     target: str = ""
     stage: str = ""
 
 
+class SubmitEnded(RunEvent, frozen=True, kw_only=True, tag="submit_end"):
+    """The backend took the run (``refused`` is 0) or refused it (1, with the reason)."""
+
+    number: ClassVar[int] = 150
+    refused: int = field(name="value")
+    reason: str = field(default="", name="text")
+
+
+class JobQueued(RunEvent, frozen=True, kw_only=True, tag="job_queued"):
+    """The backend named the run's job."""
+
+    number: ClassVar[int] = 160
+    job_id: str = ""
+
+
+class JobStarted(RunEvent, frozen=True, kw_only=True, tag="job_start"):
+    """The backend says that the job runs, and on which nodes if it knows them."""
+
+    number: ClassVar[int] = 165
+    nodes: str = ""
+
+
+class OutputQuiet(RunEvent, frozen=True, kw_only=True, tag="output_quiet"):
+    """The run's output has not grown for so many seconds."""
+
+    number: ClassVar[int] = 168
+    seconds: Number = field(name="value")
+
+
+class ScriptStarted(RunEvent, frozen=True, kw_only=True, tag="binary_execute_start"):
+    """The run's script started; written by the job, with the node's time. ``modules`` were loaded,
+    ``environment`` is the hash of its environment."""
+
+    number: ClassVar[int] = 170
+    nodes: str = ""
+    job_id: str = ""
+    modules: str = field(default="", name="text")
+    environment: str = field(default="", name="alias")
+
+
+class ScriptEnded(RunEvent, frozen=True, kw_only=True, tag="binary_execute_end"):
+    """The run's script ended with an exit code; written by the job, with the node's time."""
+
+    number: ClassVar[int] = 180
+    exit_code: int | None = field(default=None, name="value")
+    job_id: str = ""
+
+
+class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):
+    """The job is over by the scheduler's word. ``code`` is a verdict code (0 where the job ended by
+    itself), ``state`` the scheduler's word for it, ``exit_code`` the job's as the scheduler knows
+    it. ``recalled``: Seatrial recalled the run before its job started."""
+
+    number: ClassVar[int] = 185
+    code: int = field(name="value")
+    state: str = field(default="", name="alias")
+    text: str = ""
+    nodes: str = ""
+    exit_code: int | None = None
+    recalled: bool = False
+
+    def __post_init__(self) -> None:
+        # Version 0.1 wrote these two as words, and no other member.
+        if self.exit_code is None and self.text.startswith(_EXIT_CODE):
+            number = self.text.removeprefix(_EXIT_CODE)
+            if number.removeprefix("-").isdecimal():
+                force_setattr(self, "exit_code", int(number))
+        if self.state == _RECALLED:
+            force_setattr(self, "recalled", True)
+
+
+class CheckStarted(RunEvent, frozen=True, kw_only=True, tag="check_start"):
+    """The run is being judged."""
+
+    number: ClassVar[int] = 190
+
+
+class MetricRecorded(RunEvent, frozen=True, kw_only=True, tag="metric"):
+    """A figure of merit of the run; ``better`` is ``higher`` or ``lower``."""
+
+    number: ClassVar[int] = 195
+    metric: str = field(default="", name="alias")
+    value: Number | None = None
+    unit: str = ""
+    better: str = ""
+
+
+class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
+    """The run's verdict: its code, its name, and the reason. ``will_rerun``: it does not stand, as
+    the case runs again."""
+
+    number: ClassVar[int] = 200
+    code: int = field(name="value")
+    verdict: str = field(default="", name="alias")
+    reason: str = field(default="", name="text")
+    will_rerun: bool = field(default=False, name="again")
+
+
+# ---- of a build -------------------------------------------------------------------------------
+
+
+class BuildEvent(Event, frozen=True, kw_only=True, tag="build"):
+    """Something happened to the build of a key; ``test`` is one of those that need it."""
+
+    app: str = ""
+    test: str = ""
+    key: str = field(default="", name="alias")
+    path: str = ""
+
+
+class BuildStarted(BuildEvent, frozen=True, kw_only=True, tag="build_start"):
+    """A build is about to start (intent), in the directory ``path``."""
+
+    number: ClassVar[int] = 120
+
+
+class BuildEnded(BuildEvent, frozen=True, kw_only=True, tag="build_end"):
+    """A build ended: ``code`` is 0 (good), 1 (failed) or 23 (timeout), ``log`` its tail."""
+
+    number: ClassVar[int] = 130
+    code: int = field(name="value")
+    log: str = field(default="", name="text")
+
+
+# ---- of the trial -----------------------------------------------------------------------------
+
+
+class TrialStarted(Event, frozen=True, kw_only=True, tag="trial_start"):
+    """The trial started; ``host`` drives it."""
+
+    number: ClassVar[int] = 300
+    host: str = field(default="", name="nodes")
+
+
+class TrialResumed(Event, frozen=True, kw_only=True, tag="trial_resume"):
+    """The trial was resumed; ``host`` drives it."""
+
+    number: ClassVar[int] = 310
+    host: str = field(default="", name="nodes")
+
+
+class RequestedEvent(Event, frozen=True, kw_only=True, tag="requested"):
+    """What a person asked for; ``request`` is the file of the request if the trial was running."""
+
+    request: str = field(default="", name="path")
+
+
+class TrialPaused(RequestedEvent, frozen=True, kw_only=True, tag="trial_pause"):
+    """The trial stopped and can be resumed."""
+
+    number: ClassVar[int] = 320
+    reason: str = field(default="", name="text")
+
+
+class TrialCancelled(Event, frozen=True, kw_only=True, tag="trial_cancel"):
+    """A person cancelled the trial."""
+
+    number: ClassVar[int] = 330
+    reason: str = field(default="", name="text")
+
+
+class TrialEnded(Event, frozen=True, kw_only=True, tag="trial_end"):
+    """Every case has its runs, or the time is up. ``failed`` is 0 if all passed, else 1; ``reason``
+    says why a sustained component ended before its time."""
+
+    number: ClassVar[int] = 340
+    failed: int = field(name="value")
+    reason: str = field(default="", name="text")
+
+
+class TrialExtended(RequestedEvent, frozen=True, kw_only=True, tag="trial_extend"):
+    """A person gave the trial more time."""
+
+    number: ClassVar[int] = 342
+    seconds: Number = field(name="value")
+
+
+class TrialAbandoned(RequestedEvent, frozen=True, kw_only=True, tag="trial_abandon"):
+    """A person abandoned the trial: it cannot be resumed."""
+
+    number: ClassVar[int] = 344
+    reason: str = field(default="", name="text")
+
+
+class AlertRaised(Event, frozen=True, kw_only=True, tag="alert"):
+    """Something a person should know. ``kind`` and ``subject`` (a test, a run's id, nodes, a gauge,
+    a command of the scheduler's, or nothing: the trial) say what it is about; ``active`` is 0 where
+    the condition of an earlier alert is over."""
+
+    number: ClassVar[int] = 350
+    app: str = ""
+    kind: str = field(default="", name="alias")
+    subject: str = field(default="", name="test")
+    text: str = ""
+    active: int = field(default=1, name="value")
+
+
+class NodeDown(Event, frozen=True, kw_only=True, tag="node_down"):
+    """The scheduler says that nodes are down, and why."""
+
+    number: ClassVar[int] = 360
+    nodes: str = ""
+    reason: str = field(default="", name="text")
+
+
+class NodeUp(Event, frozen=True, kw_only=True, tag="node_up"):
+    """The scheduler says that nodes are back."""
+
+    number: ClassVar[int] = 362
+    nodes: str = ""
+    reason: str = field(default="", name="text")
+
+
+class NodeExcluded(Event, frozen=True, kw_only=True, tag="node_exclude"):
+    """Nodes get no more runs of this trial, and why."""
+
+    number: ClassVar[int] = 364
+    nodes: str = ""
+    reason: str = field(default="", name="text")
+
+
+class NodeAdmitted(RequestedEvent, frozen=True, kw_only=True, tag="node_admit"):
+    """A person admitted excluded nodes again."""
+
+    number: ClassVar[int] = 366
+    nodes: str = ""
+    reason: str = field(default="", name="text")
+
+
+class TestStopped(Event, frozen=True, kw_only=True, tag="test_stop"):
+    """A test is launched no more, and why."""
+
+    __test__: ClassVar[bool] = False
+    number: ClassVar[int] = 370
+    app: str = ""
+    test: str = ""
+    reason: str = field(default="", name="text")
+
+
+class TestAdmitted(RequestedEvent, frozen=True, kw_only=True, tag="test_admit"):
+    """A person admitted a stopped test again."""
+
+    __test__: ClassVar[bool] = False
+    number: ClassVar[int] = 372
+    app: str = ""
+    test: str = ""
+    reason: str = field(default="", name="text")
+
+
+class GaugeRead(Event, frozen=True, kw_only=True, tag="gauge"):
+    """A gauge was read; ``reason`` says why there is no value."""
+
+    number: ClassVar[int] = 380
+    gauge: str = field(default="", name="alias")
+    value: Number | None = None
+    reason: str = field(default="", name="text")
+
+
+class UnknownEvent(RunEvent, frozen=True, kw_only=True, tag="unknown"):
+    """An event of a kind that this version does not know: its ``kind``, its ``text``, and the whole
+    line (``raw``) as it was written."""
+
+    kind: str = ""
+    text: str = ""
+    raw: bytes = b""
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+
+KnownEvent = (
+    RunCreated
+    | RunSubmitted
+    | SubmitEnded
+    | JobQueued
+    | JobStarted
+    | OutputQuiet
+    | ScriptStarted
+    | ScriptEnded
+    | JobEnded
+    | CheckStarted
+    | MetricRecorded
+    | RunJudged
+    | BuildStarted
+    | BuildEnded
+    | TrialStarted
+    | TrialResumed
+    | TrialPaused
+    | TrialCancelled
+    | TrialEnded
+    | TrialExtended
+    | TrialAbandoned
+    | AlertRaised
+    | NodeDown
+    | NodeUp
+    | NodeExcluded
+    | NodeAdmitted
+    | TestStopped
+    | TestAdmitted
+    | GaugeRead
+)
+
+EVENT_KINDS: dict[str, type[Event]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(KnownEvent)
+}
+"""The kinds of event by their names on disk."""
+
+EVENT_NAMES: dict[type[Event], str] = {kind: name for name, kind in EVENT_KINDS.items()}
+
+# What a required member is taken for where a line has none, or one of another type.
+_SUBSTITUTES: dict[tuple[type[Event], str], Any] = {
+    (RunJudged, "code"): CHECK_ERROR.number,
+    (BuildEnded, "code"): FAILED.number,
+    (TrialEnded, "failed"): 1,
+}
+
 _encoder = msgspec.json.Encoder()
-encode, encode_lines = _encoder.encode, _encoder.encode_lines
-_decoder = msgspec.json.Decoder(Event)
-decode, _decode_all = _decoder.decode, _decoder.decode_lines
-
-_LATEST = 1 << 62  # what a database can hold, and twice as late as any clock
+_decoder = msgspec.json.Decoder(KnownEvent)
 
 
-def finite(value: int | float | str | None) -> float | None:
-    """An event's value as a number; None where it is none, or not finite."""
-    if value is None or isinstance(value, str):
-        return None
+def encode(event: Event) -> bytes:
+    """Return the event's line, without its end."""
+    return event.raw if isinstance(event, UnknownEvent) else _encoder.encode(event)
+
+
+def encode_lines(events: Iterable[Event]) -> bytes:
+    """Return the lines of events, each with its end."""
+    return b"".join(encode(event) + b"\n" for event in events)
+
+
+def decode(line: bytes) -> Event:
+    """Decode one line. A member of a wrong type takes its default. Raises one of ``DAMAGED`` where
+    the line is no JSON object with a ``time`` and an ``event``."""
     try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+        event: Event = _decoder.decode(line)
+    except msgspec.ValidationError:
+        return _decode_leniently(line)
+    if not event.time:
+        _require_time(msgspec.json.decode(line))
+    return event
+
+
+def _decode_leniently(line: bytes) -> Event:
+    """Decode a line of an unknown kind, or one with members of a wrong type."""
+    written: Any = msgspec.json.decode(line)
+    _require_time(written)
+    name = written.get("event")
+    if not isinstance(name, str):
+        raise msgspec.ValidationError("no event")
+    kind = EVENT_KINDS.get(name, UnknownEvent)
+    values: dict[str, Any] = {"kind": name, "raw": line} if kind is UnknownEvent else {}
+    for about in msgspec.structs.fields(kind):
+        if about.name in values:
+            continue
+        try:
+            value = msgspec.convert(written[about.encode_name], about.type)
+        except (KeyError, msgspec.ValidationError):
+            if about.required:
+                values[about.name] = _SUBSTITUTES.get((kind, about.name), 0)
+        else:
+            values[about.name] = value
+    return kind(**values)
+
+
+def _require_time(written: Any) -> None:
+    time = written.get("time") if isinstance(written, dict) else None
+    if not isinstance(time, int) or isinstance(time, bool):
+        raise msgspec.ValidationError("no time")
 
 
 def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
-    """The events of the lines that are some, and how many others there are, blank ones aside."""
+    """Decode JSON lines. Returns the events and the number of lines that are neither an event nor
+    blank."""
     events: list[Event] = []
     damaged = 0
     for line in lines:
@@ -72,7 +461,7 @@ def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
         except DAMAGED:
             damaged += bool(line.strip())
             continue
-        if 0 <= event.time < _LATEST:
+        if 0 <= event.time < _MAX_TIME:
             events.append(event)
         else:
             damaged += 1
@@ -80,16 +469,39 @@ def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
 
 
 def decode_block(data: bytes) -> tuple[list[Event], int]:
-    """As ``decode_lines``, of whole lines with their ends: all at once where each line is one
-    event, which takes half as long."""
+    """Decode whole lines with their ends, as ``decode_lines`` does: all at once where each line is
+    one event of a known kind, which takes half as long."""
     count = data.count(b"\n")
     # Within an object no "{" follows a "}", so each line is whole; then there are as many as lines.
     if data[:1] == b"{" and data[-2:] == b"}\n" and data.count(b"}\n{") == count - 1:
         try:
-            events = _decode_all(data)
+            events: list[Event] = _decoder.decode_lines(data)
         except DAMAGED:
             return decode_lines(data.split(b"\n"))
         times = [event.time for event in events]
-        if len(events) == count and min(times) >= 0 and max(times) < _LATEST:
+        if len(events) == count and min(times) > 0 and max(times) < _MAX_TIME:
             return events, 0
     return decode_lines(data.split(b"\n"))
+
+
+def members(kind: type[Event], *names: str) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that reads members of an event of this kind by their names on disk, such as
+    ``value``, ``alias`` and ``text``: None for a member that the kind does not have."""
+    attributes = {about.encode_name: about.name for about in msgspec.structs.fields(kind)}
+    read = [attributes.get(name) for name in names]
+
+    def values(event: Any) -> tuple[Any, ...]:
+        return tuple([None if name is None else getattr(event, name) for name in read])
+
+    return values
+
+
+def finite(value: object) -> float | None:
+    """Return a number as a float; None for anything else, and for what is not finite."""
+    if not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

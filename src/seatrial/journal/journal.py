@@ -25,14 +25,18 @@ from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
 from seatrial.files import open_regular
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, decode_block, decode_lines, encode_lines
+from seatrial.journal.events import (
+    Event,
+    ScriptEnded,
+    ScriptStarted,
+    decode_block,
+    decode_lines,
+    encode_lines,
+)
 
 READ_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20
 SAMPLE = 4096
-
-_OF_JOBS = {Name.BINARY_EXECUTE_START, Name.BINARY_EXECUTE_END}
 
 
 class Journal:
@@ -224,7 +228,7 @@ def _last_time(descriptor: int, end: int) -> int:
         start = max(0, end - size)
         lines = os.pread(descriptor, end - start, start).split(b"\n")
         events, _ = decode_lines(lines)
-        times = [event.time for event in events if event.event not in _OF_JOBS]
+        times = [each.time for each in events if not isinstance(each, ScriptStarted | ScriptEnded)]
         if times or start == 0:
             return max(times, default=0)
         size *= 4

@@ -6,23 +6,37 @@
     accounts.runs[0].code, accounts.clock(now), accounts.downs
 
 A fold over events and nothing else: it has no clock, and gives the same whatever pieces a journal
-comes in. Times are in ns, NEVER where there is none yet. What comes of them over time is in
+comes in. Times are in ns, None where there is none yet. What comes of them over time is in
 ``judge.timeline``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seatrial.conduct.policy import Policy
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import (
+    AlertRaised,
+    Event,
+    MetricRecorded,
+    NodeAdmitted,
+    NodeDown,
+    NodeExcluded,
+    NodeUp,
+    RunEvent,
+    TestAdmitted,
+    TestStopped,
+    TrialEnded,
+    TrialExtended,
+    finite,
+)
+from seatrial.journal.lifecycle import ClockSpan, RunLife, RunState, TrialLife, TrialState
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 
-NEVER = -1
+RIGHT = frozenset((codes.PASS.number, codes.PERFORMANCE.number))
 
 
 class Figure(NamedTuple):
@@ -33,32 +47,25 @@ class Figure(NamedTuple):
     better: str
 
 
-class Run:
-    """One run. ``case`` and ``entry`` are positions; ``size`` is its number of nodes, ``nodes``
-    their names if known. ``submitted``, ``queued``, ``started`` and ``ended`` are of its job,
-    ``began`` and ``left`` of its script, ``judged`` of its verdict."""
+class Run(RunLife, kw_only=True):
+    """The life of one run, with its figures. ``case`` and ``entry`` are positions (-1: of no
+    entry), ``size`` is its number of nodes."""
 
-    __slots__ = (
-        *("again", "began", "case", "code", "ended", "entry", "figures", "id", "judged", "left"),
-        *("nodes", "queued", "size", "stage", "started", "submitted", "target"),
-    )
-
-    def __init__(self, run_id: str, case: int, entry: int, size: int) -> None:
-        self.id = run_id
-        self.case = case
-        self.entry = entry
-        self.size = size
-        self.submitted = self.queued = self.started = self.ended = NEVER
-        self.began = self.left = self.judged = NEVER
-        self.code = codes.PENDING.number
-        self.again = False
-        self.target = self.stage = self.nodes = ""
-        self.figures: dict[str, Figure] | None = None
+    id: str
+    case: int
+    entry: int
+    size: int
+    figures: dict[str, Figure] | None = None
 
     @property
     def over(self) -> bool:
         """Whether it has its verdict."""
-        return self.judged != NEVER
+        return self.judged is not None
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether it was submitted, and its job has not ended."""
+        return RunState.SUBMITTED <= self.state < RunState.ENDED
 
     @property
     def passed(self) -> bool:
@@ -69,58 +76,49 @@ class Run:
         """Whether its answer was right: it passed, or was merely slow."""
         return self.code in RIGHT
 
-    @property
-    def elapsed(self) -> float | None:
-        """Seconds of its script."""
-        if self.began == NEVER or self.left < self.began:
+    def held_nodes(self, now: int) -> tuple[int, int] | None:
+        """Return from when to when (ns) it held its nodes, to ``now`` while it does; None if it
+        never did."""
+        start = self.job_started if self.job_started is not None else self.script_started
+        if start is None:
             return None
-        return (self.left - self.began) / SECOND_NS
-
-    def on_nodes(self, now: int) -> tuple[int, int] | None:
-        """From when to when it held its nodes, to ``now`` while it does; None if it never did."""
-        start = self.started if self.started != NEVER else self.began
-        if start == NEVER:
-            return None
-        if NEVER < self.began < start:
-            start = self.began  # the scheduler's word came late
-        if self.ended == NEVER and self.judged == NEVER:
+        if self.script_started is not None:
+            start = min(start, self.script_started)  # the scheduler's word may come late
+        if self.job_ended is None and self.judged is None:
             return start, max(start, now)
-        end = max(self.ended, self.left)
-        return start, max(start, end if end != NEVER else self.judged)
+        ends = [end for end in (self.job_ended, self.script_ended) if end is not None]
+        return start, max(start, max(ends, default=self.judged or 0))
 
     def script(self, held: tuple[int, int]) -> tuple[int, int]:
-        """From when to when its script ran, of a run that held its nodes for that long. A job that
-        told nothing of it is taken for all script."""
-        began = self.began
-        if began == NEVER:
+        """Return from when to when (ns) its script ran, of a run that held its nodes for that long.
+        A job that wrote nothing of its script is taken for all script."""
+        start, end = self.script_started, self.script_ended
+        if start is None:
             return held
-        return began, max(began, self.left if self.left >= began else held[1])
+        return start, max(start, end if end is not None and end >= start else held[1])
 
     def waited(self, held: tuple[int, int] | None, now: int) -> tuple[int, int] | None:
-        """From when to when it was queued, of a run that held its nodes for that long; None if it
-        never was."""
-        begin = self.queued if self.queued != NEVER else self.submitted
-        if begin == NEVER:
+        """Return from when to when (ns) it was queued, of a run that held its nodes for that long;
+        None if it never was."""
+        start = self.queued if self.queued is not None else self.submitted
+        if start is None:
             return None
-        if held is None:
-            ends = [time for time in (self.ended, self.judged) if time != NEVER]
-            return begin, max(begin, min(ends, default=now))
-        return begin, max(begin, held[0])
-
-
-RIGHT = frozenset((codes.PASS.number, codes.PERFORMANCE.number))
+        if held is not None:
+            return start, max(start, held[0])
+        ends = [time for time in (self.job_ended, self.judged) if time is not None]
+        return start, max(start, min(ends, default=now))
 
 
 class Down(NamedTuple):
-    """A node was down from a time to another; ``end`` is NEVER while it is."""
+    """A node was down from a time to another (ns); ``end`` is None while it is."""
 
     node: str
     start: int
-    end: int
+    end: int | None
 
 
 class Told(NamedTuple):
-    """An alert; ``over``: that what was told before of its subject has passed."""
+    """An alert; ``over``: the condition of an earlier one has passed."""
 
     time: int
     kind: str
@@ -130,24 +128,22 @@ class Told(NamedTuple):
 
 
 class Accounts:
-    """The fold. ``nodes`` are the nodes that the trial has, by name or number; what happens to
-    others is not counted. Runs are in the order in which they were made."""
+    """The fold. ``life`` is the trial's; ``nodes`` are the nodes that the trial has, by name or
+    number; what happens to others is not counted. Runs are in the order in which they were
+    created."""
 
     def __init__(self, cases: Sequence[Case], policy: Policy, nodes: int | Collection[str]) -> None:
         self.cases = cases
         self.policy = policy
         self.names = None if isinstance(nodes, int) else frozenset(nodes)
         self.nodes = nodes if isinstance(nodes, int) else len(nodes)
+        self.life = TrialLife(policy.duration)
         self.runs: list[Run] = []
         self.alerts: list[Told] = []
         self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
         self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
-        self.spans: list[tuple[int, int]] = []  # when the clock ran; the last end may be NEVER
-        self.duration = policy.duration  # seconds, with what it was extended by; 0: no limit
-        self.ended = self.abandoned = False
-        self.state = "new"
         self.ended_for = ""  # why it ended for good before its time
-        self.last = NEVER
+        self.last = 0  # the time of its latest event (ns)
         self._by_id: dict[str, Run] = {}
         self._index = {case.id: number for number, case in enumerate(cases)}
         self._down: dict[str, int] = {}
@@ -159,171 +155,136 @@ class Accounts:
 
     def fold(self, events: Iterable[Event]) -> None:
         """Fold many events."""
-        handlers = _HANDLERS
+        last = self.last
         for event in events:
-            if event.time > self.last:
-                self.last = event.time
-            handler = handlers.get(event.event)
-            if handler is not None:
+            if event.time >= last:
+                self.last = last = event.time
+            if isinstance(event, RunEvent):
+                run = self._by_id.get(event.run_id) or self._new_run(event)
+                if run is not None:
+                    run.apply(event)
+                    if isinstance(event, MetricRecorded):
+                        _add_figure(run, event)
+            elif (handler := _HANDLERS.get(type(event))) is not None:
                 handler(self, event)
+            else:
+                self.life.apply(event)
 
     # ---- what it has ----------------------------------------------------------------------
 
     @property
-    def start(self) -> int:
-        """When the trial began."""
-        return self.spans[0][0] if self.spans else NEVER
+    def state(self) -> TrialState:
+        return self.life.state
+
+    @property
+    def spans(self) -> list[ClockSpan]:
+        """When the clock ran."""
+        return self.life.spans
+
+    @property
+    def duration(self) -> float:
+        """Seconds that the trial is to run, with what it was extended by; 0: no limit."""
+        return self.life.duration
+
+    @property
+    def start(self) -> int | None:
+        """When the trial started first (ns)."""
+        return self.life.start
 
     @property
     def over(self) -> bool:
         """Whether nothing more comes."""
-        return self.ended or self.abandoned
+        return self.life.over
 
     @property
     def downs(self) -> list[Down]:
         """When nodes were down."""
-        return [*self._downs, *(Down(name, since, NEVER) for name, since in self._down.items())]
+        return [*self._downs, *(Down(name, since, None) for name, since in self._down.items())]
 
     def clock(self, now: int) -> float:
-        """Seconds that the trial has run, pauses not counted."""
+        """Return the seconds that the trial has run, pauses not counted."""
         return self.clock_ns(now) / SECOND_NS
 
     def clock_ns(self, now: int) -> int:
         return sum(
-            max(0, min(now, end if end != NEVER else now) - start) for start, end in self.spans
+            max(0, (now if span.end is None else min(now, span.end)) - span.start)
+            for span in self.spans
         )
 
     def window(self, now: int) -> list[tuple[int, int]]:
-        """The spans in which the clock ran, to ``now`` and within the trial's duration."""
+        """Return the spans (ns) in which the clock ran, to ``now`` and within the trial's
+        duration."""
         left = round(self.duration * SECOND_NS) if self.duration else 1 << 62
-        found = []
-        for start, end in self.spans:
-            end = min(now if end == NEVER else min(end, now), start + left)
-            if end > start:
-                found.append((start, end))
-                left -= end - start
-        return found
+        spans = []
+        for span in self.spans:
+            end = min(now if span.end is None else min(span.end, now), span.start + left)
+            if end > span.start:
+                spans.append((span.start, end))
+                left -= end - span.start
+        return spans
 
     def test_of(self, run: Run) -> str:
         return self.cases[run.case].test
 
     # ---- events ---------------------------------------------------------------------------
 
-    def _run(self, event: Event) -> Run | None:
-        run = self._by_id.get(event.run_id)
-        if run is None:
-            number = self._index.get(event.case)
-            if number is None or not event.run_id:
-                return None
-            of = self.policy.entry_of
-            entry = of[number] if number < len(of) else NEVER
-            run = Run(event.run_id, number, entry, self.cases[number].nodes)
-            self._by_id[event.run_id] = run
-            self.runs.append(run)
+    def _new_run(self, event: RunEvent) -> Run | None:
+        number = self._index.get(event.case)
+        if number is None or not event.run_id:
+            return None
+        of = self.policy.entry_of
+        entry = of[number] if number < len(of) else -1
+        run = Run(id=event.run_id, case=number, entry=entry, size=self.cases[number].nodes)
+        self._by_id[event.run_id] = run
+        self.runs.append(run)
         return run
 
-    def _on_made(self, event: Event) -> None:
-        self._run(event)
+    def _on_ended(self, event: TrialEnded) -> None:
+        self.life.apply(event)
+        self.ended_for = event.reason
 
-    def _on_submit(self, event: Event) -> None:
-        if (run := self._run(event)) is not None:
-            run.submitted = event.time
-            run.target = event.target
-            run.stage = event.stage
-
-    def _on_queued(self, event: Event) -> None:
-        if (run := self._run(event)) is not None:
-            run.queued = event.time
-
-    def _on_start(self, event: Event) -> None:
-        if (run := self._run(event)) is not None:
-            run.started = event.time
-            run.nodes = event.nodes or run.nodes
-
-    def _on_script(self, event: Event) -> None:
-        if (run := self._run(event)) is not None:
-            run.began = max(run.began, event.time)
-            run.nodes = event.nodes or run.nodes
-
-    def _on_script_end(self, event: Event) -> None:
-        if (run := self._run(event)) is not None:
-            run.left = max(run.left, event.time)
-
-    def _on_job_end(self, event: Event) -> None:
-        if (run := self._run(event)) is not None:
-            run.ended = event.time
-
-    def _on_verdict(self, event: Event) -> None:
-        if (run := self._run(event)) is not None:
-            code = event.value
-            run.code = int(code) if isinstance(code, int | float) else codes.CHECK_ERROR.number
-            run.judged = event.time
-            run.again = event.again
-
-    def _on_metric(self, event: Event) -> None:
-        value = event.value
-        run = self._run(event)
-        if run is not None and isinstance(value, int | float) and abs(value) < float("inf"):
-            figure = Figure(float(value), event.unit, event.better)
-            run.figures = {**(run.figures or {}), event.alias: figure}
-
-    def _on_go(self, event: Event) -> None:
-        self.state, self.ended, self.abandoned = "running", False, False
-        if not self.spans or self.spans[-1][1] != NEVER:
-            self.spans.append((event.time, NEVER))
-
-    def _on_stop(self, event: Event) -> None:
-        if self.spans and self.spans[-1][1] == NEVER:
-            start = self.spans[-1][0]
-            self.spans[-1] = (start, max(start, event.time))
-        if event.event == Name.TRIAL_END:
-            self.ended, self.ended_for = True, event.text
-        self.abandoned = self.abandoned or event.event == Name.TRIAL_ABANDON
-        if self.abandoned:
-            self.state = "abandoned"
-        elif self.state != "cancelled":
-            self.state = "ended" if self.ended else "paused"
-
-    def _on_cancel(self, event: Event) -> None:
-        self._on_stop(event)  # the clock stops
-        self.state = "cancelled"
-
-    def _on_extend(self, event: Event) -> None:
-        if isinstance(event.value, int | float) and self.duration:
-            self.duration += event.value
+    def _on_extended(self, event: TrialExtended) -> None:
+        if self.life.apply(event):
             self.ended_for = ""
 
-    def _on_alert(self, event: Event) -> None:
-        over = event.value == 0
-        self.alerts.append(Told(event.time, event.alias, event.test, event.text, over))
+    def _on_alert(self, event: AlertRaised) -> None:
+        over = event.active == 0
+        self.alerts.append(Told(event.time, event.kind, event.subject, event.text, over))
 
-    def _on_down(self, event: Event) -> None:
+    def _on_down(self, event: NodeDown) -> None:
         for name in self._ours(event.nodes):
             self._down.setdefault(name, event.time)
 
-    def _on_up(self, event: Event) -> None:
+    def _on_up(self, event: NodeUp) -> None:
         for name in self._ours(event.nodes):
             since = self._down.pop(name, None)
             if since is not None:
                 self._downs.append(Down(name, since, max(since, event.time)))
 
-    def _on_exclude(self, event: Event) -> None:
-        self.excluded.update((name, event.text) for name in self._ours(event.nodes))
+    def _on_excluded(self, event: NodeExcluded) -> None:
+        self.excluded.update((name, event.reason) for name in self._ours(event.nodes))
 
-    def _on_admit(self, event: Event) -> None:
+    def _on_admitted(self, event: NodeAdmitted) -> None:
         for name in self._ours(event.nodes):
             self.excluded.pop(name, None)
 
-    def _on_test_stop(self, event: Event) -> None:
-        self.stopped[event.test] = event.text
+    def _on_test_stopped(self, event: TestStopped) -> None:
+        self.stopped[event.test] = event.reason
 
-    def _on_test_admit(self, event: Event) -> None:
+    def _on_test_admitted(self, event: TestAdmitted) -> None:
         self.stopped.pop(event.test, None)
 
     def _ours(self, folded: str) -> Iterable[str]:
-        """Those of a node set that the trial has."""
+        """Return those of a node set that the trial has."""
         names = names_in(folded)
         return names if self.names is None else [name for name in names if name in self.names]
+
+
+def _add_figure(run: Run, event: MetricRecorded) -> None:
+    value = finite(event.value)
+    if value is not None:
+        figure = Figure(value, event.unit, event.better)
+        run.figures = {**(run.figures or {}), event.metric: figure}
 
 
 def names_in(folded: str) -> tuple[str, ...]:
@@ -336,31 +297,14 @@ def names_in(folded: str) -> tuple[str, ...]:
         return ()
 
 
-_HANDLERS: dict[str, Callable[[Accounts, Event], None]] = {
-    str(name): handler
-    for name, handler in {
-        Name.LOGGING_START: Accounts._on_made,
-        Name.SUBMIT_START: Accounts._on_submit,
-        Name.JOB_QUEUED: Accounts._on_queued,
-        Name.JOB_START: Accounts._on_start,
-        Name.BINARY_EXECUTE_START: Accounts._on_script,
-        Name.BINARY_EXECUTE_END: Accounts._on_script_end,
-        Name.JOB_END: Accounts._on_job_end,
-        Name.CHECK_END: Accounts._on_verdict,
-        Name.METRIC: Accounts._on_metric,
-        Name.TRIAL_START: Accounts._on_go,
-        Name.TRIAL_RESUME: Accounts._on_go,
-        Name.TRIAL_PAUSE: Accounts._on_stop,
-        Name.TRIAL_END: Accounts._on_stop,
-        Name.TRIAL_ABANDON: Accounts._on_stop,
-        Name.TRIAL_CANCEL: Accounts._on_cancel,
-        Name.TRIAL_EXTEND: Accounts._on_extend,
-        Name.ALERT: Accounts._on_alert,
-        Name.NODE_DOWN: Accounts._on_down,
-        Name.NODE_UP: Accounts._on_up,
-        Name.NODE_EXCLUDE: Accounts._on_exclude,
-        Name.NODE_ADMIT: Accounts._on_admit,
-        Name.TEST_STOP: Accounts._on_test_stop,
-        Name.TEST_ADMIT: Accounts._on_test_admit,
-    }.items()
+_HANDLERS: dict[type[Event], Callable[[Accounts, Any], None]] = {
+    TrialEnded: Accounts._on_ended,
+    TrialExtended: Accounts._on_extended,
+    AlertRaised: Accounts._on_alert,
+    NodeDown: Accounts._on_down,
+    NodeUp: Accounts._on_up,
+    NodeExcluded: Accounts._on_excluded,
+    NodeAdmitted: Accounts._on_admitted,
+    TestStopped: Accounts._on_test_stopped,
+    TestAdmitted: Accounts._on_test_admitted,
 }

@@ -16,8 +16,15 @@ from msgspec import Struct
 from seatrial.conduct.builds import unbuilt
 from seatrial.conduct.policy import Policy
 from seatrial.conduct.throttle import Throttle
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import PASS
+from seatrial.journal.events import (
+    BuildEnded,
+    Event,
+    GaugeRead,
+    TrialResumed,
+    TrialStarted,
+    finite,
+)
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS, show_seconds
 
@@ -52,13 +59,14 @@ class Holds:
 
     def apply(self, event: Event) -> None:
         """Fold one event."""
-        if event.event in (Name.TRIAL_START, Name.TRIAL_RESUME):
+        if isinstance(event, TrialStarted | TrialResumed):
             self._begin = event.time if self._begin is None else self._begin
             self._since = event.time
-        elif event.event == Name.GAUGE:
+        elif isinstance(event, GaugeRead):
             self._read(event)
-        elif event.event == Name.BUILD_END:
-            self._why_failed[event.alias] = "" if event.value == 0 else event.text or "no log"
+        elif isinstance(event, BuildEnded):
+            good = event.code == PASS.number
+            self._why_failed[event.key] = "" if good else event.log or "no log"
 
     def unbuilt(self) -> list[Hold]:
         """The tests of which no case could be built; those that failed alike together."""
@@ -67,14 +75,15 @@ class Holds:
             for cause, tests in unbuilt(self._cases, self._why_failed).items()
         ]
 
-    def _read(self, event: Event) -> None:
+    def _read(self, event: GaugeRead) -> None:
         for number, throttle in enumerate(self._throttles):
-            if throttle.about.gauge != event.alias:
+            if throttle.about.gauge != event.gauge:
                 continue
             stale = self._stale(throttle, event.time)
             throttle.apply(event)
-            if not throttle.failure and isinstance(event.value, int | float):
-                self._values[event.alias] = event.value
+            value = finite(event.value)
+            if not throttle.failure and value is not None:
+                self._values[event.gauge] = value
             if not throttle.closed(event.time, self._since):
                 self._closed[number] = None
             elif self._closed[number] is None:

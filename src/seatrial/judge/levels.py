@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from seatrial.judge.accounts import NEVER, Accounts
+from seatrial.judge.accounts import Accounts
 from seatrial.judge.outages import whole_outages
 
 Span = tuple[int, int]
@@ -113,7 +113,7 @@ def in_flight(accounts: Accounts, now: int, tests: Iterable[str] | None = None) 
     intervals = [
         (*held, 1.0)
         for run in accounts.runs
-        if (held := run.on_nodes(now)) and (wanted is None or accounts.test_of(run) in wanted)
+        if (held := run.held_nodes(now)) and (wanted is None or accounts.test_of(run) in wanted)
     ]
     return levels(intervals, accounts.window(now), whole_outages(accounts))
 
@@ -125,8 +125,8 @@ def target_loads(accounts: Accounts, now: int) -> dict[str, list[Level]]:
         target.name: [] for target in accounts.policy.targets
     }
     for run in accounts.runs:
-        held = run.on_nodes(now)
-        if run.target and held is not None and run.entry != NEVER:
+        held = run.held_nodes(now)
+        if run.target and held is not None and run.entry >= 0:
             opens = accounts.policy.entries[run.entry].opens
             by_target.setdefault(run.target, []).append((*held, opens))
     spans = accounts.window(now)

@@ -81,7 +81,7 @@ def _whose(accounts: Accounts, use: str, now: int) -> str:
     """Which test a loss in jobs belongs to most, and by which verdict."""
     parts: Counter[str] = Counter()
     for run in accounts.runs:
-        held = run.on_nodes(now)
+        held = run.held_nodes(now)
         if held is None or not run.over:
             continue
         test = accounts.test_of(run)

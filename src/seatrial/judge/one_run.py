@@ -14,7 +14,18 @@ from typing import Literal
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError
-from seatrial.journal.codes import Name, code_of
+from seatrial.journal.codes import code_of
+from seatrial.journal.events import (
+    EVENT_NAMES,
+    CheckStarted,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    MetricRecorded,
+    RunJudged,
+    ScriptEnded,
+    SubmitEnded,
+)
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.suite.model import Better
 from seatrial.units import SECOND_NS, show_figure
@@ -25,16 +36,16 @@ from seatrial.verify.references import References
 def told(event: EventRow) -> str:
     """What an event of a run says, in a few words of one line."""
     value = event.value
-    if event.event == Name.METRIC:
+    if event.event == EVENT_NAMES[MetricRecorded]:
         if isinstance(value, int | float):
             return f"{event.detail} = {show_figure(value, event.text)}"
         return f"{event.detail} = {value}"
-    words = [] if event.event == Name.CHECK_END else [event.detail]
-    if event.event == Name.CHECK_END and isinstance(value, int):
+    words = [] if event.event == EVENT_NAMES[RunJudged] else [event.detail]
+    if event.event == EVENT_NAMES[RunJudged] and isinstance(value, int):
         words.insert(0, code_of(value).name)
-    elif event.event == Name.JOB_END and isinstance(value, int):
+    elif event.event == EVENT_NAMES[JobEnded] and isinstance(value, int):
         words.insert(0, code_of(value).name if value else "")
-    elif event.event == Name.BINARY_EXECUTE_END:
+    elif event.event == EVENT_NAMES[ScriptEnded]:
         words.insert(0, f"exit code {value}")
     elif value is not None:
         words.insert(0, str(value))
@@ -64,21 +75,24 @@ def phases(run: RunRow, events: Sequence[EventRow]) -> list[Phase]:
     first: dict[str, int] = {}
     for event in events:
         first.setdefault(event.event, event.time)
-    queued = first.get(Name.JOB_QUEUED) or first.get(Name.SUBMIT_END)
-    ended = run.ended if run.started is not None else None
+    queued = first.get(EVENT_NAMES[JobQueued]) or first.get(EVENT_NAMES[SubmitEnded])
+    ended = run.script_ended if run.script_started is not None else None
     marks: list[tuple[PhaseName, int | None]] = [
-        ("prepared", run.began),
+        ("prepared", run.created),
         ("queued", queued),
-        ("starting", first.get(Name.JOB_START)),
-        ("running", run.started),
-        ("judged", ended or first.get(Name.JOB_END) or first.get(Name.CHECK_START)),
+        ("starting", first.get(EVENT_NAMES[JobStarted])),
+        ("running", run.script_started),
+        (
+            "judged",
+            ended or first.get(EVENT_NAMES[JobEnded]) or first.get(EVENT_NAMES[CheckStarted]),
+        ),
     ]
     known = [(name, at) for name, at in marks if at is not None]
     result = []
-    latest = run.began
+    latest = run.created
     for i, (name, at) in enumerate(known):
         start = latest = max(latest, at)  # clocks of nodes differ
-        following = known[i + 1][1] if i + 1 < len(known) else run.finished
+        following = known[i + 1][1] if i + 1 < len(known) else run.judged
         result.append(Phase(name, start, None if following is None else max(following, start)))
     return result
 

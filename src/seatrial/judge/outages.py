@@ -26,7 +26,7 @@ def outages_of(accounts: Accounts) -> list[Outage]:
     """The planned outages, cut so that no two overlap."""
     windows = []
     for window in accounts.policy.outages:
-        since = 0 if window.absolute else max(0, accounts.start)
+        since = 0 if window.absolute else accounts.start or 0
         start, end = (since + round(at * SECOND_NS) for at in (window.start, window.end))
         names = frozenset(names_in(window.nodes))
         if accounts.names is not None and window.nodes:

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from seatrial.conduct.policy import Entry
 from seatrial.journal.events import Event
-from seatrial.judge.accounts import NEVER, Accounts, Run
+from seatrial.journal.lifecycle import INTERRUPTED, RunState
+from seatrial.judge.accounts import Accounts, Run
 from seatrial.judge.criteria import Overall, Result, View, judged, overall
 from seatrial.judge.holds import Hold, Holds
-from seatrial.judge.sub_phases import INTERRUPTED, TURNS, SubPhase, sub_phases
+from seatrial.judge.sub_phases import SubPhase, sub_phases
 from seatrial.judge.tallies import open_alerts, verdicts
 from seatrial.judge.timeline import Bin
 from seatrial.machine.facts import fold
@@ -101,17 +102,14 @@ def status(
     that it stopped. Empty ``accounts`` of the trial are filled, for who has more to ask of them."""
     accounts = accounts or accounts_of(record, cases)
     holds = Holds(record.policy, cases)
-    turns: list[Event] = []
     for event in events:
         accounts.apply(event)
         holds.apply(event)
-        if event.event in TURNS:
-            turns.append(event)
     running = accounts.state == "running" and not record.rehearsed
     if now is None:
         now = time.time_ns() if running else accounts.last
-    now = max(now, accounts.last, 0)
-    found = status_of(record, accounts, turns, now, references_of(record))
+    now = max(now, accounts.last)
+    found = status_of(record, accounts, now, references_of(record))
     held = holds.held(now) if accounts.state == "running" and driven else []
     state = found.state if driven or accounts.state != "running" else INTERRUPTED
     return replace(found, state=state, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
@@ -125,11 +123,10 @@ def accounts_of(record: Record, cases: Sequence[Case]) -> Accounts:
 def status_of(
     record: Record,
     accounts: Accounts,
-    turns: Sequence[Event],
     now: int,
     references: References | None = None,
 ) -> Status:
-    """As ``status``, for accounts at hand; ``turns`` are the events that cut sub-phases."""
+    """As ``status``, for accounts at hand."""
     component = record.component or Component(component="", kind=accounts.policy.kind)
     view = View(accounts, now, references)
     results = judged(component, view)
@@ -147,10 +144,10 @@ def status_of(
         clock=accounts.clock(now),
         duration=accounts.duration,
         nodes=accounts.nodes,
-        down=fold(sorted(down.node for down in accounts.downs if down.end == NEVER)),
+        down=fold(sorted(down.node for down in accounts.downs if down.end is None)),
         utilisation=total.share("accepted") if total.available else None,
         over_time=[_point(one) for one in view.timeline.bins(BINS) if one.use.available],
-        sub_phases=sub_phases(turns, accounts.runs, now),
+        sub_phases=sub_phases(accounts.spans, accounts.runs, now),
         parts=_parts(accounts, record.machine),
         alerts=_open_alerts(accounts, now),
         excluded=_excluded(accounts),
@@ -180,7 +177,7 @@ def _parts(accounts: Accounts, machine: Machine) -> list[Part]:
     tallied = verdicts(accounts)
     in_flight: dict[str, list[Run]] = {test: [] for test in tallied}
     for run in accounts.runs:
-        if run.submitted != NEVER and run.ended == NEVER and not run.over:
+        if run.in_flight:
             in_flight[accounts.test_of(run)].append(run)
     widths, whole = widths_of(accounts.cases, machine), width_of_machine(machine)
     entries: dict[str, Entry] = {}
@@ -191,7 +188,7 @@ def _parts(accounts: Accounts, machine: Machine) -> list[Part]:
         Part(
             test=test,
             in_flight=len(in_flight[test]),
-            running=sum(run.started != NEVER or run.began != NEVER for run in in_flight[test]),
+            running=sum(run.state is RunState.RUNNING for run in in_flight[test]),
             expected=0
             if test in accounts.stopped
             else _expected(accounts, entries.get(test), widths[test], whole),

@@ -1,35 +1,30 @@
 """The sub-phases of a trial: the stretches that pauses and interruptions cut it into.
 
-    turns = [event for event in journal if event.event in TURNS]
-    sub_phases(turns, runs, now)
+    sub_phases(history.spans, history.runs, now)
 
-A pause stops the trial's clock, and the trial goes on in a new sub-phase. A driver that dies stops
-no clock, as jobs go on: its sub-phase lasts until the trial is taken up again. So their times add
-up to the trial's clock.
+A pause stops the trial's clock, and the trial goes on in a new sub-phase. A driver that dies does
+not stop it, because its jobs go on: that sub-phase lasts until the trial is resumed. So the times
+of the sub-phases add up to the trial's clock.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import Event, TrialAbandoned, TrialCancelled, TrialEnded, TrialPaused
+from seatrial.journal.lifecycle import ClockSpan
 from seatrial.judge.accounts import Run
 from seatrial.units import SECOND_NS
 
-INTERRUPTED = "interrupted"
-
-_GO = {str(Name.TRIAL_START), str(Name.TRIAL_RESUME)}
-_STOP = {  # what is said of each, where it gives no reason
-    str(Name.TRIAL_PAUSE): "paused",
-    str(Name.TRIAL_CANCEL): "cancelled",
-    str(Name.TRIAL_ABANDON): "given up",
-    str(Name.TRIAL_END): "the trial ended",
+_ENDED_BY: dict[type[Event], str] = {  # where the event gives no reason
+    TrialPaused: "paused",
+    TrialCancelled: "cancelled",
+    TrialAbandoned: "given up",
+    TrialEnded: "the trial ended",
 }
-TURNS = frozenset(_GO | set(_STOP))
 
 
 class SubPhase(Struct, frozen=True, kw_only=True, rename={"start": "from", "end": "to"}):
@@ -45,43 +40,33 @@ class SubPhase(Struct, frozen=True, kw_only=True, rename={"start": "from", "end"
     accepted: int
 
 
-def sub_phases(turns: Iterable[Event], runs: Iterable[Run], now: int) -> list[SubPhase]:
-    """The sub-phases by the ``TURNS`` of a journal, in their order."""
-    stretches = _stretches(turns)
-    starts = [start for start, _, _ in stretches]
-    accepted = [0] * len(stretches)
+def sub_phases(spans: Sequence[ClockSpan], runs: Iterable[Run], now: int) -> list[SubPhase]:
+    """Return the sub-phases of a trial whose clock ran in these spans, in their order."""
+    starts = [span.start for span in spans]
+    accepted = [0] * len(spans)
     for run in runs:
-        if run.over and run.passed and stretches:
+        if run.judged is not None and run.passed and spans:
             accepted[max(0, bisect_right(starts, run.judged) - 1)] += 1
     return [
         SubPhase(
             number=i + 1,
-            start=start,
-            end=end,
-            clock=max(0, (now if end is None else min(end, now)) - start) / SECOND_NS,
-            ended_by=why,
+            start=span.start,
+            end=span.end,
+            clock=max(0, (now if span.end is None else min(span.end, now)) - span.start)
+            / SECOND_NS,
+            ended_by=_ended_by(span),
             accepted=accepted[i],
         )
-        for i, (start, end, why) in enumerate(stretches)
+        for i, span in enumerate(spans)
     ]
 
 
-def _stretches(turns: Iterable[Event]) -> list[tuple[int, int | None, str]]:
-    found: list[tuple[int, int | None, str]] = []
-    for event in turns:
-        goes = event.event in _GO
-        if found and found[-1][1] is None:
-            start = found[-1][0]
-            why = INTERRUPTED if goes else _why(event)
-            found[-1] = (start, max(start, event.time), why)
-        if goes:
-            found.append((event.time, None, ""))
-    return found
-
-
-def _why(event: Event) -> str:
-    """What stopped a stretch. Why a trial was given up is a person's bare words."""
-    said = _STOP[event.event]
-    if event.event == Name.TRIAL_ABANDON and event.text:
-        return f"{said}: {event.text}"
-    return event.text or said
+def _ended_by(span: ClockSpan) -> str:
+    """Return what ended a span: the reason that was given, else the kind of the event. The reason
+    of an abandoned trial is a person's bare words."""
+    if span.ended_by is None:
+        return span.reason
+    usual = _ENDED_BY[span.ended_by]
+    if span.ended_by is TrialAbandoned and span.reason:
+        return f"{usual}: {span.reason}"
+    return span.reason or usual

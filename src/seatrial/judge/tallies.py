@@ -6,7 +6,7 @@ from collections import Counter
 from statistics import median
 from typing import NamedTuple
 
-from seatrial.journal.codes import code_of
+from seatrial.journal.codes import RECALLED, code_of
 from seatrial.judge.accounts import Accounts, Told
 from seatrial.units import SECOND_NS
 
@@ -22,11 +22,13 @@ class Waits(NamedTuple):
 
 
 def verdicts(accounts: Accounts) -> dict[str, Counter[str]]:
-    """How many runs of each test have which verdict; those that are run again are ``again``."""
+    """Return how many runs of each test have which verdict; those that are run again are ``again``,
+    but for recalled ones."""
     found: dict[str, Counter[str]] = {case.test: Counter() for case in accounts.cases}
     for run in accounts.runs:
         if run.over:
-            name = "again" if run.again else code_of(run.code).name
+            reruns = run.will_rerun and run.code != RECALLED.number
+            name = "again" if reruns else code_of(run.code).name
             found[accounts.test_of(run)][name] += 1
     return found
 
@@ -47,7 +49,7 @@ def waits(accounts: Accounts, now: int) -> dict[str, Waits]:
     """The waits of each test of which a run has started."""
     found: dict[str, list[float]] = {}
     for run in accounts.runs:
-        held = run.on_nodes(now)
+        held = run.held_nodes(now)
         if held is not None and (waited := run.waited(held, now)) is not None:
             seconds = (waited[1] - waited[0]) / SECOND_NS
             found.setdefault(accounts.test_of(run), []).append(seconds)

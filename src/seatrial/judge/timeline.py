@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from operator import add, mul, sub
 from typing import NamedTuple
 
-from seatrial.judge.accounts import NEVER, Accounts, Run, names_in
+from seatrial.judge.accounts import Accounts, Run, names_in
 from seatrial.judge.outages import Outage, Span, outages_of, outside
 from seatrial.units import SECOND_NS
 
@@ -202,7 +202,7 @@ def _of_runs(accounts: Accounts, now: int, outages: Sequence[Outage]) -> list[Ch
     changes: list[Change] = []
     add = changes.append
     for run in accounts.runs:
-        held = run.on_nodes(now)
+        held = run.held_nodes(now)
         waited = run.waited(held, now)
         if waited is not None and waited[1] > waited[0]:
             add((waited[0], _QUEUED, 1))
@@ -253,7 +253,7 @@ def _last_start(accounts: Accounts, now: int, spans: Sequence[Span]) -> int | No
     closed = accounts.over or (bool(accounts.duration) and accounts.clock(now) >= accounts.duration)
     if not closed or not spans:
         return None
-    held = (run.on_nodes(now) for run in accounts.runs)
+    held = (run.held_nodes(now) for run in accounts.runs)
     starts = [span[0] for span in held if span is not None and span[0] < spans[-1][1]]
     return max(starts, default=None)
 
@@ -270,8 +270,8 @@ def _down_time(
     )
 
 
-def _until(end: int, now: int) -> int:
-    return now if end == NEVER else min(end, now)
+def _until(end: int | None, now: int) -> int:
+    return now if end is None else min(end, now)
 
 
 def _steps_out(accounts: Accounts, outages: Iterable[Outage]) -> Iterator[tuple[int, int]]:
@@ -283,7 +283,7 @@ def _steps_out(accounts: Accounts, outages: Iterable[Outage]) -> Iterator[tuple[
 def available_in_all(accounts: Accounts, now: int) -> int | None:
     """Node-ns that will have been available when the trial's duration is over, if its clock runs on
     from now; None where it has none. Outages to come are those that are planned so far."""
-    if not accounts.duration or accounts.start == NEVER:
+    if not accounts.duration or accounts.start is None:
         return None
     spans = accounts.window(now)
     left = round(accounts.duration * SECOND_NS) - sum(end - start for start, end in spans)

@@ -96,7 +96,7 @@ def summarise(
         seed=seed,
         tag=tag,
         nodes=accounts.nodes,
-        start=accounts.start,
+        start=accounts.start or 0,
         end=ending.time,
         why="" if ending.complete else ending.why,
         use=view.timeline.total,

@@ -19,7 +19,7 @@ MOST: Final = 200
 
 def conditions(record: Record, accounts: Accounts, now: int) -> list[Table]:
     """Blackouts, and what its runs laid on metadata targets."""
-    if not accounts.spans:
+    if accounts.start is None:
         return []
     made = [_blackouts(accounts, now), _loads(record, accounts, now)]
     return [table for table in made if table.rows]
@@ -27,12 +27,12 @@ def conditions(record: Record, accounts: Accounts, now: int) -> list[Table]:
 
 def _blackouts(accounts: Accounts, now: int) -> Table:
     """Those that had begun by the trial's end."""
-    policy = accounts.policy
+    policy, begin = accounts.policy, accounts.start or 0
     rows: list[list[Cell]] = []
     for window in sorted(policy.blackouts, key=lambda each: (each.absolute, each.start)):
-        since = 0 if window.absolute else accounts.start
+        since = 0 if window.absolute else begin
         start, end = (since + round(at * SECOND_NS) for at in (window.start, window.end))
-        if start >= now or end <= accounts.start:
+        if start >= now or end <= begin:
             continue
         tests = ", ".join(policy.entries[i].name for i in window.entries)
         what = " on ".join(filter(None, (tests, window.nodes))) or "everything"

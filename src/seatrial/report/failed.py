@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from typing import Final
 
-from seatrial.journal.codes import code_of
+from seatrial.journal.codes import RECALLED, code_of
 from seatrial.judge.accounts import Accounts, Run
 from seatrial.report.content import Cell, Column, Table, bounded
 from seatrial.verify.reading import plain_line
@@ -24,21 +23,21 @@ ALIKE: Final = ", or alike"
 _MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
 
 
-def failed(accounts: Accounts, reasons: Mapping[str, str]) -> Table:
+def failed(accounts: Accounts) -> Table:
     """Each reason of each test with its number of runs, the most frequent first. Reasons that
     differ in measured numbers or nodes alone are one: exit codes stay apart."""
     order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in accounts.cases))}
     found: dict[tuple[str, str, str], list[Run]] = {}
     for run in accounts.runs:
-        if run.over and not run.passed:
-            alike = _MEASURED.sub("#", reasons.get(run.id, ""))
+        if run.over and not run.passed and run.code != RECALLED.number:
+            alike = _MEASURED.sub("#", run.reason)
             key = (accounts.test_of(run), code_of(run.code).name, alike)
             found.setdefault(key, []).append(run)
     totals: Counter[str] = Counter()
     for (test, _, _), runs in found.items():
         totals[test] += len(runs)
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
-    rows = [_row(test, verdict, runs, reasons) for (test, verdict, _), runs in ranked]
+    rows = [_row(test, verdict, runs) for (test, verdict, _), runs in ranked]
     columns = [
         *(Column("test"), Column("verdict"), Column("reason"), Column("runs", "count")),
         *(Column("made good", "count"), Column("first of them")),
@@ -57,10 +56,10 @@ def failed(accounts: Accounts, reasons: Mapping[str, str]) -> Table:
     return bounded("Runs that did not pass", columns, rows, about, MOST)
 
 
-def _row(test: str, verdict: str, runs: list[Run], reasons: Mapping[str, str]) -> list[Cell]:
-    texts = list(dict.fromkeys(reasons.get(run.id, "") for run in runs))
+def _row(test: str, verdict: str, runs: list[Run]) -> list[Cell]:
+    texts = list(dict.fromkeys(run.reason for run in runs))
     reason = plain_line(texts[0])[:LONGEST] or "none was given"
     if len(texts) > 1:
         reason += ALIKE
-    again = sum(run.again for run in runs)
+    again = sum(run.will_rerun for run in runs)
     return [test, verdict, reason, len(runs), again or None, ", ".join(r.id for r in runs[:NAMED])]

@@ -18,11 +18,10 @@ from seatrial import __version__
 from seatrial.draw import Span
 from seatrial.errors import UsageError
 from seatrial.garbage import uncollected
-from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import read
 from seatrial.judge import diary
-from seatrial.judge.accounts import NEVER, Accounts
+from seatrial.judge.accounts import Accounts
 from seatrial.judge.criteria import Result, View, judge, overall
 from seatrial.judge.diary import Note
 from seatrial.judge.outages import outages_of
@@ -148,14 +147,11 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
     reading = read(folder.journal)
     accounts = accounts_of(record, cases)
     events = 0
-    reasons: dict[str, str] = {}
 
     def told() -> Iterator[Event]:
         nonlocal events
         for event in reading:
             events += 1
-            if event.event == Name.CHECK_END and event.value:  # 0: it passed
-                reasons[event.run_id] = event.text
             yield event
 
     driven = owned(str(folder.path))
@@ -173,7 +169,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
         scaled=_scaled(store, folder, cases, varied),
         notes=_notes(folder, record, accounts, found.now),
         outages=[Span(*each) for each in _outages(accounts)],
-        failed=failed(accounts, reasons),
+        failed=failed(accounts),
         expected=expected(view),
         conditions=conditions(record, accounts, found.now),
     )
@@ -183,7 +179,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
         about=component.about,
         seed=record.seed,
         created=record.created,
-        begun=accounts.start if accounts.start != NEVER else None,
+        begun=accounts.start,
         ended=_end(accounts),
         remarks=list(_remarks(found, reading.damaged)),
         status=found,
@@ -200,16 +196,16 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
 def _notes(folder: TrialFolder, record: Record, accounts: Accounts, now: int) -> list[Note]:
     """What people noted of its machine while it ran; nothing of a rehearsal, whose time is made
     up."""
-    if record.rehearsed or not accounts.spans:
+    if record.rehearsed or accounts.start is None:
         return []
-    end = max([now, *(stop for _, stop in accounts.spans)])
+    start, end = accounts.start, max([now, *(span.end or 0 for span in accounts.spans)])
     notes = diary.read(folder.path.parent / diary.FILE).of(record.machine.machine)
-    return [note for note in notes if accounts.start <= note.time <= end]
+    return [note for note in notes if start <= note.time <= end]
 
 
 def _outages(accounts: Accounts) -> Iterator[tuple[float, float, str]]:
     """Planned outages as far as they lie in the trial's time: seconds since the epoch."""
-    first, last = accounts.start, accounts.last
+    first, last = accounts.start or 0, accounts.last
     for each in outages_of(accounts) if accounts.spans else ():
         start, end = max(first, each.start), min(last, each.end)
         if start < end:
@@ -226,8 +222,7 @@ def _end(accounts: Accounts) -> int | None:
     """When its clock stopped for good; None while it may go on."""
     if not accounts.over or not accounts.spans:
         return None
-    end = accounts.spans[-1][1]
-    return None if end == NEVER else end
+    return accounts.spans[-1].end
 
 
 def _remarks(found: Status, damaged: int) -> Iterator[str]:

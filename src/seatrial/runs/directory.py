@@ -9,11 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from seatrial.decoding import DAMAGED
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, decode
+from seatrial.journal.events import ScriptEnded, ScriptStarted, decode
 from seatrial.runs.captured import ENVIRONMENT
 from seatrial.runs.environment import write_script
 from seatrial.suite.inputs import name_of
@@ -69,13 +66,12 @@ class JobEvents(NamedTuple):
     whether it has claimed its directory."""
 
     claimed: bool
-    start: Event | None
-    end: Event | None
+    start: ScriptStarted | None
+    end: ScriptEnded | None
 
     @property
     def exit_code(self) -> int | None:
-        value = self.end.value if self.end else None
-        return value if isinstance(value, int) else None
+        return self.end.exit_code if self.end else None
 
 
 def job_events(path: Path) -> JobEvents:
@@ -94,37 +90,29 @@ def job_events(path: Path) -> JobEvents:
         data = b""
     finally:
         os.close(descriptor)
-    start = end = None
+    start: ScriptStarted | None = None
+    end: ScriptEnded | None = None
     now = time.time_ns()
-    for line in data.split(b"\n"):
-        event = _decode(line) if line else None
-        if event is None:
+    for line in filter(None, data.split(b"\n")):
+        try:
+            event = decode(line)
+        except DAMAGED:
             continue
         likely = now - _OLDEST_NS < event.time < now + _AHEAD_NS
-        if event.event == Name.BINARY_EXECUTE_START:
-            start, end = event if likely else None, None
-        elif event.event == Name.BINARY_EXECUTE_END and _is_exit_code(event.value):
-            end = event if likely else replace(event, time=now)
+        if isinstance(event, ScriptStarted):
+            start, end = _bounded(event) if likely else None, None
+        elif isinstance(event, ScriptEnded) and event.exit_code in range(256):
+            at = event.time if likely else now
+            end = ScriptEnded(time=at, exit_code=event.exit_code, job_id=event.job_id[:64])
     return JobEvents(True, start, end)
 
 
-def _is_exit_code(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value < 256
-
-
-def _decode(line: bytes) -> Event | None:
-    """An event as a job's script writes it. A job can write anything, so only these members are
-    taken, and no more of them than is reasonable."""
-    try:
-        event = decode(line)
-    except DAMAGED:
-        return None
-    return Event(
+def _bounded(event: ScriptStarted) -> ScriptStarted:
+    """Return what a job may say of its start, no longer than is reasonable."""
+    return ScriptStarted(
         time=event.time,
-        event=event.event,
-        value=event.value,
-        alias=event.alias[:64],
-        text=event.text[:TEXT_LIMIT],
-        job_id=event.job_id[:64],
         nodes=event.nodes[:TEXT_LIMIT],
+        job_id=event.job_id[:64],
+        modules=event.modules[:TEXT_LIMIT],
+        environment=event.environment[:64],
     )

@@ -17,11 +17,9 @@ tell events apart, and the same journal must always give the same times: sent tw
 
 from __future__ import annotations
 
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
 from seatrial.units import SECOND_NS
 
-_OF_JOBS = frozenset((Name.BINARY_EXECUTE_START.value, Name.BINARY_EXECUTE_END.value))
 _MILLISECOND = 1_000_000
 _FAR = SECOND_NS  # a time that is further back than this is no tie, but a journal out of order
 
@@ -34,7 +32,7 @@ class Moments:
         self._of_jobs = 0
 
     def of(self, event: Event) -> int:
-        if event.event in _OF_JOBS:
+        if isinstance(event, ScriptStarted | ScriptEnded):
             place = 2 * self._of_jobs % _MILLISECOND + 1
             self._of_jobs += 1
             return event.time // _MILLISECOND * _MILLISECOND + place

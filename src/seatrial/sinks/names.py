@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from seatrial.journal.codes import EVENT_NUMBERS, Name
+from seatrial.journal.events import EVENT_KINDS
 from seatrial.units import SECOND_NS
 
 NO_VALUE = "[NO_VALUE]"
@@ -47,9 +47,8 @@ class EventName(NamedTuple):
 def event_name(name: str) -> EventName:
     """The names of an event, also of one that is not in the registry."""
     kind, _, subtype = name.rpartition("_")
-    if name not in set(Name):
-        return EventName(f"Event_{name}.txt", kind or name, subtype if kind else "")
-    file = f"Event_{EVENT_NUMBERS[Name(name)]}_{name}.txt"
+    known = EVENT_KINDS.get(name)
+    file = f"Event_{name}.txt" if known is None else f"Event_{known.number}_{name}.txt"
     return EventName(file, kind or name, subtype if kind else "")
 
 

@@ -16,12 +16,31 @@ its events alone, so that one sent again replaces itself.
 from __future__ import annotations
 
 from functools import cached_property
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, finite
+from seatrial.journal.events import (
+    EVENT_KINDS,
+    BuildEnded,
+    BuildEvent,
+    BuildStarted,
+    CheckStarted,
+    Event,
+    GaugeRead,
+    JobQueued,
+    MetricRecorded,
+    NodeAdmitted,
+    NodeDown,
+    NodeExcluded,
+    NodeUp,
+    RunEvent,
+    RunJudged,
+    ScriptStarted,
+    UnknownEvent,
+    finite,
+    members,
+)
+from seatrial.journal.lifecycle import RunLife
 from seatrial.sinks.about import About
 from seatrial.sinks.line_protocol import field_text, line, tag_text
 from seatrial.sinks.moments import Moments
@@ -42,28 +61,40 @@ _HEALTH = {
     codes.NODE_FAILURE.number: "FAILED",
     codes.BOOT_FAILURE.number: "FAILED",
 }
-_OF_NODES: dict[str, str] = {
-    Name.NODE_DOWN: "FAILED",
-    Name.NODE_EXCLUDE: "FAILED",
-    Name.NODE_UP: "SUCCESS",
-    Name.NODE_ADMIT: "SUCCESS",
+_NodeEvent = NodeDown | NodeExcluded | NodeUp | NodeAdmitted
+_OF_NODES: dict[type[Event], str] = {
+    NodeDown: "FAILED",
+    NodeExcluded: "FAILED",
+    NodeUp: "SUCCESS",
+    NodeAdmitted: "SUCCESS",
+}
+_MEMBERS = {
+    kind: members(kind, "value", "alias", "text", "job_id", "path", "nodes", "unit", "app", "test")
+    for kind in [*EVENT_KINDS.values(), UnknownEvent]
 }
 
 
-class _Run(Struct):
-    """A run that is not over. Times in ns: ``moment`` is its points', the others are as written."""
+class _Written(NamedTuple):
+    """The members of an event that the points name, as they are on disk; None where its kind does
+    not have them."""
+
+    value: int | float | None
+    alias: str | None
+    text: str | None
+    job_id: str | None
+    path: str | None
+    nodes: str | None
+    unit: str | None
+    app: str | None
+    test: str | None
+
+
+class _Run(RunLife, kw_only=True):
+    """The life of a run that is not over; ``moment`` is the time of its points, ``checked`` that of
+    its judging (ns)."""
 
     moment: int
     checked: int = 0
-    queued: int = 0
-    started: int = 0
-    ended: int = 0
-    exit_code: float | None = None
-    job_id: str = ""
-    nodes: str = ""
-    path: str = ""
-    target: str = ""
-    stage: str = ""
     figures: dict[str, float] = {}
 
 
@@ -82,176 +113,175 @@ class Points:
     def of(self, event: Event) -> list[bytes]:
         """The lines of the next event of the journal."""
         moment = self._moments.of(event)
-        run = self._run(event, moment) if event.run_id else None
+        run = None
+        if isinstance(event, RunEvent) and event.run_id:
+            run = self._run(event, moment)
         lines = [self._event(event, moment, run)]
-        if run is not None:
-            if event.event == Name.CHECK_END:
-                del self._runs[event.run_id]
-                lines += self._over(event, moment, run)
-        elif event.event in _OF_NODES:
+        if isinstance(event, RunJudged) and run is not None:
+            del self._runs[event.run_id]
+            lines += self._over(event, moment, run)
+        elif isinstance(event, _NodeEvent):
             lines += self._of_nodes(event, moment)
-        elif event.event == Name.GAUGE:
+        elif isinstance(event, GaugeRead):
             lines += self._gauge(event, moment)
-        elif event.event == Name.BUILD_START:
-            self._builds[event.alias] = event.time
-        elif event.event == Name.BUILD_END:
+        elif isinstance(event, BuildStarted):
+            self._builds[event.key] = event.time
+        elif isinstance(event, BuildEnded):
             lines += self._build(event, moment)
         return lines
 
     # ---- one event ------------------------------------------------------------------------
 
     def _event(self, event: Event, moment: int, run: _Run | None) -> bytes:
-        name = event_name(event.event)
+        name = event_name(event.name)
+        written = _Written(*_MEMBERS[type(event)](event))
+        run_id = event.run_id if isinstance(event, RunEvent) else ""
+        value = None if written.value is None else str(written.value)
+        if isinstance(event, JobQueued):
+            value = event.job_id
         fields: Fields = {
-            "test_id": None if self._oth else event.run_id or None,
-            "event_name": event.event,
+            "test_id": None if self._oth else run_id or None,
+            "event_name": event.name,
             "event_type": name.type,
             "event_subtype": name.subtype,
             "event_filename": name.file,
             "event_time": time_text(event.time),
-            "event_value": _text(event),
-            "check_alias": event.alias or None,
-            "job_id": event.job_id or (run.job_id if run else "") or None,
-            "run_archive": event.path or (run.path if run else "") or None,
-            "comment": event.text or None,
+            "event_value": value,
+            "check_alias": written.alias or None,
+            "job_id": written.job_id or (run.job_id if run else "") or None,
+            "run_archive": written.path or (run.path if run else "") or None,
+            "comment": written.text or None,
             "hostname": self._about.host or None,
             "user": self._about.user or None,
         }
-        if event.event in (Name.BUILD_START, Name.BUILD_END):
+        if isinstance(event, BuildEvent):
             fields |= {"build_directory": event.path or None, "run_archive": None}
-        if event.event == Name.BUILD_END:
-            fields |= {"output_txt": event.text or None, "comment": None}
+        if isinstance(event, BuildEnded):
+            fields |= {"output_txt": event.log or None, "comment": None}
         if self._oth:
             fields = {key: fields.get(key) or NO_VALUE for key in FIELDS}
         fields |= {
-            "value": finite(event.value),
-            "nodes": event.nodes or (run.nodes if run else "") or None,
+            "value": finite(written.value),
+            "nodes": written.nodes or (run.nodes if run else "") or None,
         }
-        if event.event == Name.METRIC:
+        if isinstance(event, MetricRecorded):
             fields["unit"] = event.unit or None
-        return line("events", self._tags_of(event), field_text(fields), moment)
+        tags = self._tags_of(written.app or "", written.test or "", run_id)
+        return line("events", tags, field_text(fields), moment)
 
-    def _run(self, event: Event, moment: int) -> _Run:
+    def _run(self, event: RunEvent, moment: int) -> _Run:
         run = self._runs.get(event.run_id)
         if run is None:
             if len(self._runs) >= MOST_RUNS:
                 del self._runs[next(iter(self._runs))]
-            run = self._runs[event.run_id] = _Run(moment)
-        run.job_id = event.job_id or run.job_id
-        run.nodes = event.nodes or run.nodes
-        run.target = event.target or run.target
-        run.stage = event.stage or run.stage
-        if event.event == Name.LOGGING_START:
-            run.path = event.path
-        elif event.event == Name.SUBMIT_START:
-            run.queued = event.time
-        elif event.event == Name.BINARY_EXECUTE_START:
-            run.started, run.ended, run.moment = event.time, 0, moment
-        elif event.event == Name.BINARY_EXECUTE_END:
-            run.ended, run.exit_code = event.time, finite(event.value)
-        elif event.event == Name.CHECK_START:
+            run = self._runs[event.run_id] = _Run(moment=moment)
+        run.apply(event)
+        if isinstance(event, ScriptStarted):
+            run.moment = moment
+        elif isinstance(event, CheckStarted):
             run.checked = moment
-        elif event.event == Name.METRIC:
+        elif isinstance(event, MetricRecorded):
             number = finite(event.value)
             if number is not None and len(run.figures) < MOST_FIGURES:
-                run.figures[event.alias] = number
+                run.figures[event.metric] = number
         return run
 
     # ---- a run that is over ---------------------------------------------------------------
 
-    def _over(self, event: Event, moment: int, run: _Run) -> list[bytes]:
-        elapsed = None
-        if run.started and run.ended >= run.started:
-            elapsed = (run.ended - run.started) / SECOND_NS
-        lines = [self._summary(event, run, elapsed)]
-        if run.figures or elapsed is not None:
-            lines.append(self._figures(event, moment, run, elapsed))
-        code = finite(event.value)
-        status = _HEALTH.get(int(code)) if code is not None else None
-        if status and run.nodes and not event.again and not set(run.nodes) & set(",["):
-            lines.append(self._health(event, moment, run.nodes, status))
+    def _over(self, event: RunJudged, moment: int, run: _Run) -> list[bytes]:
+        lines = [self._summary(event, run)]
+        if run.figures or run.elapsed is not None:
+            lines.append(self._figures(event, moment, run))
+        status = _HEALTH.get(run.code)
+        if status and run.nodes and not run.will_rerun and not set(run.nodes) & set(",["):
+            message = event.reason
+            lines.append(self._health(event.test, event.run_id, moment, run.nodes, status, message))
         return lines
 
-    def _summary(self, event: Event, run: _Run, elapsed: float | None) -> bytes:
-        code = finite(event.value)
-        passed = code == codes.PASS.number
+    def _summary(self, event: RunJudged, run: _Run) -> bytes:
+        passed = run.code == codes.PASS.number
+        failed = not passed and not run.will_rerun and run.code != codes.RECALLED.number
         waited = None
-        if 0 < run.queued <= run.started:
-            waited = (run.started - run.queued) / SECOND_NS
+        if run.submitted and run.script_started and run.submitted <= run.script_started:
+            waited = (run.script_started - run.submitted) / SECOND_NS
         fields: Fields = {
             "test_id": None if self._oth else event.run_id,
             "case": event.case or None,
-            "code": code,
+            "code": finite(run.code),
             "passed": float(passed),
-            "failed": float(not passed and not event.again),
-            "again": event.again or None,
-            "elapsed": elapsed,
+            "failed": float(failed),
+            "again": run.will_rerun or None,
+            "elapsed": run.elapsed,
             "waited": waited,
-            "exit_code": run.exit_code,
+            "exit_code": finite(run.exit_code),
             "job_id": run.job_id or None,
             "nodes": run.nodes or None,
             "run_archive": run.path or None,
             "target": run.target or None,
             "stage": run.stage or None,
-            "comment": event.text or None,
-            "finished": time_text(event.time),
+            "comment": event.reason or None,
+            "judged": time_text(event.time),
         }
-        tags = self._tags_of(event) + tag_text({"verdict": event.alias})
+        tags = self._tags_of(event.app, event.test, event.run_id)
+        tags += tag_text({"verdict": codes.code_of(run.code).name})
         return line("runs", tags, field_text(fields), run.moment)
 
-    def _figures(self, event: Event, moment: int, run: _Run, elapsed: float | None) -> bytes:
+    def _figures(self, event: RunJudged, moment: int, run: _Run) -> bytes:
         stem = _stem(event)
         fields: Fields = {} if self._oth else {"test_id": event.run_id}
         fields |= {f"{stem}-{name}": value for name, value in run.figures.items()}
-        fields[f"{stem}-execution_time"] = elapsed
-        return line("metrics", self._tags_of(event), field_text(fields), run.checked or moment)
+        fields[f"{stem}-execution_time"] = run.elapsed
+        tags = self._tags_of(event.app, event.test, event.run_id)
+        return line("metrics", tags, field_text(fields), run.checked or moment)
 
     # ---- builds, nodes, gauges ------------------------------------------------------------
 
-    def _build(self, event: Event, moment: int) -> list[bytes]:
-        began = self._builds.pop(event.alias, None)
-        if began is None or event.time < began:
+    def _build(self, event: BuildEnded, moment: int) -> list[bytes]:
+        start = self._builds.pop(event.key, None)
+        if start is None or event.time < start:
             return []
         name = f"{_stem(event)}-build_time"
-        fields = field_text({name: (event.time - began) / SECOND_NS})
-        return [line("metrics", self._tags_of(event), fields, moment)]
+        fields = field_text({name: (event.time - start) / SECOND_NS})
+        return [line("metrics", self._tags_of(event.app, event.test, ""), fields, moment)]
 
-    def _of_nodes(self, event: Event, moment: int) -> list[bytes]:
+    def _of_nodes(self, event: _NodeEvent, moment: int) -> list[bytes]:
         from seatrial.machine.facts import unfold
 
         try:
             nodes = unfold(event.nodes)
         except ValueError:
             nodes = (event.nodes,)
-        status = _OF_NODES[event.event]
-        return [self._health(event, moment, node, status) for node in nodes if node]
+        status = _OF_NODES[type(event)]
+        return [self._health("", "", moment, node, status, event.reason) for node in nodes if node]
 
-    def _health(self, event: Event, moment: int, node: str, status: str) -> bytes:
-        tags = {"test": event.test, "machine": self._about.machine.machine, "node": node}
+    def _health(
+        self, test: str, run_id: str, moment: int, node: str, status: str, message: str
+    ) -> bytes:
+        tags = {"test": test, "machine": self._about.machine.machine, "node": node}
         tags |= {"group": self._groups.get(node, "")} | self._mark
-        fields: Fields = {"test_id": event.run_id, "status": status, "message": event.text}
+        fields: Fields = {"test_id": run_id, "status": status, "message": message}
         return line("node_health", tag_text(tags), field_text(fields), moment)
 
-    def _gauge(self, event: Event, moment: int) -> list[bytes]:
+    def _gauge(self, event: GaugeRead, moment: int) -> list[bytes]:
         number = finite(event.value)
         if number is None:
             return []
         about = {"machine": self._about.machine.machine, "runtag": self._about.tag}
-        tags = tag_text({**about, "name": event.alias, **self._mark})
+        tags = tag_text({**about, "name": event.gauge, **self._mark})
         return [line("non_harness_metrics", tags, field_text({"value": number}), moment)]
 
     # ---- tags -----------------------------------------------------------------------------
 
-    def _tags_of(self, event: Event) -> str:
+    def _tags_of(self, app: str, test: str, run_id: str) -> str:
         """The tags of an event; the run's id is one only where old dashboards want it."""
-        key = (event.app, event.test)
+        key = (app, test)
         tags = self._tags.get(key)
         if tags is None:
             about = {"machine": self._about.machine.machine, "runtag": self._about.tag}
-            tags = tag_text({**about, "app": event.app, "test": event.test, **self._mark})
+            tags = tag_text({**about, "app": app, "test": test, **self._mark})
             if len(self._tags) < MOST_TAGS:
                 self._tags[key] = tags
-        return tags + tag_text({"test_id": event.run_id}) if self._oth else tags
+        return tags + tag_text({"test_id": run_id}) if self._oth else tags
 
     @cached_property
     def _mark(self) -> dict[str, str]:
@@ -266,13 +296,6 @@ class Points:
         return {node: name for name, folded in groups for node in unfold(folded)}
 
 
-def _stem(event: Event) -> str:
+def _stem(event: RunEvent | BuildEvent) -> str:
     """What the names of figures begin with."""
     return "-".join(filter(None, (event.app, event.test)))
-
-
-def _text(event: Event) -> str | None:
-    """The value as that harness has it: a text, whatever it is."""
-    if event.value is not None:
-        return str(event.value)
-    return event.job_id if event.event == Name.JOB_QUEUED else None

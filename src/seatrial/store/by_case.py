@@ -50,8 +50,8 @@ def by_case(
 def _by_case(store: Store, trials: Sequence[TrialRow], since: int, until: int) -> list[CaseRuns]:
     cases = _cases(store, trials)
     where = f"runs.trial IN ({', '.join(str(trial.row) for trial in trials)})"
-    where += f" AND runs.began >= {since}" if since else ""
-    where += f" AND runs.began < {until}" if until else ""
+    where += f" AND runs.created >= {since}" if since else ""
+    where += f" AND runs.created < {until}" if until else ""
     groups: dict[tuple[int, str], CaseRuns] = {}
     of_run: dict[int, CaseRuns] = {}
     sql = f"SELECT id, case_row, code, again, elapsed, stage FROM runs WHERE {where} ORDER BY id"

@@ -23,7 +23,19 @@ from seatrial.units import SECOND_NS, show_number
 
 LONGEST_OUTPUT = 16384
 
-_TIMES = ("created", "began", "started", "ended", "finished", "last", "time")
+_TIMES = (
+    "created",
+    "submitted",
+    "queued",
+    "job_started",
+    "script_started",
+    "script_ended",
+    "job_ended",
+    "judged",
+    "started",
+    "last",
+    "time",
+)
 # What XML 1.0 cannot hold, and what a terminal would take for a command.
 _ILLEGAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -136,7 +148,7 @@ def _is_skipped(run: RunRow | None, again: set[int]) -> bool:
 
 
 def _began(trial: TrialRow, part: Sequence[Entry]) -> str:
-    times = [run.began for _, run in part if run is not None]
+    times = [run.created for _, run in part if run is not None]
     return iso(min(times, default=trial.created)).partition(".")[0]
 
 

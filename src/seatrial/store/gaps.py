@@ -15,7 +15,7 @@ import msgspec
 
 from seatrial.journal.events import decode_lines
 from seatrial.journal.journal import LONGEST_LINE, Block
-from seatrial.store.known import TrialState
+from seatrial.store.known import TrialRecord
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store, Writer
 
@@ -32,7 +32,7 @@ def gaps(store: Store, trial: TrialRow) -> list[GapRow]:
     return [GapRow(*row) for row in store.rows(sql, (trial.row,))]
 
 
-def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialState, block: Block) -> None:
+def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block) -> None:
     """Keep where the damage of the next block is, which begins where the trial was read to. A gap
     at the end of what was read before goes on, or is closed by the next event."""
     if not block.damaged:
@@ -49,7 +49,7 @@ def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialState, block: Block) -
     writer.upsert("gaps", columns, "trial, first", [(trial.id, *row) for row in rows])
 
 
-def _gaps(file: BinaryIO, trial: TrialState, end: int, gap: GapRow | None) -> list[GapRow]:
+def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> list[GapRow]:
     """The gaps from where the trial was read to; ``gap`` is the one that it ended in."""
     found: list[GapRow] = []
     before = trial.last

@@ -29,7 +29,7 @@ from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.store.folding import fold
 from seatrial.store.gaps import keep_gaps
-from seatrial.store.known import LONGEST_NAME, TrialState, test_row
+from seatrial.store.known import LONGEST_NAME, TrialRecord, test_row
 from seatrial.store.location import Location
 from seatrial.store.opening import open_memory, open_store
 from seatrial.store.schema import Store, Writer
@@ -200,13 +200,13 @@ def _ingest(store: Store, path: str, progress: Progress | None) -> int:
         ahead = _read_ahead(folder.journal, state.ingested)  # while others may write
 
 
-_STATE = ", ".join(TrialState.__struct_fields__)
+_STATE = ", ".join(TrialRecord.__struct_fields__)
 
 
-def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> TrialState:
+def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> TrialRecord:
     """The trial's row, with nothing in it if it is new or its journal is another than before."""
     rows = writer.rows(f"SELECT {_STATE} FROM trials WHERE path = ?", (str(folder.path),))
-    for state in (TrialState(*row) for row in rows):
+    for state in (TrialRecord(*row) for row in rows):
         if file is not None and _goes_on(file, state):
             return state
     record = _record(folder.path)
@@ -214,17 +214,17 @@ def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> Tri
     same = f"SELECT {_STATE} FROM trials WHERE path = ? AND machine = ?"
     if not rows and _take_moved(writer, folder, record):
         rows = writer.rows(same, (str(folder.path), machine))
-        state = TrialState(*rows[0])
+        state = TrialRecord(*rows[0])
         if file is None or _goes_on(file, state):
             return state
     for row in writer.rows(same, (str(folder.path), machine)):
         if file is None:
-            return TrialState(*row)
+            return TrialRecord(*row)
         _forget(writer, row[0])
     return _make_row(writer, folder, record)
 
 
-def _goes_on(file: BinaryIO, state: TrialState) -> bool:
+def _goes_on(file: BinaryIO, state: TrialRecord) -> bool:
     """Whether a journal is the one that was read, up to where it was read."""
     found = os.fstat(file.fileno())
     return (
@@ -257,7 +257,7 @@ def _read_ahead(journal: Path, start: int) -> _Piece | None:
 
 
 def _next_block(
-    writer: Writer, file: BinaryIO, state: TrialState, ahead: _Piece | None
+    writer: Writer, file: BinaryIO, state: TrialRecord, ahead: _Piece | None
 ) -> tuple[list[Event], bool]:
     """The events of the next whole lines, and whether these were the last. ``state`` moves on.
     ``ahead`` was read before; another process may have gone on since, or the file may be new."""
@@ -275,7 +275,7 @@ def _next_block(
     return block.events, done
 
 
-def _keep(writer: Writer, state: TrialState) -> None:
+def _keep(writer: Writer, state: TrialRecord) -> None:
     fields = state.__struct_fields__[1:]
     changes = ", ".join(f"{name} = ?" for name in fields)
     values = [getattr(state, name) for name in fields]
@@ -334,7 +334,7 @@ def _take_moved(writer: Writer, folder: TrialFolder, record: _Record) -> bool:
 
 _NEW_TRIAL = (
     *("path", "machine", "tag", "created", "version", "owner", "host", "cases", "planned"),
-    *("plan", "component", "phase", "rehearsed", *TrialState.__struct_fields__[1:]),
+    *("plan", "component", "phase", "rehearsed", *TrialRecord.__struct_fields__[1:]),
 )
 _NEW_CASE = (
     *("trial", "case_id", "test", "name", "toolchain", "parameters", "nodes", "tasks"),
@@ -342,14 +342,14 @@ _NEW_CASE = (
 )
 
 
-def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialState:
+def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialRecord:
     cases = {case.id: case for case in folder.cases()}.values()
     path, machine = str(folder.path), record.machine.machine
     row = (
         *(path, machine, folder.tag, record.created, record.version, record.user, record.host),
         *(len(cases), sum(case.repeat for case in cases), record.plan),
         *(record.component.component if record.component else "", record.phase),
-        *(record.rehearsed, *msgspec.structs.astuple(TrialState(0))[1:]),
+        *(record.rehearsed, *msgspec.structs.astuple(TrialRecord(0))[1:]),
     )
     writer.insert("trials", _NEW_TRIAL, [row])
     query = "SELECT id FROM trials WHERE path = ? AND machine = ?"
@@ -371,7 +371,7 @@ def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialStat
             for case in cases
         ),
     )
-    return TrialState(number)
+    return TrialRecord(number)
 
 
 def _lines(words: list[str]) -> str:

@@ -11,26 +11,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
-from seatrial.journal import codes
-from seatrial.journal.events import Event
+from seatrial.journal.events import MetricRecorded, RunEvent
+from seatrial.journal.lifecycle import RunLife, RunState, TrialState
 from seatrial.store.schema import Writer
-from seatrial.store.tables import STATES, state_of
+from seatrial.store.tables import STATES, outcome_of
 
 LARGEST_INTEGER = 1 << 62
 LONGEST_NAME = 200  # of what is looked up by an index, which has a largest entry
 AT_ONCE = 500
 
 
-class TrialState(Struct):
+class TrialRecord(Struct):
     """What a trial's row keeps of its journal."""
 
     id: int
-    state: str = "new"
+    state: str = TrialState.NEW.value
     state_time: int = 0
     started: int | None = None
     last: int | None = None
@@ -49,8 +50,9 @@ class TrialState(Struct):
     fingerprint: int = 0
 
 
-class RunState(Struct):
-    """A row of ``runs``, in the order of its columns."""
+class RunRecord(Struct):
+    """A run and its row of ``runs``. ``state`` is one of ``tables.STATES``, ``last`` the time (ns)
+    of its latest event."""
 
     id: int
     trial: int
@@ -59,29 +61,37 @@ class RunState(Struct):
     test: int
     seq: int
     state: int = 0
-    code: int = codes.PENDING.number
-    why: str = ""
-    began: int = LARGEST_INTEGER
     last: int = 0
-    started: int | None = None
-    ended: int | None = None
-    elapsed: float | None = None
-    finished: int | None = None
-    exit_code: int | None = None
-    job_id: str = ""
-    nodes: str = ""
-    path: str = ""
-    again: bool = False
-    target: str = ""
-    stage: str = ""
-    environment: str = ""
+    life: RunLife = field(default_factory=RunLife)
+
+
+_OWN = ("id", "trial", "run_id", "case_row", "test", "seq", "state", "last")
+_OF_LIFE = tuple(name for name in RunLife.__struct_fields__ if name not in ("state", "submission"))
+_NAMES = {"reason": "why", "will_rerun": "again"}
+COLUMNS = (*_OWN, "elapsed", "lifecycle", *(_NAMES.get(name, name) for name in _OF_LIFE))
+"""The columns of ``runs``, in the order of ``_row_of_run``."""
+
+_own_values, _values_of_life = attrgetter(*_OWN), attrgetter(*_OF_LIFE)
+
+
+def _row_of_run(run: RunRecord) -> tuple[Any, ...]:
+    life = run.life
+    return (*_own_values(run), life.elapsed, int(life.state), *_values_of_life(life))
+
+
+def _run_of(row: Sequence[Any]) -> RunRecord:
+    own = len(_OWN)
+    life = RunLife(RunState(row[own + 1]), **dict(zip(_OF_LIFE, row[own + 2 :], strict=True)))
+    run = RunRecord(*row[:own])
+    run.life = life
+    return run
 
 
 class Runs:
     """The runs of some events: those that are ``known``, and those that are made for them. To each
     run's id belongs its case."""
 
-    def __init__(self, writer: Writer, trial: TrialState, cases: dict[str, str]) -> None:
+    def __init__(self, writer: Writer, trial: TrialRecord, cases: dict[str, str]) -> None:
         self._writer = writer
         self._trial = trial
         self._metrics: dict[tuple[str, str, str], int] = {}
@@ -91,17 +101,17 @@ class Runs:
         self._ids = iter(writer.new_ids("runs", len(new)) if new else ())
         self._cases = self._read_cases(list(dict.fromkeys(new)))
 
-    def make(self, event: Event) -> RunState:
+    def make(self, event: RunEvent) -> RunRecord:
         """The new run of an event."""
         case, test = self._cases.get(event.case) or self._make_case(event)
         self._trial.runs += 1
         of = (self._trial.id, event.run_id, case, test)
-        run = self.known[event.run_id] = RunState(next(self._ids), *of, self._trial.runs)
+        run = self.known[event.run_id] = RunRecord(next(self._ids), *of, self._trial.runs)
         return run
 
-    def metric(self, event: Event) -> int:
+    def metric(self, event: MetricRecorded) -> int:
         """The id of a metric's name, unit and direction."""
-        key = (event.alias[:LONGEST_NAME], event.unit[:LONGEST_NAME], event.better[:LONGEST_NAME])
+        key = (event.metric[:LONGEST_NAME], event.unit[:LONGEST_NAME], event.better[:LONGEST_NAME])
         if key not in self._metrics:
             query = "SELECT id FROM metric_names WHERE name = ? AND unit = ? AND better = ?"
             self._metrics[key] = _named(self._writer, query, _NEW_METRIC, key)
@@ -117,13 +127,14 @@ class Runs:
                 old.append(run)
             else:
                 new.append(run)
-            run.state = state_of(run.code, run.again)
+            run.state = outcome_of(run.life.code, run.life.will_rerun)
             changes[run.state] += 1
         for name, state in STATES.items():
             setattr(self._trial, name, getattr(self._trial, name) + changes[state])
         if new:
-            self._writer.insert("runs", RunState.__struct_fields__, map(row_of, new))
-        replace(self._writer, "runs", "id", old)
+            self._writer.insert("runs", COLUMNS, map(_row_of_run, new))
+        if old:
+            self._writer.upsert("runs", COLUMNS, "id", map(_row_of_run, old))
         rows_of_old = {run.id for run in old}
         known = [(*key, value) for key, value in figures.items() if key[0] in rows_of_old]
         fresh = [(*key, value) for key, value in figures.items() if key[0] not in rows_of_old]
@@ -132,18 +143,18 @@ class Runs:
         if known:
             self._writer.upsert("metrics", ("run", "metric", "value"), "run, metric", known)
 
-    def _read(self, ids: Sequence[str]) -> dict[str, RunState]:
-        columns = ", ".join(RunState.__struct_fields__)
+    def _read(self, ids: Sequence[str]) -> dict[str, RunRecord]:
+        columns = ", ".join(COLUMNS)
         query = f"SELECT {columns} FROM runs WHERE trial = ? AND run_id IN"
         rows = _rows_of(self._writer, query, self._trial.id, ids)
-        return {row[2]: RunState(*row) for row in rows}
+        return {row[2]: _run_of(row) for row in rows}
 
     def _read_cases(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
         query = "SELECT case_id, id, test FROM cases WHERE trial = ? AND case_id IN"
         rows = _rows_of(self._writer, query, self._trial.id, ids)
         return {case: (row, test) for case, row, test in rows}
 
-    def _make_case(self, event: Event) -> tuple[int, int]:
+    def _make_case(self, event: RunEvent) -> tuple[int, int]:
         """A row for a case that the trial's files know not."""
         query = (
             "SELECT tests.id FROM cases JOIN tests ON tests.id = cases.test"

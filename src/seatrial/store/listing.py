@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from seatrial.journal.codes import EVENT_NUMBERS, Name
+from seatrial.journal.events import EVENT_NAMES, JobEnded, RunJudged, ScriptEnded, SubmitEnded
 from seatrial.store.choosing import conditions, listed, trial_row
 from seatrial.store.queries import run_rows
 from seatrial.store.rows import Filters, RunRow
@@ -35,12 +35,12 @@ class Order(NamedTuple):
 
 
 ORDERS = {
-    "newest": Order("runs.began", "began", True),
-    "oldest": Order("runs.began", "began", False),
+    "newest": Order("runs.created", "created", True),
+    "oldest": Order("runs.created", "created", False),
     "longest": Order("coalesce(runs.elapsed, -1.0)", "elapsed", True),
     "shortest": Order("coalesce(runs.elapsed, -1.0)", "elapsed", False),
 }
-BY_VERDICT = Order("runs.finished", "finished", True, of=f"runs.state = {FAILED}")
+BY_VERDICT = Order("runs.judged", "judged", True, of=f"runs.state = {FAILED}")
 
 
 class Place(NamedTuple):
@@ -83,8 +83,8 @@ def page(
 
 
 def _bounds(store: Store, filters: Filters) -> list[str]:
-    bounds = [f"runs.began >= {filters.since:d}"] if filters.since else []
-    bounds += [f"runs.began < {filters.until:d}"] if filters.until else []
+    bounds = [f"runs.created >= {filters.since:d}"] if filters.since else []
+    bounds += [f"runs.created < {filters.until:d}"] if filters.until else []
     return bounds + ([f"runs.trial = {trial_row(store, filters.trial)}"] if filters.trial else [])
 
 
@@ -158,8 +158,7 @@ def tests_of(store: Store) -> list[tuple[str, str]]:
 
 # ---- how failures came to their end ---------------------------------------------------------
 
-_ENDS = {EVENT_NUMBERS[name]: str(name) for name in (Name.SUBMIT_END, Name.BINARY_EXECUTE_END,
-                                                     Name.JOB_END)}  # fmt: skip
+_ENDS = {kind.number: EVENT_NAMES[kind] for kind in (SubmitEnded, ScriptEnded, JobEnded)}
 
 
 class End(Struct, frozen=True):
@@ -173,7 +172,7 @@ class End(Struct, frozen=True):
 def ends_of(store: Store, found: Collection[RunRow]) -> dict[int, End]:
     """For each run the last event before its verdict that tells of trouble; its verdict's own
     (``check_end``) where there is none, as where the answer is wrong."""
-    ends = {run.row: End(str(Name.CHECK_END), run.code, run.why) for run in found}
+    ends = {run.row: End(EVENT_NAMES[RunJudged], run.code, run.why) for run in found}
     if not found:
         return ends
     numbers, rows = listed(_ENDS), listed(run.row for run in found)

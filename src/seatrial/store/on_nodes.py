@@ -18,16 +18,16 @@ from seatrial.store.schema import Store
 
 
 class NodeRuns(NamedTuple):
-    """Runs as columns, as nodes see them. ``began`` is the first event, ``started`` that of the
-    script (ns; -1: none), ``elapsed`` in seconds; ``finished`` is -1 while a run is not over."""
+    """Runs as columns, as nodes see them. Times in ns, -1 where there is none; ``elapsed`` in
+    seconds."""
 
     row: list[int]
     case: list[int]
     code: list[int]
     again: list[bool]
-    began: list[int]
-    started: list[int]
-    finished: list[int]
+    created: list[int]
+    script_started: list[int]
+    judged: list[int]
     elapsed: list[float | None]
     nodes: list[str]
 
@@ -42,8 +42,8 @@ class NodeCase(NamedTuple):
 
 
 _COLUMNS = (
-    "id, case_row, code, again, began, coalesce(started, -1), coalesce(finished, -1), elapsed,"
-    " nodes"
+    "id, case_row, code, again, created, coalesce(script_started, -1), coalesce(judged, -1),"
+    " elapsed, nodes"
 )
 
 
@@ -139,7 +139,7 @@ def runs_of(store: Store, rows: Sequence[int]) -> list[RunRow]:
     if not rows:
         return []
     where = f"WHERE runs.id IN ({', '.join(map(str, rows))})"
-    return run_rows(store, where, (), "ORDER BY runs.began DESC, runs.id DESC")
+    return run_rows(store, where, (), "ORDER BY runs.created DESC, runs.id DESC")
 
 
 def widest_runs(store: Store, limit: int) -> list[RunRow]:

@@ -20,7 +20,7 @@ class Points(NamedTuple):
 
     test: str
     run_ids: list[str]
-    started: list[int]
+    script_started: list[int]
     elapsed: list[float | None]
 
 
@@ -36,7 +36,7 @@ class Elapsed(NamedTuple):
 # A run that told no end ran to its verdict. The index has all but that.
 _SECONDS = (
     "CASE WHEN runs.elapsed IS NOT NULL THEN runs.elapsed ELSE (SELECT"
-    " (coalesce(own.ended, own.finished) - own.started) / 1e9 FROM runs AS own"
+    " (coalesce(own.script_ended, own.judged) - own.script_started) / 1e9 FROM runs AS own"
     " WHERE own.id = runs.id) END"
 )
 
@@ -45,7 +45,7 @@ def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> Elaps
     """How long the runs of a trial (its row) took, of all tests or those of these names. They are
     read test by test as the index has them, so that nothing is sorted or looked up."""
     over = f"runs.test = ? AND runs.trial = ? AND runs.code NOT IN ({listed(UNFINISHED)})"
-    asked = f"SELECT runs.run_id, runs.started, {_SECONDS} FROM runs WHERE {over}"
+    asked = f"SELECT runs.run_id, runs.script_started, {_SECONDS} FROM runs WHERE {over}"
     points: list[Points] = []
     odd: dict[str, int] = {}
     never = 0
@@ -56,10 +56,10 @@ def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> Elaps
             if names and name not in names:
                 continue
             chosen = (test, trial)
-            sql = f"{asked} AND runs.started IS NOT NULL ORDER BY runs.started"
+            sql = f"{asked} AND runs.script_started IS NOT NULL ORDER BY runs.script_started"
             points.append(Points(name, *store.columns(sql, chosen)))
             sql = f"SELECT runs.run_id, runs.code FROM runs WHERE {over}"
             odd.update(store.rows(f"{sql} AND runs.code <> {codes.PASS.number}", chosen))
-            sql = f"SELECT count(*) FROM runs WHERE {over} AND runs.started IS NULL"
+            sql = f"SELECT count(*) FROM runs WHERE {over} AND runs.script_started IS NULL"
             never += store.rows(sql, chosen)[0][0]
     return Elapsed(points, odd, never)

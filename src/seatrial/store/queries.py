@@ -19,7 +19,7 @@ import msgspec
 
 from seatrial.errors import UsageError
 from seatrial.journal import codes
-from seatrial.journal.codes import EVENT_NUMBERS
+from seatrial.journal.events import EVENT_KINDS
 from seatrial.store.choosing import MOST_NAMED, conditions, trial_row, trials_chosen
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
@@ -46,8 +46,9 @@ UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 
 _RUN_COLUMNS = (
     "runs.id, trials.tag, trials.machine, runs.run_id, cases.case_id, cases.name, tests.name,"
-    " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.began, runs.started,"
-    " runs.ended, runs.elapsed, runs.finished, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
+    " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.created, runs.submitted,"
+    " runs.queued, runs.job_started, runs.script_started, runs.script_ended, runs.job_ended,"
+    " runs.judged, runs.elapsed, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
     " runs.target, runs.stage, trials.rehearsed, runs.environment"
 )
 _REHEARSED = -2
@@ -56,7 +57,7 @@ OF_RUNS = (
     " LEFT JOIN trials ON trials.id = runs.trial LEFT JOIN cases ON cases.id = runs.case_row"
     " LEFT JOIN tests ON tests.id = runs.test"
 )
-NEWEST = "ORDER BY runs.began DESC, runs.id DESC"
+NEWEST = "ORDER BY runs.created DESC, runs.id DESC"
 
 
 def runs(store: Store, filters: Filters) -> list[RunRow]:
@@ -183,7 +184,7 @@ def run_again(store: Store, trial: TrialRow) -> set[int]:
     return {row for (row,) in store.rows(sql, (trial.row,))}
 
 
-_EVENT_NAMES = {number: str(name) for name, number in EVENT_NUMBERS.items()}
+_EVENT_NAMES = {kind.number: name for name, kind in EVENT_KINDS.items()}
 
 
 def event_name(number: int, detail: str) -> str:
@@ -329,7 +330,7 @@ def failed_cases(store: Store, trial: TrialRow) -> list[str]:
     """The ids of the cases of which a run did not pass, or none has finished."""
     sql = (
         "SELECT cases.case_id FROM cases LEFT JOIN runs ON runs.case_row = cases.id"
-        " AND runs.finished IS NOT NULL AND NOT runs.again WHERE cases.trial = ?"
+        " AND runs.judged IS NOT NULL AND NOT runs.again WHERE cases.trial = ?"
         " GROUP BY cases.id, cases.case_id HAVING count(runs.id) = 0 OR"
         " max(CASE WHEN runs.code = ? THEN 0 ELSE 1 END) = 1 ORDER BY cases.id"
     )

@@ -11,8 +11,8 @@ from seatrial.journal import codes
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """Which runs; what is empty does not matter. They began from ``since`` to before ``until``, in
-    ns; ``limit`` 0 is all of them, and ``skip`` of the newest are passed over.
+    """Which runs; what is empty does not matter. They were created from ``since`` to before
+    ``until``, in ns; ``limit`` 0 is all of them, and ``skip`` of the newest are passed over.
 
     ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
     wildcard is looked for anywhere in the name. ``tests`` are whole names, None is any. ``states``
@@ -54,11 +54,15 @@ class RunRow(Struct, frozen=True):
     seq: int
     code: int
     why: str
-    began: int
-    started: int | None
-    ended: int | None
+    created: int
+    submitted: int | None
+    queued: int | None
+    job_started: int | None
+    script_started: int | None
+    script_ended: int | None
+    job_ended: int | None
+    judged: int | None
     elapsed: float | None
-    finished: int | None
     exit_code: int | None
     job_id: str
     nodes: str

@@ -43,7 +43,9 @@ def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
     def add(value: str, unit: str, better: str, tables: str, *more: str) -> None:
         right = f"runs.code IN ({listed(MEASURED)})"
         where, values = conditions(store, filters, *more, right, tests="runs.test")
-        asked = "runs.trial, runs.case_row, runs.run_id, coalesce(runs.started, runs.began)"
+        asked = (
+            "runs.trial, runs.case_row, runs.run_id, coalesce(runs.script_started, runs.created)"
+        )
         columns = store.columns(f"SELECT {asked}, {value} FROM {tables} {where}", values)
         found.extend(map(Measured._make, zip(*columns, repeat(unit), repeat(better))))
 
@@ -80,9 +82,9 @@ def outcomes(store: Store, filters: Filters) -> list[Outcome]:
     columns = (
         "runs.run_id, trials.tag, trials.machine, tests.name, cases.name, cases.parameters,"
         " cases.toolchain, cases.node, cases.walltime, runs.code, runs.why, runs.again,"
-        " runs.started, runs.elapsed, runs.nodes"
+        " runs.script_started, runs.elapsed, runs.nodes"
     )
-    sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} ORDER BY runs.began, runs.id"
+    sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
     found: list[list[Any]] = [list(row) for row in store.rows(sql, values)]
     for row in found:
         row[11] = bool(row[11])

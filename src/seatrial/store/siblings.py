@@ -27,7 +27,7 @@ class Sibling(Struct, frozen=True, kw_only=True):
     row: int
     trial: str
     run_id: str
-    began: int
+    created: int
     elapsed: float | None
     code: int
     verdict: str
@@ -86,10 +86,10 @@ def _side(
     nearest: list[tuple[int, int]] = []
     for case in cases:
         nearest += store.rows(
-            f"SELECT runs.began, runs.id FROM runs WHERE runs.case_row = {case:d}"
-            f" AND runs.began {sign}= {run.began:d}"
-            f" AND (runs.began {sign} {run.began:d} OR runs.id {sign} {run.row:d})"
-            f" ORDER BY runs.began {direction}, runs.id {direction} LIMIT {MOST}"
+            f"SELECT runs.created, runs.id FROM runs WHERE runs.case_row = {case:d}"
+            f" AND runs.created {sign}= {run.created:d}"
+            f" AND (runs.created {sign} {run.created:d} OR runs.id {sign} {run.row:d})"
+            f" ORDER BY runs.created {direction}, runs.id {direction} LIMIT {MOST}"
         )
     nearest.sort(reverse=direction == "DESC")
     found = {one.row: one for one in _rows(store, [row for _, row in nearest[:MOST]])}
@@ -100,8 +100,9 @@ def _rows(store: Store, rows: Sequence[int]) -> list[Sibling]:
     if not rows:
         return []
     sql = (
-        "SELECT runs.id, trials.tag, runs.run_id, runs.began, runs.elapsed, runs.code, runs.again,"
-        " runs.nodes, runs.environment FROM runs LEFT JOIN trials ON trials.id = runs.trial"
+        "SELECT runs.id, trials.tag, runs.run_id, runs.created, runs.elapsed, runs.code,"
+        " runs.again, runs.nodes, runs.environment FROM runs"
+        " LEFT JOIN trials ON trials.id = runs.trial"
         f" WHERE runs.id IN ({listed(rows)})"
     )
     return [
@@ -109,7 +110,7 @@ def _rows(store: Store, rows: Sequence[int]) -> list[Sibling]:
             row=row,
             trial=trial,
             run_id=run_id,
-            began=began,
+            created=created,
             elapsed=elapsed,
             code=code,
             verdict=codes.code_of(code).name,
@@ -117,7 +118,7 @@ def _rows(store: Store, rows: Sequence[int]) -> list[Sibling]:
             nodes=nodes,
             environment=environment,
         )
-        for row, trial, run_id, began, elapsed, code, again, nodes, environment in store.rows(sql)
+        for row, trial, run_id, created, elapsed, code, again, nodes, environment in store.rows(sql)
     ]
 
 
@@ -132,7 +133,7 @@ def earlier(
     before = {
         one.row: one
         for one in found
-        if one.row == run.row or (one.began <= run.began and one.code in MEASURED)
+        if one.row == run.row or (one.created <= run.created and one.code in MEASURED)
     }
     if not before:
         return {}
@@ -144,5 +145,5 @@ def earlier(
     for row, name, unit, value in store.rows(sql):
         result.setdefault((name, unit), []).append((before[row], value))
     for figures in result.values():
-        figures.sort(key=lambda one: (one[0].began, one[0].row))
+        figures.sort(key=lambda one: (one[0].created, one[0].row))
     return result

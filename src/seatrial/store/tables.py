@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from seatrial.journal import codes
 
-VERSION = 10
+VERSION = 11
 
 # What a run is to a person who counts. One whose case runs again is neither good nor bad.
 WAITING, RUNNING, PASSED, FAILED, AGAIN = range(5)
@@ -25,13 +25,13 @@ STATES = {
 }
 
 
-def state_of(code: int, again: bool) -> int:
-    """The state of a run with that verdict."""
+def outcome_of(code: int, again: bool) -> int:
+    """Return the state of a run with that verdict; a recalled one counts as run again."""
     if code == codes.PENDING.number:
         return WAITING
     if code == codes.IN_PROGRESS.number:
         return RUNNING
-    if again:
+    if again or code == codes.RECALLED.number:
         return AGAIN
     return PASSED if code == codes.PASS.number else FAILED
 
@@ -74,23 +74,27 @@ CREATE TABLE runs (
     id INTEGER PRIMARY KEY, trial BIGINT NOT NULL, run_id TEXT NOT NULL,
     case_row BIGINT NOT NULL, test BIGINT NOT NULL,
     seq BIGINT NOT NULL,                                    -- order of appearance in the trial
-    state SMALLINT NOT NULL,                                -- state_of(code, again)
+    state SMALLINT NOT NULL,                                -- outcome_of(code, again)
+    last BIGINT NOT NULL, elapsed DOUBLE PRECISION,         -- last event; seconds of its script
+    lifecycle SMALLINT NOT NULL,                            -- journal.lifecycle.RunState
     code BIGINT NOT NULL, why TEXT NOT NULL,
-    began BIGINT NOT NULL, last BIGINT NOT NULL,            -- first and last event
-    started BIGINT, ended BIGINT, elapsed DOUBLE PRECISION, -- of its script, in seconds
-    finished BIGINT,                                        -- time of the verdict
-    exit_code BIGINT, job_id TEXT NOT NULL, nodes TEXT NOT NULL, path TEXT NOT NULL,
     again BOOLEAN NOT NULL,                                 -- its case runs again
+    recalled BOOLEAN NOT NULL,                              -- before its job started
+    created BIGINT NOT NULL, submitted BIGINT, queued BIGINT,
+    job_started BIGINT, script_started BIGINT, script_ended BIGINT, job_ended BIGINT,
+    judged BIGINT,
+    exit_code BIGINT, job_id TEXT NOT NULL, nodes TEXT NOT NULL, path TEXT NOT NULL,
     target TEXT NOT NULL, stage TEXT NOT NULL,              -- where placed, alone or full
     environment TEXT NOT NULL,                              -- its hash
     UNIQUE (run_id, trial)
 );
-CREATE INDEX runs_by_begin ON runs (began, id, trial, test, case_row, state, code);
-CREATE INDEX runs_by_trial ON runs (trial, began, id, test, case_row, state, code);
-CREATE INDEX runs_by_state ON runs (state, code, began, trial, test, case_row);
-CREATE INDEX runs_by_test ON runs (test, trial, started, elapsed, code, case_row, began, run_id);
-CREATE INDEX runs_by_case ON runs (case_row, began, id);
-CREATE INDEX runs_failed ON runs (state, finished, id, trial, test) WHERE state = {FAILED};
+CREATE INDEX runs_by_creation ON runs (created, id, trial, test, case_row, state, code);
+CREATE INDEX runs_by_trial ON runs (trial, created, id, test, case_row, state, code);
+CREATE INDEX runs_by_state ON runs (state, code, created, trial, test, case_row);
+CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, case_row, created,
+    run_id);
+CREATE INDEX runs_by_case ON runs (case_row, created, id);
+CREATE INDEX runs_failed ON runs (state, judged, id, trial, test) WHERE state = {FAILED};
 CREATE TABLE events (                                       -- of runs
     run BIGINT NOT NULL, time BIGINT NOT NULL,
     seq BIGINT NOT NULL,                                    -- its place in the journal

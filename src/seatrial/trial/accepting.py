@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from seatrial.decoding import decoder
 from seatrial.errors import TrialError
-from seatrial.journal.codes import Name
 from seatrial.journal.journal import read
+from seatrial.journal.lifecycle import TrialLife, TrialState
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.planned import record_of
@@ -30,14 +30,6 @@ _MOST_NAMED = 4
 _NUMBERED = re.compile(r"-\d+")  # of a tag whose component was begun anew
 
 State = Literal["open", "complete", "abandoned"]
-
-_STATES: dict[str, State] = {
-    Name.TRIAL_START: "open",
-    Name.TRIAL_RESUME: "open",
-    Name.TRIAL_EXTEND: "open",
-    Name.TRIAL_END: "complete",
-    Name.TRIAL_ABANDON: "abandoned",
-}
 
 
 class PlanTrial(NamedTuple):
@@ -109,20 +101,26 @@ def begin(
 
 
 def state_of(folder: TrialFolder) -> State:
-    """Where a trial stands by its journal. Raises JournalError."""
-    state: State = "open"
-    for event in read(folder.journal):
-        state = "abandoned" if state == "abandoned" else _STATES.get(event.event, state)
-    return state
+    """Return where a trial stands by its journal. Raises JournalError."""
+    life = life_of(folder, folder.record().policy.duration)
+    if life.state is TrialState.ABANDONED:
+        return "abandoned"
+    return "complete" if life.complete else "open"
 
 
 def duration_of(trial: PlanTrial) -> float:
-    """The seconds that a trial is to run, with what it was extended by; 0: no limit."""
+    """Return the seconds that a trial is to run, with what it was extended by; 0: no limit."""
     duration = trial.record.policy.duration
-    for event in read(trial.folder.journal) if duration else ():
-        if event.event == Name.TRIAL_EXTEND and isinstance(event.value, int | float):
-            duration += event.value
-    return duration
+    return life_of(trial.folder, duration).duration if duration else duration
+
+
+def life_of(folder: TrialFolder, duration: float) -> TrialLife:
+    """Return the life of a trial by its journal; ``duration`` is its policy's. Raises
+    JournalError."""
+    life = TrialLife(duration)
+    for event in read(folder.journal):
+        life.apply(event)
+    return life
 
 
 def changes(

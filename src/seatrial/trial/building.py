@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import BuildEnded, BuildStarted
 from seatrial.runs.builds import build
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
@@ -30,14 +29,16 @@ class Building:
     def start(self, key: str, ledger: Ledger) -> None:
         """Announce a build and start it."""
         case, folder = self._cases[key], self._folder / key
-        about: dict[str, Any] = {"alias": key, "test": case.test, "path": str(folder)}
-        ledger.note(Name.BUILD_START, **about)
+        ledger.note(BuildStarted(key=key, test=case.test, path=str(folder)))
 
         async def work() -> None:
             test, machine = self._record.tests[case.test], self._record.machine
             result = await build(folder, test, case, machine)
             self._running.pop(key, None)
-            self._tasks.note(Name.BUILD_END, **about, value=result.code, text=result.text)
+            ended = BuildEnded(
+                key=key, test=case.test, path=str(folder), code=result.code, log=result.text
+            )
+            self._tasks.put(ended)
 
         self._running[key] = self._tasks.spawn(work())
 

@@ -32,21 +32,35 @@ from seatrial.conduct.commands import (
 )
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.errors import TrialError
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    AlertRaised,
+    Event,
+    NodeDown,
+    NodeExcluded,
+    NodeUp,
+    RequestedEvent,
+    RunEvent,
+    TestStopped,
+    TrialAbandoned,
+    TrialCancelled,
+    TrialEnded,
+    TrialExtended,
+    TrialPaused,
+)
 from seatrial.journal.journal import Journal
 from seatrial.trial import requests
 from seatrial.trial.building import Building
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.jobs import Jobs
-from seatrial.trial.ledger import BY_REQUEST, Ledger
+from seatrial.trial.ledger import Ledger
 from seatrial.trial.observer import Observer, Silent
 from seatrial.trial.outcome import INTERRUPTED, TWICE, Outcome, Stop
 from seatrial.trial.placing import Placing
 from seatrial.trial.quiet import QuietWatch
 from seatrial.trial.requests import Request
 from seatrial.trial.settle import Judge
-from seatrial.trial.tasks import Note, Tasks
+from seatrial.trial.tasks import Nudge, Tasks
 from seatrial.trial.telling import Telling
 from seatrial.units import SECOND_NS
 
@@ -74,7 +88,7 @@ class Driver:
         self._jobs = Jobs(
             folder, self.ledger, self.backend, self._tasks, self._placing, self._judge
         )
-        self._building = Building(folder, record, self.conductor.cases, self._tasks)
+        self._building = Building(folder, record, self.conductor.state.cases, self._tasks)
         self.was_complete = False  # before this drive
         self._answered: list[str] = []  # requests whose answers may not be in the journal yet
         self._interrupts = 0
@@ -103,8 +117,8 @@ class Driver:
         Stop."""
         self._drive = asyncio.current_task()
         self._require_real()
-        why = {Name.TRIAL_CANCEL: cancel, Name.TRIAL_ABANDON: abandon}
-        asked = [Note(event, {"text": text}) for event, text in why.items() if text]
+        asked: list[Event] = [TrialCancelled(reason=cancel)] if cancel else []
+        asked += [TrialAbandoned(reason=abandon)] if abandon else []
         try:
             return await self._drive_to_end(asked, host_is_gone)
         except asyncio.CancelledError:
@@ -112,25 +126,25 @@ class Driver:
                 raise
             raise self._stop from None
 
-    async def _drive_to_end(self, asked: Sequence[Note], host_is_gone: bool) -> Outcome:
+    async def _drive_to_end(self, asked: Sequence[Event], host_is_gone: bool) -> Outcome:
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
             self._answer_left()
             self._telling.remember(self.ledger.alerts, journal.now())
             self.was_complete = self.ledger.complete
-            given_up = any(note.event == Name.TRIAL_ABANDON for note in asked)
-            if self.was_complete and not given_up:
+            abandons = any(isinstance(event, TrialAbandoned) for event in asked)
+            if self.was_complete and not abandons:
                 return Outcome(self.ledger.verdicts, True, "it was complete already")
-            if self.conductor.abandoned and not unresolved:
-                raise TrialError(f"{self.folder.tag} was given up: {self.conductor.held}")
+            if self.conductor.state.abandoned and not unresolved:
+                raise TrialError(f"{self.folder.tag} was given up: {self.conductor.state.held}")
             if unresolved and not host_is_gone:
                 self._require_same_host()
             await self.backend.open()
             try:
                 self.ledger.open()
-                for note in asked:
-                    self._on_note(note)
+                for event in asked:
+                    self._on_event(event)
                 self._placing.sweep(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
@@ -155,7 +169,7 @@ class Driver:
 
     def _require_same_host(self) -> None:
         """Processes of another host cannot be seen from here: their runs would run twice."""
-        there, here = self.ledger.host, gethostname()
+        there, here = self.conductor.state.trial.host, gethostname()
         if self.backend.room and there not in ("", here):
             raise TrialError(
                 f"{self.folder.tag}: its runs were started on {there}, and this is {here}; resume "
@@ -163,12 +177,12 @@ class Driver:
             )
 
     def _begin_to_watch(self) -> None:
-        policy = self.conductor.policy
+        policy = self.conductor.state.policy
         self._tasks.spawn(self._pump())
         tests = self.record.tests
         self._tasks.spawn(requests.watch(self.folder, tests, self._tasks, self._on_cancel))
         if policy.kind == "sustained" or policy.exclusion.after:
-            self.backend.watch_nodes(self.conductor.nodes.down)
+            self.backend.watch_nodes(self.conductor.state.nodes.down)
         watch_gauges(self.record, self._tasks)
         quiet = QuietWatch(self.conductor, self._jobs.path, self._jobs.place, self._tasks)
         quiet.start(self.ledger.journal.now)
@@ -176,7 +190,7 @@ class Driver:
     async def _loop(self) -> Outcome:
         inbox = self._tasks.inbox
         while True:
-            self.conductor.changed = False
+            self.conductor.state.changed = False
             now = self.ledger.journal.now()
             commands = self.conductor.decide(now)
             for command in commands:
@@ -184,7 +198,7 @@ class Driver:
                     return self._finish(command)
             await self._carry_out(commands)
             self._flush()
-            if not self.conductor.changed:  # else something follows from what was just noted
+            if not self.conductor.state.changed:  # else something follows from what was just noted
                 timer = self._timer(commands, now)
                 self._receive(await inbox.get())
                 timer.cancel()
@@ -200,13 +214,13 @@ class Driver:
         return asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
 
     def _finish(self, finish: Finish) -> Outcome:
-        left = max(0, self.conductor.wanted - self.conductor.finished)
+        left = max(0, self.conductor.state.wanted - self.conductor.state.finished)
         outcome = Outcome(self.ledger.verdicts, finish.complete, finish.why, left)
         if finish.complete:
             why = finish.why if self.conductor.unbuildable else ""
-            self.ledger.note(Name.TRIAL_END, value=1 if outcome.failed else 0, text=why)
-        elif self.conductor.clock.running and not self._interrupts:
-            self.ledger.note(Name.TRIAL_PAUSE, text=finish.why)
+            self.ledger.note(TrialEnded(failed=1 if outcome.failed else 0, reason=why))
+        elif self.conductor.state.trial.clock_runs and not self._interrupts:
+            self.ledger.note(TrialPaused(reason=finish.why))
         return outcome
 
     def interrupt(self) -> None:
@@ -214,16 +228,16 @@ class Driver:
         at once: a scheduler that does not answer cannot cancel."""
         self._interrupts += 1
         if self._interrupts == 1:
-            self._tasks.note(Name.TRIAL_PAUSE, text=INTERRUPTED)
+            self._tasks.put(TrialPaused(reason=INTERRUPTED))
         elif self._interrupts == 2:
-            self._tasks.note(Name.TRIAL_CANCEL, text=TWICE)
+            self._tasks.put(TrialCancelled(reason=TWICE))
         else:
             self.stop("interrupted three times; jobs that run go on")
 
     def _on_cancel(self) -> None:
         """`seatrial cancel` asks for it."""
         self._interrupts += 1
-        self._tasks.note(Name.TRIAL_CANCEL, text="cancelled by `seatrial cancel`")
+        self._tasks.put(TrialCancelled(reason="cancelled by `seatrial cancel`"))
 
     def stop(self, why: str = "told to stop; jobs that run go on") -> None:
         """Leave at once (SIGTERM, SIGHUP), whatever the driver waits for."""
@@ -259,11 +273,11 @@ class Driver:
         if isinstance(command, Reject):
             self._jobs.reject(command)
         elif isinstance(command, StopTest):
-            note(Name.TEST_STOP, test=command.test, text=command.why)
+            note(TestStopped(test=command.test, reason=command.why))
         elif isinstance(command, ExcludeNodes):
-            note(Name.NODE_EXCLUDE, nodes=command.nodes, text=command.why)
+            note(NodeExcluded(nodes=command.nodes, reason=command.why))
         else:
-            note(Name.ALERT, alias=command.kind, test=command.subject, text=command.text)
+            note(AlertRaised(kind=command.kind, subject=command.subject, text=command.text))
 
     async def write_scripts(self) -> int:
         """A dry run: make every run's directory and scripts, and submit nothing; their number.
@@ -272,40 +286,42 @@ class Driver:
             self.ledger.replay()
             self.ledger.open()
             runs = [
-                Launch(number, self.conductor.run_id(number, ahead))
-                for number, case in enumerate(self.conductor.cases)
+                Launch(number, self.conductor.state.run_id(number, ahead))
+                for number, case in enumerate(self.conductor.state.cases)
                 for ahead in range(case.repeat)
             ]
             self._jobs.write(runs)
-            self.ledger.note(Name.TRIAL_PAUSE, text="dry run: nothing was submitted")
+            self.ledger.note(TrialPaused(reason="dry run: nothing was submitted"))
             return len(runs)
 
     # ---- facts ----------------------------------------------------------------------------
 
-    def _receive(self, fact: Fact | Note | BaseException) -> None:
+    def _receive(self, fact: Fact | Event | Nudge | BaseException) -> None:
         if isinstance(fact, BaseException):
             raise fact
-        if isinstance(fact, Note):
-            self._on_note(fact)
+        if isinstance(fact, Event):
+            self._on_event(fact)
         elif isinstance(fact, Trouble):
-            value = 0 if fact.over else None
-            about: dict[str, Any] = {"alias": "scheduler", "test": fact.command, "value": value}
-            self.ledger.note(Name.ALERT, text=fact.text, **about)
+            active = 0 if fact.over else 1
+            alert = AlertRaised(
+                kind="scheduler", subject=fact.command, text=fact.text, active=active
+            )
+            self.ledger.note(alert)
         elif isinstance(fact, NodesDown):
-            self.ledger.note(Name.NODE_DOWN, nodes=fact.nodes, text=fact.why)
+            self.ledger.note(NodeDown(nodes=fact.nodes, reason=fact.why))
         elif isinstance(fact, NodesUp):
-            self.ledger.note(Name.NODE_UP, nodes=fact.nodes)
-        else:
+            self.ledger.note(NodeUp(nodes=fact.nodes))
+        elif not isinstance(fact, Nudge):
             self._jobs.on_fact(fact)
 
-    def _on_note(self, note: Note) -> None:
-        if note.event in (Name.TRIAL_CANCEL, Name.TRIAL_ABANDON):
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, TrialCancelled | TrialAbandoned):
             self._building.cancel()
-        run_id = note.more.get("run_id", "")
-        if note.event and (not run_id or run_id in self.ledger.runs):
-            self.ledger.note(note.event, **note.more)
-            if note.event in BY_REQUEST and note.more.get("path"):
-                self._answered.append(note.more["path"])
+        if isinstance(event, RunEvent) and event.run_id not in self.ledger.runs:
+            return
+        self.ledger.note(event)
+        if isinstance(event, RequestedEvent) and event.request:
+            self._answered.append(event.request)
 
     def _flush(self) -> None:
         """What was noted is in the journal; requests that it answers are done with."""
@@ -324,12 +340,12 @@ class Driver:
     def _answer_left(self) -> None:
         """Note what was asked of an earlier driver, and came too late for it. A trial that is
         complete can be extended or given up, and nothing else."""
-        for note in requests.left(self.folder, self.record.tests, self.ledger.answered):
-            late = note.event in (Name.TRIAL_EXTEND, Name.TRIAL_ABANDON)
+        for event in requests.left(self.folder, self.record.tests, self.ledger.answered):
+            late = isinstance(event, TrialExtended | TrialAbandoned)
             if self.ledger.complete and not late:
-                requests.drop(self.folder, [note.more["path"]])
+                requests.drop(self.folder, [event.request])
             else:
-                self._on_note(note)
+                self._on_event(event)
         self._flush()
 
     def answer_left(self) -> None:
@@ -345,9 +361,9 @@ class Driver:
         self._require_real()
         with Journal.own(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
-            if self.conductor.abandoned:
-                raise TrialError(f"{self.folder.tag} was given up: {self.conductor.held}")
+            if self.conductor.state.abandoned:
+                raise TrialError(f"{self.folder.tag} was given up: {self.conductor.state.held}")
             if self.ledger.complete and request.request != "extend":
                 raise TrialError(f"{self.folder.tag} is complete; start a new trial")
-            if request.request != "pause" or self.conductor.clock.running:
-                self._on_note(requests.note_of(request, self.record.tests))
+            if request.request != "pause" or self.conductor.state.trial.clock_runs:
+                self._on_event(requests.answer_to(request, self.record.tests))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import GaugeRead
 from seatrial.machine.model import Gauge
 from seatrial.runs.shell import Said, Shell
 from seatrial.trial.folder import Record
@@ -24,15 +24,15 @@ def watch_gauges(record: Record, tasks: Tasks) -> None:
 
 async def _watch(name: str, gauge: Gauge | None, tasks: Tasks) -> None:
     if gauge is None:  # the plan was checked against another description of the machine
-        tasks.note(Name.GAUGE, alias=name, text=f"the machine has no gauge {name}")
+        tasks.put(GaugeRead(gauge=name, reason=f"the machine has no gauge {name}"))
         return
     shell = Shell(gauge.command, seconds(gauge.timeout))
     every = seconds(gauge.every)
     loop = asyncio.get_running_loop()
     while True:
         began = loop.time()
-        value, why = reading_of(await shell.run())
-        tasks.note(Name.GAUGE, alias=name, value=value, text=why)
+        value, reason = reading_of(await shell.run())
+        tasks.put(GaugeRead(gauge=name, value=value, reason=reason))
         await asyncio.sleep(max(0.0, began + every - loop.time()))
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,17 +24,26 @@ from seatrial.backends.protocol import (
     Started,
     Submission,
 )
-from seatrial.conduct.commands import RECALLED, Launch, Reject
+from seatrial.conduct.commands import Launch, Reject
 from seatrial.errors import TrialError
-from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, Code, Name, code_of
-from seatrial.runs.directory import job_events
+from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, RECALLED, Code, code_of
+from seatrial.journal.events import (
+    CheckStarted,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    MetricRecorded,
+    RunSubmitted,
+    SubmitEnded,
+)
+from seatrial.journal.lifecycle import RunState
+from seatrial.runs.directory import JobEvents
 from seatrial.runs.script import RunPlace, ScriptWriter
-from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.placing import Placing, Room
 from seatrial.trial.remedies import remedy
-from seatrial.trial.settle import Judge, Settled
+from seatrial.trial.settle import EndedRun, Judge, Settled
 from seatrial.trial.tasks import Tasks
 from seatrial.units import show_seconds
 
@@ -91,16 +100,16 @@ class Jobs:
         grouped: dict[str, list[Job]] = {}
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
-            before = Launch(number, run.run_id, run.target, stage=run.stage)
-            job = self._make_job(before, run.path)
+            before = Launch(number, run.run_id, run.life.target, stage=run.life.stage)
+            job = self._make_job(before, run.life.path)
             if run.ended is not None:
-                self._settle(_ended_again(run))
+                self._settle(_end_of(run.ended))
             else:
-                grouped.setdefault(run.submission, []).append(job)
+                grouped.setdefault(run.life.submission, []).append(job)
         self._ledger.journal.flush()
         if grouped:
             submissions = [Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
-            known = {run.run_id: run.job_id for run in unresolved if run.job_id}
+            known = {run.run_id: run.life.job_id for run in unresolved if run.life.job_id}
             await self._backend.find(submissions, known)
 
     # ---- starting and ending --------------------------------------------------------------
@@ -144,7 +153,7 @@ class Jobs:
     def _make_job(self, launch: Launch, path: str = "") -> Job:
         """The job of a run. One that was made before keeps its directory, as the journal has it
         where it is on a file system of its own."""
-        case = self._conductor.cases[launch.case]
+        case = self._conductor.state.cases[launch.case]
         usual = self._placing.path(case.test, launch.run_id, launch.target)
         own = bool(path) and bool(self._placing.place(case.test, launch.target).file_system)
         job = Job(
@@ -183,8 +192,13 @@ class Jobs:
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
                 attempt = self._attempts[job.run_id]
-                about: dict[str, Any] = {"target": attempt.target, "stage": attempt.stage}
-                self._ledger.note(Name.SUBMIT_START, job.run_id, alias=submission.name, **about)
+                announced = RunSubmitted(
+                    run_id=job.run_id,
+                    submission=submission.name,
+                    target=attempt.target,
+                    stage=attempt.stage,
+                )
+                self._ledger.note(announced)
         self._ledger.journal.require_there()
         self._ledger.journal.flush(durable=self._backend.durable)
         return arranged
@@ -240,16 +254,16 @@ class Jobs:
         if run_id not in self._attempts:
             return
         if isinstance(fact, Queued):
-            note(Name.SUBMIT_END, run_id, value=0)
-            note(Name.JOB_QUEUED, run_id, job_id=fact.job_id)
+            note(SubmitEnded(run_id=run_id, refused=0))
+            note(JobQueued(run_id=run_id, job_id=fact.job_id))
         elif isinstance(fact, Started):
-            note(Name.JOB_START, run_id, nodes=fact.nodes)
+            note(JobStarted(run_id=run_id, nodes=fact.nodes))
         elif isinstance(fact, Refused):
-            note(Name.SUBMIT_END, run_id, value=1, text=fact.why)
+            note(SubmitEnded(run_id=run_id, refused=1, reason=fact.why))
             self._verdict(run_id, LAUNCH_FAILED, fact.why)
         elif isinstance(fact, Ended):
             self._on_ended(fact)
-        elif self._conductor.cancelling:
+        elif self._conductor.state.cancelling:
             self._on_ended(Ended(run_id, CANCELLED.number, "never started", None))
         else:
             self._submit_again(run_id)
@@ -257,96 +271,80 @@ class Jobs:
     def _submit_again(self, run_id: str) -> None:
         """It never got to the backend. Nodes that were excluded meanwhile are kept off."""
         attempt = self._attempts[run_id]
-        avoid = self._conductor.nodes.avoid(self._ledger.runs[run_id], attempt.job.nodes)
+        avoid = self._conductor.state.nodes.avoid(self._ledger.runs[run_id], attempt.job.nodes)
         attempt = attempt._replace(job=attempt.job._replace(avoid=avoid))
         self._attempts[run_id] = attempt
         self._again.append(attempt.job)
 
-    def _on_ended(self, fact: Ended) -> None:
-        if self._was_taken_back(fact):
-            fact = replace(fact, state=RECALLED)
-        code = 0 if fact.code is None else fact.code
-        text = "" if fact.exit_code is None else f"{_EXIT}{fact.exit_code}"
-        about: dict[str, Any] = {
-            "value": code,
-            "alias": fact.state,
-            "text": text,
-            "nodes": fact.nodes,
-        }
-        self._ledger.note(Name.JOB_END, fact.run_id, **about)
-        self._settle(fact)
+    def _on_ended(self, ended: Ended) -> None:
+        recalled = self._was_recalled(ended)
+        if recalled:
+            ended = replace(ended, code=RECALLED.number)
+        noted = JobEnded(
+            run_id=ended.run_id,
+            code=ended.code or 0,
+            state=ended.state,
+            text="" if ended.exit_code is None else f"exit code {ended.exit_code}",
+            nodes=ended.nodes,
+            exit_code=ended.exit_code,
+            recalled=recalled,
+        )
+        self._ledger.note(noted)
+        self._settle(ended)
 
-    def _was_taken_back(self, ended: Ended) -> bool:
-        """Whether it ended as we took it back, before it started."""
-        flight = self._conductor.in_flight.get(ended.run_id)
-        never = ended.code == CANCELLED.number and not ended.nodes and flight and not flight.started
-        return bool(never) and ended.run_id in self._recalled
+    def _was_recalled(self, ended: Ended) -> bool:
+        """Whether it ended because it was recalled, before it started."""
+        flight = self._conductor.state.in_flight.get(ended.run_id)
+        if flight is None or flight.state is RunState.RUNNING or ended.nodes:
+            return False
+        return ended.code == CANCELLED.number and ended.run_id in self._recalled
 
     def _settle(self, ended: Ended) -> None:
-        """Collect what the job wrote of itself and judge the run: at once where that is quick, and
-        never on the loop where the run is on a file system of its own, which may hang."""
-        case = self._ledger.case(ended.run_id)
-        path = self.path(ended.run_id)
+        """Collect a run and record its outcome: at once, or in the background."""
+        case, path = self._ledger.case(ended.run_id), self.path(ended.run_id)
         file_system = self._placing.file_system(case.test)
-        if file_system:
-            self._tasks.spawn(self._settle_away(case, path, ended, file_system))
-            return
-        broken = self._may_be_broken(ended) and job_events(path).end is None
-        ended = self._with_reason(ended, broken)
-        settled = self._judge.settle_at_once(case, path, ended)
-        if settled is not None:
+        run = EndedRun(case, path, file_system, lambda own: self._explain(ended, own))
+        settled = self._judge.collect(run)
+        if isinstance(settled, Settled):
             self._note_outcome(ended.run_id, settled)
-            return
+        else:
+            self._tasks.spawn(self._note_later(ended.run_id, settled))
 
-        async def work() -> None:
-            self._note_outcome(ended.run_id, await self._judge.settle(case, path, ended))
-            self._tasks.nudge()
-
-        self._tasks.spawn(work())
-
-    async def _settle_away(self, case: Case, path: Path, ended: Ended, file_system: str) -> None:
-        judge = self._judge
-        broken = (
-            self._may_be_broken(ended)
-            and (await judge.beside(file_system, lambda: job_events(path))).end is None
-        )
-        ended = self._with_reason(ended, broken)
-        settled = await judge.settle_away(case, path, ended, file_system)
-        self._note_outcome(ended.run_id, settled)
+    async def _note_later(self, run_id: str, settled: Coroutine[None, None, Settled]) -> None:
+        self._note_outcome(run_id, await settled)
         self._tasks.nudge()
 
-    def _may_be_broken(self, ended: Ended) -> bool:
-        """Whether a run that we end is said to have ended by itself: a scheduler that is restarted
-        meanwhile may call it failed, though its script never came to an end."""
-        return ended.code is None and self._conductor.ended_for(ended.run_id) is not None
-
-    def _with_reason(self, ended: Ended, broken: bool) -> Ended:
-        """What a cancellation of our own was for; ``broken``: its script came to no end."""
-        code = self._conductor.ended_for(ended.run_id)
+    def _explain(self, ended: Ended, own: JobEvents) -> Ended:
+        """Return the end of a job with the reason for which Seatrial cancelled it, if it did. A
+        scheduler that is restarted meanwhile may say that a cancelled job failed: then its script
+        never came to an end (``own``)."""
+        code = self._conductor.state.ended_for(ended.run_id)
+        broken = code is not None and ended.code is None and own.end is None
         if ended.code != CANCELLED.number and not broken:
             return ended
         if code is not None:
-            entry = self._conductor.policy.entry_of[self._ledger.runs[ended.run_id]]
-            quiet = show_seconds(self._conductor.policy.entries[entry].quiet_after)
+            policy = self._conductor.state.policy
+            entry = policy.entry_of[self._ledger.runs[ended.run_id]]
+            quiet = show_seconds(policy.entries[entry].quiet_after)
             return replace(ended, code=code, state=f"no output for {quiet}")
-        if ended.run_id in self._cancelled and ended.state != RECALLED:
-            return replace(ended, state=self._conductor.held)
+        if ended.run_id in self._cancelled:
+            return replace(ended, state=self._conductor.state.held)
         return ended
 
     def _note_outcome(self, run_id: str, settled: Settled) -> None:
         for event in settled.job_events:
             self._ledger.note_of_job(run_id, event)
-        self._ledger.note(Name.CHECK_START, run_id)
+        self._ledger.note(CheckStarted(run_id=run_id))
         for figure in settled.figures:
-            self._ledger.note(
-                Name.METRIC,
-                run_id,
-                alias=figure.name,
+            recorded = MetricRecorded(
+                run_id=run_id,
+                metric=figure.name,
                 value=figure.value,
                 unit=figure.unit,
                 better=figure.better,
             )
-        self._verdict(run_id, settled.code, settled.why)
+            self._ledger.note(recorded)
+        self._verdict(run_id, settled.code, settled.reason)
 
     def _verdict(self, run_id: str, code: Code, why: str) -> None:
         test = self._ledger.case(run_id).test
@@ -367,14 +365,7 @@ def _cannot_be_made(error: OSError, path: Path) -> TrialError:
     )
 
 
-_EXIT = "exit code "
-
-
-def _ended_again(run: Unresolved) -> Ended:
-    """The end of a job that was noted, but not judged, before the driver died."""
-    event = run.ended
-    assert event is not None
-    code = event.value if isinstance(event.value, int) and event.value else None
-    exit_code = event.text.removeprefix(_EXIT)
-    known = int(exit_code) if exit_code.lstrip("-").isdigit() else None
-    return Ended(run.run_id, code, event.alias, known, event.nodes)
+def _end_of(event: JobEnded) -> Ended:
+    """Return the end of a job that an earlier driver recorded, and did not judge."""
+    code = RECALLED.number if event.recalled else event.code or None
+    return Ended(event.run_id, code, event.state, event.exit_code, event.nodes)

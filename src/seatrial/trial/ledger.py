@@ -11,43 +11,50 @@ from pathlib import Path
 from socket import gethostname
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.conduct.conductor import Conductor
 from seatrial.errors import TrialError
-from seatrial.journal.codes import Code, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import Code
+from seatrial.journal.events import (
+    AlertRaised,
+    BuildEvent,
+    Event,
+    JobEnded,
+    RequestedEvent,
+    RunCreated,
+    RunEvent,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    TestAdmitted,
+    TestStopped,
+    TrialResumed,
+    TrialStarted,
+)
 from seatrial.journal.journal import Journal, read
+from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 
-LONGEST_JOB_TEXT = 4000
-LATEST_JUDGED = 1000  # as many as a driver that died may have left something of
-LATEST_ALERTS = 1000
-BY_REQUEST = {
-    Name.TRIAL_PAUSE,
-    Name.TRIAL_EXTEND,
-    Name.TRIAL_ABANDON,
-    Name.TEST_ADMIT,
-    Name.NODE_ADMIT,
-}
+MAX_JUDGED = 1000  # as many as a driver that died may have left something of
+MAX_ALERTS = 1000
 
 
 class Unresolved(NamedTuple):
-    """A run that has no verdict yet: its directory, how it was submitted (the target that it was
-    placed on and its stage with it), its job if known, its end if noted."""
+    """A run that was submitted and has no verdict yet; ``ended`` is the end of its job, if that was
+    recorded."""
 
     run_id: str
-    submission: str
-    job_id: str = ""
-    ended: Event | None = None
-    path: str = ""
-    target: str = ""
-    stage: str = ""
+    life: RunLife
+    ended: JobEnded | None = None
 
 
 class Ledger:
     """``runs`` maps the runs without a verdict to the positions of their cases; ``verdicts`` counts
-    those that stand, not those of runs whose cases run again (cancelled by us, lost)."""
+    those that stand, not those of runs whose cases run again."""
 
     def __init__(self, record: Record, conductor: Conductor, observer: Observer) -> None:
         self.record = record
@@ -55,56 +62,56 @@ class Ledger:
         self.observer = observer
         self.runs: dict[str, int] = {}
         self.verdicts: Counter[str] = Counter()
-        self.complete = False  # whether the journal ends with the trial's end
-        self.host = ""  # where the trial was driven last
         # The latest of what was replayed: runs judged (test, directory), alerts (kind, ns).
-        self.judged: deque[tuple[str, Path]] = deque(maxlen=LATEST_JUDGED)
-        self.alerts: deque[tuple[str, int]] = deque(maxlen=LATEST_ALERTS)
+        self.judged: deque[tuple[str, Path]] = deque(maxlen=MAX_JUDGED)
+        self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
         self.answered: set[str] = set()  # the requests
         self.journal: Journal
         self._damaged = 0
         self._fresh = True
 
+    @property
+    def complete(self) -> bool:
+        """Whether the trial came to its end, and was neither resumed nor extended since."""
+        return self.conductor.state.trial.complete
+
     def case(self, run_id: str) -> Case:
-        return self.conductor.cases[self.runs[run_id]]
+        return self.conductor.state.cases[self.runs[run_id]]
 
     def replay(self) -> list[Unresolved]:
-        """Fold what the journal holds; the runs that it leaves without a verdict."""
+        """Fold what the journal holds. Returns the submitted runs that it leaves without a
+        verdict."""
         reading = read(self.journal.path)
-        unresolved: dict[str, Unresolved] = {}
-        paths: dict[str, str] = {}  # of runs that were made, and not announced yet
+        lives: dict[str, RunLife] = {}
+        ends: dict[str, JobEnded] = {}
         for event in reading:
             self._fresh = False
             self._fold(event)
-            run_id = event.run_id
-            if event.event == Name.LOGGING_START:
-                paths[run_id] = event.path
-            elif event.event == Name.SUBMIT_START:
-                self.runs[run_id] = self._number(event)
-                before = unresolved.get(run_id)
-                path = paths.pop(run_id, before.path if before else "")
-                unresolved[run_id] = Unresolved(
-                    run_id, event.alias, path=path, target=event.target, stage=event.stage
-                )
-            elif event.event == Name.JOB_QUEUED and run_id in unresolved:
-                unresolved[run_id] = unresolved[run_id]._replace(job_id=event.job_id)
-            elif event.event == Name.JOB_END and run_id in unresolved:
-                unresolved[run_id] = unresolved[run_id]._replace(ended=event)
-            elif event.event == Name.CHECK_END:
-                over = unresolved.pop(run_id, None)
-                paths.pop(run_id, None)
-                self.runs.pop(run_id, None)
-                if over is not None and over.path:
-                    self.judged.append((event.test, Path(over.path)))
-            elif event.event == Name.ALERT:
-                self.alerts.append((event.alias, event.time))
-            elif event.event in (Name.TRIAL_START, Name.TRIAL_RESUME):
-                self.host = event.nodes
+            if isinstance(event, RunEvent):
+                life = lives.setdefault(event.run_id, RunLife())
+                life.apply(event)
+                if isinstance(event, RunSubmitted):
+                    self.runs[event.run_id] = self._number(event)
+                elif isinstance(event, JobEnded):
+                    ends[event.run_id] = event
+                elif isinstance(event, RunJudged):
+                    self._forget(event, lives.pop(event.run_id))
+                    ends.pop(event.run_id, None)
+            elif isinstance(event, AlertRaised):
+                self.alerts.append((event.kind, event.time))
         self._damaged = reading.damaged
-        return list(unresolved.values())
+        return [
+            Unresolved(run_id, life, ends.get(run_id))
+            for run_id, life in lives.items()
+            if run_id in self.runs and life.state >= RunState.SUBMITTED
+        ]
 
-    def _number(self, event: Event) -> int:
-        number = self.conductor.index.get(event.case)
+    def _forget(self, event: RunJudged, life: RunLife) -> None:
+        if self.runs.pop(event.run_id, None) is not None and life.path:
+            self.judged.append((event.test, Path(life.path)))
+
+    def _number(self, event: RunSubmitted) -> int:
+        number = self.conductor.state.index.get(event.case)
         if number is None:
             raise TrialError(
                 f"{self.journal.path}: its run {event.run_id} is of the case {event.case!r}, which "
@@ -113,62 +120,66 @@ class Ledger:
         return number
 
     def open(self) -> None:
-        """Note that the trial starts, or is taken up again."""
-        self.observer.on_open(self.conductor.finished, self.conductor.wanted)
+        """Record that the trial starts, or is resumed."""
+        self.observer.on_open(self.conductor.state.finished, self.conductor.state.wanted)
         if self._damaged:
-            self.note(Name.ALERT, text=f"the journal has {self._damaged} damaged lines")
-        self.note(Name.TRIAL_START if self._fresh else Name.TRIAL_RESUME, nodes=gethostname())
+            self.note(AlertRaised(text=f"the journal has {self._damaged} damaged lines"))
+        host = gethostname()
+        self.note(TrialStarted(host=host) if self._fresh else TrialResumed(host=host))
 
     def begin(self, run_id: str, number: int, path: str) -> None:
-        """A run of a case is being made."""
+        """Record that a run of a case is being made."""
         self.runs[run_id] = number
-        self.note(Name.LOGGING_START, run_id, path=path)
+        self.note(RunCreated(run_id=run_id, path=path))
 
-    def verdict(self, run_id: str, code: Code, why: str) -> None:
-        """A run has its verdict; it is over."""
-        again = self.conductor.runs_again(self.runs[run_id], run_id, code.number)
-        said: dict[str, Any] = {"alias": code.name, "text": why, "again": again}
-        self.note(Name.CHECK_END, run_id, value=code.number, **said)
+    def verdict(self, run_id: str, code: Code, reason: str) -> None:
+        """Record the verdict of a run, which is over."""
+        reruns = self.conductor.state.will_rerun(self.runs[run_id], run_id, code.number)
+        self.note(
+            RunJudged(
+                run_id=run_id,
+                code=code.number,
+                verdict=code.name,
+                reason=reason,
+                will_rerun=reruns,
+            )
+        )
         del self.runs[run_id]
 
-    def note_of_job(self, run_id: str, event: Event) -> None:
-        """Note an event that a job wrote of itself, with what it says and nothing else of it."""
-        self.note(
-            event.event,
-            run_id,
-            time=event.time,
-            value=event.value,
-            alias=event.alias[:LONGEST_JOB_TEXT],
-            text=event.text[:LONGEST_JOB_TEXT],
-            nodes=event.nodes[:LONGEST_JOB_TEXT],
-            job_id=event.job_id[:LONGEST_JOB_TEXT],
-        )
+    def note_of_job(self, run_id: str, event: ScriptStarted | ScriptEnded) -> None:
+        """Record an event that a job wrote of itself."""
+        self.note(replace(event, run_id=run_id))
 
-    def note(self, name: str, run_id: str = "", time: int = 0, test: str = "", **more: Any) -> None:
-        """Note an event; ``time`` is now unless given."""
-        case = self.case(run_id) if run_id else None
-        test = case.test if case else test
-        known = self.record.tests.get(test)  # an alert's subject need not be a test
-        event = Event(
-            time=time or self.journal.now(),
-            event=name,
-            trial=self.record.tag,
-            machine=self.record.machine.machine,
-            app=known.app if known else "",
-            test=test,
-            case=case.id if case else "",
-            run_id=run_id,
-            **more,
-        )
+    def note(self, event: Event) -> None:
+        """Record an event: append it to the journal, apply it, tell the observer. Its time is now
+        unless it has one; trial, machine, application, test and case are filled in."""
+        about: dict[str, Any] = {
+            "time": event.time or self.journal.now(),
+            "trial": self.record.tag,
+            "machine": self.record.machine.machine,
+        }
+        case = None
+        if isinstance(event, RunEvent):
+            case = self.case(event.run_id)
+            about |= {"test": case.test, "case": case.id, "app": self._app(case.test)}
+        elif isinstance(event, BuildEvent | TestStopped | TestAdmitted):
+            about["app"] = self._app(event.test)
+        elif isinstance(event, AlertRaised):
+            about["app"] = self._app(event.subject)
+        event = replace(event, **about)
         self.journal.append(event)
         self._fold(event)
         self.observer.on_event(event, case)
 
+    def _app(self, test: str) -> str:
+        """Return the application of a test; "" for what is no test, such as an alert's gauge."""
+        known = self.record.tests.get(test)
+        return known.app if known else ""
+
     def _fold(self, event: Event) -> None:
-        finished = self.conductor.finished
+        finished = self.conductor.state.finished
         self.conductor.apply(event)
-        self.complete = event.event == Name.TRIAL_END
-        if event.path and event.event in BY_REQUEST:
-            self.answered.add(event.path)
-        if self.conductor.finished > finished:
-            self.verdicts[event.alias] += 1
+        if isinstance(event, RequestedEvent) and event.request:
+            self.answered.add(event.request)
+        if isinstance(event, RunJudged) and self.conductor.state.finished > finished:
+            self.verdicts[event.verdict] += 1

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.conduct.conductor import Conductor
-from seatrial.journal.codes import Name
+from seatrial.journal.events import OutputQuiet
+from seatrial.journal.lifecycle import RunState
 from seatrial.runs.beside import in_thread
 from seatrial.runs.directory import job_events
 from seatrial.trial.tasks import Tasks
@@ -61,7 +62,7 @@ class QuietWatch:
         self._looking: set[str] = set()  # the places; one that hangs keeps its look, and no other
 
     def start(self, now: Callable[[], int]) -> None:
-        spans = [e.quiet_after for e in self._conductor.policy.entries if e.quiet_after]
+        spans = [e.quiet_after for e in self._conductor.state.policy.entries if e.quiet_after]
         if spans:
             pause = min(max(min(spans) / LOOKS, SHORTEST_SECONDS), LONGEST_SECONDS)
             self._tasks.spawn(self._watch(pause, now))
@@ -83,29 +84,29 @@ class QuietWatch:
         self._note(found, now())
 
     def _started(self) -> Iterable[str]:
-        entries = self._conductor.policy.entries
-        for run_id, flight in self._conductor.in_flight.items():
-            if entries[flight.entry].quiet_after and flight.started and flight.holds_room:
+        entries = self._conductor.state.policy.entries
+        for run_id, flight in self._conductor.state.in_flight.items():
+            if entries[flight.entry].quiet_after and flight.state is RunState.RUNNING:
                 yield run_id
 
     def _note(self, found: dict[str, Output], now: int) -> None:
-        known = self._known
+        known, entries = self._known, self._conductor.state.policy.entries
         for run_id, output in found.items():
-            flight = self._conductor.in_flight.get(run_id)
+            flight = self._conductor.state.in_flight.get(run_id)
             if flight is None or not flight.holds_room:
                 continue
             state = self._known.get(run_id)
             if state is None:  # perhaps it was quiet before this driver looked
-                written = flight.launched + round(output.written * SECOND_NS)
-                state = Quiet(output.signature, min(now, max(flight.started, written)))
+                written = (flight.submitted or 0) + round(output.written * SECOND_NS)
+                state = Quiet(output.signature, min(now, max(flight.job_started or 0, written)))
             elif state.signature != output.signature:
                 state = Quiet(output.signature, now)
             quiet = (now - state.since) / SECOND_NS
-            if not state.told and quiet >= self._conductor.policy.entries[flight.entry].quiet_after:
+            if not state.told and quiet >= entries[flight.entry].quiet_after:
                 state = state._replace(told=True)
-                self._tasks.note(Name.OUTPUT_QUIET, run_id=run_id, value=round(quiet, 3))
+                self._tasks.put(OutputQuiet(run_id=run_id, seconds=round(quiet, 3)))
             known[run_id] = state
-        in_flight = self._conductor.in_flight
+        in_flight = self._conductor.state.in_flight
         self._known = {run_id: state for run_id, state in known.items() if run_id in in_flight}
 
 

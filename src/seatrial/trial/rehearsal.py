@@ -29,7 +29,19 @@ from seatrial.conduct.commands import (
     Wake,
 )
 from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.journal.codes import PASS, TIMEOUT, Name, code_of
+from seatrial.journal.codes import PASS, TIMEOUT, code_of
+from seatrial.journal.events import (
+    AlertRaised,
+    BuildEnded,
+    BuildStarted,
+    GaugeRead,
+    NodeExcluded,
+    RunSubmitted,
+    TestStopped,
+    TrialEnded,
+    TrialPaused,
+    TrialStarted,
+)
 from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Record
@@ -44,17 +56,6 @@ JOBS = 1000  # given to a scheduler at a time, as to a real one
 BUILDS = 2  # at a time, as the smallest host would
 LONGEST_LULL_S = 30 * 86400.0  # in which nothing is in flight and nothing starts
 _LULL = ns(LONGEST_LULL_S)
-
-# Plain text: an event with a member of an enumeration takes three times as long to make.
-_ALERT = Name.ALERT.value
-_BUILD_END = Name.BUILD_END.value
-_BUILD_START = Name.BUILD_START.value
-_GAUGE = Name.GAUGE.value
-_NODE_EXCLUDE = Name.NODE_EXCLUDE.value
-_TEST_STOP = Name.TEST_STOP.value
-_TRIAL_END = Name.TRIAL_END.value
-_TRIAL_PAUSE = Name.TRIAL_PAUSE.value
-_TRIAL_START = Name.TRIAL_START.value
 
 
 class Ending(NamedTuple):
@@ -92,7 +93,6 @@ class Rehearsal:
         self._partition = partition if partition in machine.rehearsal.partitions else ""
         self._book = Book(record, self.conductor.apply, tell)
         self._facts = Facts(record, self.conductor, self._book, self._at)
-        self._note = self._book.note
         self._attempts = dict.fromkeys(record.tests, 0)
         self._to_come: list[tuple[int, int, Callable[[int, Any], bool], Any]] = []
         self._numbered = 0
@@ -100,7 +100,8 @@ class Rehearsal:
 
     def drive(self) -> Ending:
         """See the trial through."""
-        self._note(self.now, _TRIAL_START, nodes=self.record.host)
+        header = self._book.header
+        self._book.add(TrialStarted(time=self.now, host=self.record.host, **header))
         for gauge in gauges_of(self.record):
             self._at(self.now, self._read_gauge, gauge)
         while True:
@@ -115,10 +116,12 @@ class Rehearsal:
                 return self._finish(False, why)
 
     def _finish(self, complete: bool, why: str) -> Ending:
+        header = self._book.header
         if complete:
-            self._note(self.now, _TRIAL_END, value=0 if self._facts.all_passed else 1)
+            failed = 0 if self._facts.all_passed else 1
+            self._book.add(TrialEnded(time=self.now, failed=failed, **header))
         else:
-            self._note(self.now, _TRIAL_PAUSE, text=why)
+            self._book.add(TrialPaused(time=self.now, reason=why, **header))
         self._book.tell_all()
         loads = self.cluster.target_loads()
         return Ending(complete, why, self.now, loads, self.cluster.remarks)
@@ -190,24 +193,36 @@ class Rehearsal:
             self.cluster.cancel(self.now, recalls, pending_only=True)
 
     def _write_down(self, command: Reject | StopTest | ExcludeNodes | Alert) -> None:
-        """Carry out what is done by noting it."""
+        """Carry out what is done by recording it."""
+        book = self._book
         if isinstance(command, Reject):
             self._facts.verdict(self.now, self._begin(command), code_of(command.code), command.why)
         elif isinstance(command, StopTest):
-            self._note(self.now, _TEST_STOP, command.test, text=command.why)
+            test, why = command.test, command.why
+            app = book.app_of(test)
+            book.add(TestStopped(time=self.now, app=app, test=test, reason=why, **book.header))
         elif isinstance(command, ExcludeNodes):
-            self._note(self.now, _NODE_EXCLUDE, nodes=command.nodes, text=command.why)
+            nodes, why = command.nodes, command.why
+            book.add(NodeExcluded(time=self.now, nodes=nodes, reason=why, **book.header))
         else:
-            self._note(self.now, _ALERT, command.subject, alias=command.kind, text=command.text)
+            alert = AlertRaised(
+                time=self.now,
+                app=book.app_of(command.subject),
+                kind=command.kind,
+                subject=command.subject,
+                text=command.text,
+                **book.header,
+            )
+            book.add(alert)
 
     def _begin(self, command: Launch | Reject) -> RehearsedRun:
-        case = self.conductor.cases[command.case]
+        case = self.conductor.state.cases[command.case]
         entry = self.record.policy.entry_of[command.case]
         run = RehearsedRun(
             command.run_id,
             command.case,
             case,
-            self.record.tests[case.test].app,
+            self._book.of_run(case, command.run_id),
             self.record.policy.entries[entry],
             self._manners[case.test],
         )
@@ -220,7 +235,14 @@ class Rehearsal:
         jobs = []
         for run, launch in launches:
             array = arrays.setdefault((launch.case, launch.avoid), run.id)
-            self._book.note_submission(self.now, run, array, launch)
+            announced = RunSubmitted(
+                time=self.now,
+                submission=array,
+                target=launch.target,
+                stage=launch.stage,
+                **run.header,
+            )
+            self._book.add(announced)
             test = run.case.test
             self._attempts[test] = run.attempt = self._attempts[test] + 1
             run.luck = draw(self.record.seed, test, run.attempt, run.manner)
@@ -230,19 +252,21 @@ class Rehearsal:
     # ---- builds, gauges, silence ----------------------------------------------------------
 
     def _start_build(self, key: str) -> None:
-        test = next(case.test for case in self.conductor.cases if case.build == key)
-        self._note(self.now, _BUILD_START, test, alias=key)
+        test = next(case.test for case in self.conductor.state.cases if case.build == key)
+        app, header = self._book.app_of(test), self._book.header
+        self._book.add(BuildStarted(time=self.now, app=app, test=test, key=key, **header))
         build = self.record.tests[test].build
         limit = seconds(build.timeout) if build else 0.0
         takes = self._manners[test].build
-        about: dict[str, Any] = {"alias": key, "test": test, "value": PASS.number}
+        code, log = PASS.number, ""
         if limit and takes > limit:
-            takes = limit
-            about |= {"value": TIMEOUT.number, "text": f"ended after {show_seconds(limit)}"}
-        self._at(self.now + ns(takes), self._end_build, about)
+            takes, code, log = limit, TIMEOUT.number, f"ended after {show_seconds(limit)}"
+        time = self.now + ns(takes)
+        ended = BuildEnded(time=time, app=app, test=test, key=key, code=code, log=log, **header)
+        self._at(time, self._end_build, ended)
 
-    def _end_build(self, now: int, about: dict[str, Any]) -> bool:
-        self._note(now, _BUILD_END, **about)
+    def _end_build(self, now: int, ended: BuildEnded) -> bool:
+        self._book.add(ended)
         return True
 
     def _read_gauge(self, now: int, gauge: RehearsedGauge) -> bool:
@@ -251,9 +275,9 @@ class Rehearsal:
         value = gauge.read(now, self.cluster.load)
         if value is None:
             return False
-        admission = self.conductor.admission
+        admission = self.conductor.state.admission
         before = admission.gates(now).held
-        self._note(now, _GAUGE, alias=gauge.name, value=value)
+        self._book.add(GaugeRead(time=now, gauge=gauge.name, value=value, **self._book.header))
         return before != admission.gates(now).held
 
 

@@ -10,34 +10,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec.structs import replace
-
 from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.cluster import Told
 from seatrial.backends.simulated.jobs import Hangs, Over
-from seatrial.conduct.commands import RECALLED
 from seatrial.conduct.conductor import Conductor
-from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, PASS, TIMEOUT, Code, Name
+from seatrial.journal.codes import (
+    CANCELLED,
+    LAUNCH_FAILED,
+    PASS,
+    RECALLED,
+    TIMEOUT,
+    Code,
+)
+from seatrial.journal.events import (
+    CheckStarted,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    MetricRecorded,
+    NodeDown,
+    NodeUp,
+    OutputQuiet,
+    RunCreated,
+    RunJudged,
+    ScriptEnded,
+    ScriptStarted,
+    SubmitEnded,
+)
 from seatrial.trial.folder import Record, references_of
 from seatrial.trial.luck import figures
 from seatrial.trial.rehearsed_book import Book
 from seatrial.trial.rehearsed_runs import RehearsedRun, judge, why_ended
 from seatrial.units import SECOND_NS
 from seatrial.verify.figures import Figure
-
-# Plain text: an event with a member of an enumeration takes three times as long to make.
-_BINARY_EXECUTE_END = Name.BINARY_EXECUTE_END.value
-_BINARY_EXECUTE_START = Name.BINARY_EXECUTE_START.value
-_CHECK_END = Name.CHECK_END.value
-_CHECK_START = Name.CHECK_START.value
-_JOB_END = Name.JOB_END.value
-_JOB_QUEUED = Name.JOB_QUEUED.value
-_JOB_START = Name.JOB_START.value
-_LOGGING_START = Name.LOGGING_START.value
-_NODE_DOWN = Name.NODE_DOWN.value
-_NODE_UP = Name.NODE_UP.value
-_OUTPUT_QUIET = Name.OUTPUT_QUIET.value
-_SUBMIT_END = Name.SUBMIT_END.value
 
 At = Callable[[int, Callable[[int, Any], bool], object], None]
 """Plans what is to happen at a time; that says whether there is something to decide."""
@@ -60,7 +65,7 @@ class Facts:
     def begin(self, now: int, run: RehearsedRun) -> None:
         """A run is launched, or refused."""
         self.runs[run.id] = run
-        self._book.note_of(now, run, _LOGGING_START)
+        self._book.add(RunCreated(time=now, **run.header))
 
     def receive(self, now: int, fact: Told) -> bool:
         """Make events of a fact; whether there may be something to decide."""
@@ -69,27 +74,28 @@ class Facts:
             run = self.runs.get(fact.run_id)  # type: ignore[union-attr]
             return run is not None and handler(self, now, run, fact)
         if isinstance(fact, NodesDown):
-            self._book.note(now, _NODE_DOWN, nodes=fact.nodes, text=fact.why)
+            down = NodeDown(time=now, nodes=fact.nodes, reason=fact.why, **self._book.header)
+            self._book.add(down)
         elif isinstance(fact, NodesUp):
-            self._book.note(now, _NODE_UP, nodes=fact.nodes)
+            self._book.add(NodeUp(time=now, nodes=fact.nodes, **self._book.header))
         return True
 
     def _on_queued(self, now: int, run: RehearsedRun, fact: Queued) -> bool:
         """Nothing follows from that but, in time, an alert that it waits for long."""
-        self._book.note_of(now, run, _SUBMIT_END, value=0)
-        self._book.note_of(now, run, _JOB_QUEUED, job_id=fact.job_id)
-        watch = self._conductor.policy.watch
+        self._book.add(SubmitEnded(time=now, refused=0, **run.header))
+        self._book.add(JobQueued(time=now, job_id=fact.job_id, **run.header))
+        watch = self._conductor.state.policy.watch
         if watch.wait_factor:
             self.look_by = sooner(self.look_by, now + ns(watch.wait_least))
         return False
 
     def _on_refused(self, now: int, run: RehearsedRun, fact: Refused) -> bool:
-        self._book.note_of(now, run, _SUBMIT_END, value=1, text=fact.why)
+        self._book.add(SubmitEnded(time=now, refused=1, reason=fact.why, **run.header))
         self.verdict(now, run, LAUNCH_FAILED, fact.why)
         return True
 
     def _on_started(self, now: int, run: RehearsedRun, fact: Started) -> bool:
-        self._book.note_of(now, run, _JOB_START, nodes=fact.nodes)
+        self._book.add(JobStarted(time=now, nodes=fact.nodes, **run.header))
         return True
 
     def _on_hangs(self, now: int, run: RehearsedRun, fact: Hangs) -> bool:
@@ -98,26 +104,34 @@ class Facts:
         return False
 
     def _on_over(self, now: int, run: RehearsedRun, fact: Over) -> bool:
-        code = fact.code
-        if run.recalled and code == CANCELLED.number and not fact.nodes:
-            fact = replace(fact, state=RECALLED)
+        code, add = fact.code, self._book.add
+        recalled = run.recalled and code == CANCELLED.number and not fact.nodes
+        if recalled:
+            code = RECALLED.number
         if code == TIMEOUT.number and fact.left and run.manner.keeps:
             code = None  # its test was over; it kept its nodes as long as it could
-        text = "" if fact.exit_code is None else f"exit code {fact.exit_code}"
-        self._book.note_of(
-            now, run, _JOB_END, value=code or 0, alias=fact.state, text=text, nodes=fact.nodes
+        ended = JobEnded(
+            time=now,
+            code=code or 0,
+            state=fact.state,
+            text="" if fact.exit_code is None else f"exit code {fact.exit_code}",
+            nodes=fact.nodes,
+            exit_code=fact.exit_code,
+            recalled=recalled,
+            **run.header,
         )
+        add(ended)
         if fact.began:
-            self._book.note_of(fact.began, run, _BINARY_EXECUTE_START, nodes=fact.nodes)
+            add(ScriptStarted(time=fact.began, nodes=fact.nodes, **run.header))
         if fact.left:
-            exit_code = run.luck.exit_code
-            self._book.note_of(fact.left, run, _BINARY_EXECUTE_END, value=exit_code)
-        self._book.note_of(now, run, _CHECK_START)
+            add(ScriptEnded(time=fact.left, exit_code=run.luck.exit_code, **run.header))
+        add(CheckStarted(time=now, **run.header))
         if code is None:
             self.verdict(now, run, *self._judged(now, run))
         else:
-            ended_for = self._conductor.ended_for(run.id)
-            self.verdict(now, run, *why_ended(run, fact, ended_for, self._conductor.held))
+            state = self._conductor.state
+            reason = why_ended(run, fact, code, state.ended_for(run.id), state.held)
+            self.verdict(now, run, *reason)
         return True
 
     def _judged(self, now: int, run: RehearsedRun) -> tuple[Code, str]:
@@ -126,22 +140,36 @@ class Facts:
         if not run.luck.exit_code and run.manner.figures:
             found += figures(self._seed, run.case.test, run.attempt, run.manner)
         for figure in found:
-            self._book.note_figure(now, run, figure)
+            recorded = MetricRecorded(
+                time=now,
+                metric=figure.name,
+                value=figure.value,
+                unit=figure.unit,
+                better=figure.better,
+                **run.header,
+            )
+            self._book.add(recorded)
         return judge(run, found, self._references)
 
-    def verdict(self, now: int, run: RehearsedRun, code: Code, why: str) -> None:
-        again = self._conductor.runs_again(run.number, run.id, code.number)
-        self._book.note_of(
-            now, run, _CHECK_END, value=code.number, alias=code.name, text=why, again=again
+    def verdict(self, now: int, run: RehearsedRun, code: Code, reason: str) -> None:
+        reruns = self._conductor.state.will_rerun(run.number, run.id, code.number)
+        judged = RunJudged(
+            time=now,
+            code=code.number,
+            verdict=code.name,
+            reason=reason,
+            will_rerun=reruns,
+            **run.header,
         )
+        self._book.add(judged)
         del self.runs[run.id]
-        self.all_passed &= again or code is PASS
+        self.all_passed &= reruns or code is PASS
 
     def _quiet(self, now: int, run: RehearsedRun) -> bool:
         """The output of a run that hangs has not grown for as long as its plan bears."""
         if run.id not in self.runs:
             return False
-        self._book.note_of(now, run, _OUTPUT_QUIET, value=run.entry.quiet_after)
+        self._book.add(OutputQuiet(time=now, seconds=run.entry.quiet_after, **run.header))
         return True
 
 

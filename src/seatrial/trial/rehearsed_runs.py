@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from seatrial.backends.simulated.jobs import Over, SimulatedJob
 from seatrial.conduct.commands import Launch
 from seatrial.conduct.policy import Entry
-from seatrial.journal.codes import CANCELLED, CHECK_ERROR, FAILED, PASS, WRONG_ANSWER, Code, code_of
+from seatrial.journal.codes import (
+    CANCELLED,
+    CHECK_ERROR,
+    FAILED,
+    PASS,
+    RECALLED,
+    WRONG_ANSWER,
+    Code,
+    code_of,
+)
 from seatrial.suite.model import Case
 from seatrial.trial.luck import Luck, Manner
+from seatrial.trial.rehearsed_book import RunEventHeader
 from seatrial.units import show_seconds
 from seatrial.verify import references as refs
 from seatrial.verify.figures import Figure
@@ -22,12 +32,12 @@ UNDRAWN = Luck(0.0)
 @dataclass(slots=True)
 class RehearsedRun:
     """A run without a verdict, and what it is drawn to do. ``number`` is the position of its case,
-    ``attempt`` counts those of its test."""
+    ``header`` what all its events have; ``attempt`` counts the runs of its test."""
 
     id: str
     number: int
     case: Case
-    app: str
+    header: RunEventHeader
     entry: Entry
     manner: Manner
     attempt: int = 0
@@ -78,10 +88,15 @@ def judge(run: RehearsedRun, found: Sequence[Figure], references: References) ->
     return PASS, ""
 
 
-def why_ended(run: RehearsedRun, fact: Over, ended_for: int | None, held: str) -> tuple[Code, str]:
-    """The verdict of a run that was ended, and why. Where it was we who did: ``ended_for`` is the
-    code that we ended it for, if it was for its own sake, ``held`` why all were."""
-    code, state = code_of(fact.code or 0), fact.state
+def why_ended(
+    run: RehearsedRun, fact: Over, number: int, ended_for: int | None, held: str
+) -> tuple[Code, str]:
+    """Return the verdict of a run whose job did not end by itself, and the reason. ``number`` is
+    the code of the job's end. Where the conductor cancelled it, ``ended_for`` is the code for which
+    it ended this run alone, ``held`` the reason for which it cancelled all."""
+    code, state = code_of(number), fact.state
+    if code is RECALLED:
+        return code, code.meaning
     if run.cancelled and code is CANCELLED:
         state = held
         if ended_for is not None:

@@ -2,9 +2,9 @@
 
     ask(folder, Request(request="extend", value=7200))
     for path, request in waiting(folder): ...             # in the order of asking
-    drop(folder, [event.path])                            # when its answer is in the journal
+    drop(folder, [event.request])                         # when its answer is in the journal
 
-The event by which one is answered has its file as ``path``, by which nobody answers it again.
+The event that answers a request names its file (``request``), so that nobody answers it again.
 `seatrial cancel` leaves a file of its own beside them (``TrialFolder.cancel_request``).
 """
 
@@ -16,15 +16,22 @@ import os
 import time
 from collections.abc import Callable, Container, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from seatrial.decoding import DAMAGED, decoder
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    NodeAdmitted,
+    RequestedEvent,
+    TestAdmitted,
+    TrialAbandoned,
+    TrialExtended,
+    TrialPaused,
+)
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.tasks import Note, Tasks
+from seatrial.trial.tasks import Tasks
 
 LOOK_SECONDS = 1.0  # between two looks for requests
 
@@ -49,11 +56,13 @@ async def watch(
         for path, request in waiting(folder):
             if path not in passed_on:
                 passed_on.add(path)
-                tasks.put(note_of(request, tests, path))
+                tasks.put(answer_to(request, tests, path))
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def left(folder: TrialFolder, tests: Container[str], answered: Container[str]) -> list[Note]:
+def left(
+    folder: TrialFolder, tests: Container[str], answered: Container[str]
+) -> list[RequestedEvent]:
     """The events that answer what an earlier driver did not see; to stop it is of no use now.
     ``answered``: the paths that are in the journal."""
     take_cancel(folder)
@@ -62,7 +71,7 @@ def left(folder: TrialFolder, tests: Container[str], answered: Container[str]) -
         if request.request == "pause" or _mark(path) in answered:
             drop(folder, [_mark(path)])
         else:
-            found.append(note_of(request, tests, path))
+            found.append(answer_to(request, tests, path))
     return found
 
 
@@ -92,29 +101,26 @@ def waiting(folder: TrialFolder) -> list[tuple[Path, Request]]:
 
 
 def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
-    """Remove requests, by the ``path`` of the events that answer them. What cannot be removed is
-    not answered again."""
+    """Remove the files of requests that are answered. One that cannot be removed is not answered
+    again."""
     for path in answered:
         with contextlib.suppress(OSError):
             (folder.path / path).unlink()
 
 
-def note_of(request: Request, tests: Container[str], path: Path | None = None) -> Note:
-    """The event by which a request (in a file) is answered; ``tests`` are the trial's."""
-    event, about = _answer(request, tests)
-    return Note(event, about | {"path": _mark(path)} if path else about)
-
-
-def _answer(request: Request, tests: Container[str]) -> tuple[str, dict[str, Any]]:
+def answer_to(request: Request, tests: Container[str], path: Path | None = None) -> RequestedEvent:
+    """Return the event that answers a request (in a file); ``tests`` are the trial's."""
+    mark = _mark(path) if path else ""
     if request.request == "extend":
-        return Name.TRIAL_EXTEND, {"value": request.value}
+        return TrialExtended(seconds=request.value, request=mark)
     if request.request == "abandon":
-        return Name.TRIAL_ABANDON, {"text": request.text or "given up"}
+        return TrialAbandoned(reason=request.text or "given up", request=mark)
     if request.request == "pause":
-        return Name.TRIAL_PAUSE, {"text": request.text or "paused by `seatrial accept`"}
+        reason = request.text or "paused by `seatrial accept`"
+        return TrialPaused(reason=reason, request=mark)
     if request.text in tests:
-        return Name.TEST_ADMIT, {"test": request.text}
-    return Name.NODE_ADMIT, {"nodes": request.text}
+        return TestAdmitted(test=request.text, request=mark)
+    return NodeAdmitted(nodes=request.text, request=mark)
 
 
 def _mark(path: Path) -> str:

@@ -1,18 +1,18 @@
-"""Settling a run that has ended: what its job wrote of itself, its figures, its verdict."""
+"""Collects a run that has ended: what its job wrote of itself, its figures, its verdict."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
-from seatrial.journal.codes import FAILED, LOST, TIMEOUT, Code, code_of
-from seatrial.journal.events import Event
+from seatrial.journal.codes import FAILED, LOST, RECALLED, TIMEOUT, Code, code_of
+from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs.beside import in_thread
 from seatrial.runs.captured import capture
 from seatrial.runs.directory import JobEvents, job_events
@@ -34,15 +34,25 @@ T = TypeVar("T")
 class Settled(NamedTuple):
     """The outcome of one run."""
 
-    job_events: Sequence[Event]
+    job_events: Sequence[ScriptStarted | ScriptEnded]
     figures: Sequence[Figure]
     code: Code
-    why: str
+    reason: str
+
+
+class EndedRun(NamedTuple):
+    """A run whose job has ended. ``file_system`` is where its directory is, "" for the trial's own
+    folder. ``explain`` gives the end of the job, by what the job wrote of itself."""
+
+    case: Case
+    path: Path
+    file_system: str
+    explain: Callable[[JobEvents], Ended]
 
 
 class Judge:
-    """Settles the runs of one trial. ``patient``: jobs run elsewhere, so what they wrote may be
-    seen here a little later."""
+    """Collects and judges the runs of one trial. ``patient``: the backend is remote, so wait for a
+    run's own end to appear through the shared file system."""
 
     def __init__(self, record: Record, environments: Path, patient: bool) -> None:
         self.record = record
@@ -51,69 +61,70 @@ class Judge:
         self.references = references_of(record)
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
 
-    def settle_at_once(self, case: Case, path: Path, ended: Ended) -> Settled | None:
-        """The outcome, or None where it takes waiting or long reading: then ``settle`` it."""
-        own = job_events(path)
-        if self.patient and ended.code is None and own.end is None:
-            return None
-        if not self._is_quick(case, path, ended):
-            return None
-        return self._settled(case, path, ended, own)
+    def collect(self, run: EndedRun) -> Settled | Coroutine[None, None, Settled]:
+        """Return the outcome of a run: at once where that is surely quick, else a coroutine that
+        waits, and reads in a thread. The loop itself reads nothing of a file system that runs are
+        placed on, because that may hang."""
+        if run.file_system:
+            return self._collect_later(run, None)
+        own = job_events(run.path)
+        if self._must_wait(run, own) or not self._is_quick(run, own):
+            return self._collect_later(run, own)
+        return self._settled(run, own)
 
-    async def settle(self, case: Case, path: Path, ended: Ended) -> Settled:
-        """The outcome, beside other work, of a run in the trial's own folder."""
-        own = job_events(path)
-        if self.patient and ended.code is None:
-            own = await _own_end(own, lambda: _at_once(job_events(path)))
-        if self._is_quick(case, path, ended):
-            return self._settled(case, path, ended, own)
-        return await self.beside("", lambda: self._settled(case, path, ended, own))
+    async def _collect_later(self, run: EndedRun, own: JobEvents | None) -> Settled:
+        seen = own or await self._look(run)
+        waited = 0.0
+        while self._must_wait(run, seen) and waited < PATIENCE_SECONDS:
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            waited += LOOK_AGAIN_SECONDS
+            seen = await self._look(run)
+        if not run.file_system and self._is_quick(run, seen):
+            return self._settled(run, seen)
+        return await self._in_thread(run, lambda: self._settled(run, seen))
 
-    async def settle_away(self, case: Case, path: Path, ended: Ended, file_system: str) -> Settled:
-        """The outcome of a run that is placed on a file system, which may hang: the loop itself
-        looks at nothing there."""
+    async def _look(self, run: EndedRun) -> JobEvents:
+        if not run.file_system:
+            return job_events(run.path)
+        return await self._in_thread(run, lambda: job_events(run.path))
 
-        async def look() -> JobEvents:
-            return await self.beside(file_system, lambda: job_events(path))
-
-        own = await look()
-        if self.patient and ended.code is None:
-            own = await _own_end(own, look)
-        return await self.beside(file_system, lambda: self._settled(case, path, ended, own))
-
-    async def beside(self, file_system: str, work: Callable[[], T]) -> T:
-        """Do in a thread what looks at runs on a file system, "" for the trial's own folder: a few
-        at a time of each."""
-        free = self._free_threads.setdefault(file_system, asyncio.Semaphore(THREADS))
+    async def _in_thread(self, run: EndedRun, work: Callable[[], T]) -> T:
+        """Do in a thread what reads a run's files: a few at a time of each file system."""
+        free = self._free_threads.setdefault(run.file_system, asyncio.Semaphore(THREADS))
         async with free:
             return await in_thread(work, "judge")
 
-    def _is_quick(self, case: Case, path: Path, ended: Ended) -> bool:
+    def _must_wait(self, run: EndedRun, own: JobEvents) -> bool:
+        """Whether the job's own end may still appear through a shared file system."""
+        return self.patient and own.end is None and run.explain(own).code is None
+
+    def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
         """Whether judging is surely so quick that walltimes and people need not be served
         meanwhile: nothing is read, or a page of stdout at most."""
-        test = self.record.tests[case.test]
-        if ended.code is not None or not (test.verify or test.metrics):
+        test = self.record.tests[run.case.test]
+        if run.explain(own).code is not None or not (test.verify or test.metrics):
             return True
-        return _reads_stdout_alone(test) and _size(f"{path}/stdout") <= PAGE
+        return _reads_stdout_alone(test) and _size(f"{run.path}/stdout") <= PAGE
 
-    def _settled(self, case: Case, path: Path, ended: Ended, own: JobEvents) -> Settled:
-        environment = capture(path, self.environments, case.parameters)
-        start = own.start and replace(own.start, alias=environment)
+    def _settled(self, run: EndedRun, own: JobEvents) -> Settled:
+        ended = run.explain(own)
+        environment = capture(run.path, self.environments, run.case.parameters)
+        start = own.start and replace(own.start, environment=environment)
         events = [event for event in (start, own.end) if event is not None]
         if ended.code is not None:
-            return Settled(events, (), code_of(ended.code), _why(ended, case.walltime))
+            return Settled(events, (), code_of(ended.code), _reason(ended, run.case.walltime))
         if own.end is None and ended.exit_code == CLAIMED:
             return Settled(events, (), LOST, "it was started twice, and the first left no end")
         if own.end is None and ended.exit_code is None:
             return Settled(events, (), LOST, "the job ended without a word and left no exit code")
         if own.end is None:
-            why = (
+            reason = (
                 "the job script ended before the test's own did, "
                 f"with exit code {ended.exit_code}: see stderr"
             )
-            return Settled(events, (), FAILED, why)
-        test = self.record.tests[case.test]
-        verdict = judge(test, case, path, own.exit_code, self.references)
+            return Settled(events, (), FAILED, reason)
+        test = self.record.tests[run.case.test]
+        verdict = judge(test, run.case, run.path, own.exit_code, self.references)
         return Settled(events, verdict.figures, verdict.code, verdict.why)
 
 
@@ -128,25 +139,13 @@ def _reads_stdout_alone(test: Test) -> bool:
     )
 
 
-async def _at_once(events: JobEvents) -> JobEvents:
-    return events
-
-
-async def _own_end(own: JobEvents, look: Callable[[], Awaitable[JobEvents]]) -> JobEvents:
-    """Wait for the job's own end to be seen through a shared file system."""
-    waited = 0.0
-    while own.end is None and waited < PATIENCE_SECONDS:
-        await asyncio.sleep(LOOK_AGAIN_SECONDS)
-        waited += LOOK_AGAIN_SECONDS
-        own = await look()
-    return own
-
-
-def _why(ended: Ended, walltime: float) -> str:
-    where = f" on {ended.nodes}" if ended.nodes else ""
+def _reason(ended: Ended, walltime: float) -> str:
     meaning = code_of(ended.code or 0).meaning
+    if ended.code == RECALLED.number:
+        return meaning
     if ended.code == TIMEOUT.number:
         meaning += f" of {show_seconds(walltime)}"
+    where = f" on {ended.nodes}" if ended.nodes else ""
     return f"{meaning}: {ended.state}{where}"
 
 

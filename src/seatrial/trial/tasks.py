@@ -7,37 +7,30 @@ from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
 from seatrial.backends.protocol import Fact
-from seatrial.journal.codes import Name
+from seatrial.journal.events import AlertRaised, Event
 
 
-class Note(NamedTuple):
-    """Something of the driver's own happened: an event to note, none for a mere nudge."""
-
-    event: str = ""
-    more: dict[str, Any] = {}  # noqa: RUF012  (never changed)
+class Nudge(NamedTuple):
+    """The conductor may have something to do, though nothing is to be recorded."""
 
 
 class Tasks:
-    """Tasks whose failure ends the drive, and an inbox of facts, notes and failures."""
+    """Tasks whose failure ends the drive, and an inbox of facts, events to record and failures."""
 
     def __init__(self) -> None:
-        self.inbox: asyncio.Queue[Fact | Note | BaseException] = asyncio.Queue()
+        self.inbox: asyncio.Queue[Fact | Event | Nudge | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def put(self, news: Fact | Note) -> None:
+    def put(self, news: Fact | Event) -> None:
         self.inbox.put_nowait(news)
-
-    def note(self, event: str, **more: Any) -> None:
-        """Have an event noted."""
-        self.inbox.put_nowait(Note(event, more))
 
     def alert(self, kind: str, subject: str, text: str) -> None:
         """Have people told."""
-        self.note(Name.ALERT, alias=kind, test=subject, text=text)
+        self.put(AlertRaised(kind=kind, subject=subject, text=text))
 
     def nudge(self) -> None:
         """The conductor may have something to do."""
-        self.inbox.put_nowait(Note())
+        self.inbox.put_nowait(Nudge())
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run beside the loop; a failure ends the drive."""

@@ -10,8 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import AlertRaised, Event
 from seatrial.plan.model import Tell
 from seatrial.runs.shell import Shell
 from seatrial.suite.model import Case
@@ -30,7 +29,7 @@ class Telling:
         self.observer = observer
         self._record = record
         self._tasks = tasks
-        self._waiting: list[Event] = []
+        self._waiting: list[AlertRaised] = []
         self._there = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._busy = False
@@ -52,7 +51,7 @@ class Telling:
     def on_event(self, event: Event, case: Case | None) -> None:
         self.observer.on_event(event, case)
         tell = self._record.alerts
-        if tell is not None and event.event == Name.ALERT and event.alias != OWN_KIND:
+        if tell is not None and isinstance(event, AlertRaised) and event.kind != OWN_KIND:
             self._waiting.append(event)
             self._there.set()
             if self._task is None:
@@ -83,11 +82,11 @@ class Telling:
             self._ran.popleft()
         return 0.0 if len(self._ran) < tell.at_most else self._ran[0] + seconds(tell.per) - now
 
-    def _variables(self, alerts: list[Event]) -> dict[str, str]:
+    def _variables(self, alerts: list[AlertRaised]) -> dict[str, str]:
         """The first of those that wait, and how many more there are."""
         first, more = alerts[0], len(alerts) - 1
         text = f"{first.text} (and {count(more, 'more alert')})" if more else first.text
-        about = {"ALERT": text, "ALERT_KIND": first.alias, "ALERT_SUBJECT": first.test}
+        about = {"ALERT": text, "ALERT_KIND": first.kind, "ALERT_SUBJECT": first.subject}
         about |= {"TRIAL": self._record.tag, "MACHINE": self._record.machine.machine}
         return {name: value.replace("\0", "") for name, value in about.items()}
 

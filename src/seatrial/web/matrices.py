@@ -271,7 +271,7 @@ def charted_of(site: Site, run: RunRow) -> Charted | None:
     trial = trial_of(site.store(), run)
     record = record_of(trial)
     groups = groups_of(record.machine) if record is not None else {}
-    version = (run.row, run.finished)
+    version = (run.row, run.judged)
     made: Charted | None = beside(
         site, ("matrix", trial.path, run.run_id), version, lambda: _read(run, groups), large=True
     )

@@ -25,18 +25,19 @@ JUST_LESS = 1e-9  # a share of 1 is out of reach once one run spoilt it
 def pass_rate(view: View, criterion: Criterion) -> list[Result]:
     """Runs that passed over runs that ended.
 
-    Runs that a person cancelled, and those whose case runs again to make them good, are no part of
-    it; ``numbers`` give the rate of all attempts beside it.
+    Runs that were cancelled or recalled, and those whose case runs again, are no part of it;
+     ``numbers`` give the rate of all attempts beside it.
     """
     ended = [run for run in view.runs(criterion) if run.over]
-    counted = [run for run in ended if not run.again and run.code != codes.CANCELLED.number]
-    attempts = [run for run in ended if run.code != codes.CANCELLED.number]
+    counted = [run for run in ended if not run.will_rerun and run.code not in codes.WITHDRAWN]
+    attempts = [run for run in ended if run.code not in codes.WITHDRAWN]
     passed = sum(run.passed for run in counted)
     numbers: dict[str, float | int | str] = {
         "passed": passed,
         "ended": len(counted),
         "made good": len(attempts) - len(counted),
-        "cancelled": len(ended) - len(attempts),
+        "cancelled": sum(run.code == codes.CANCELLED.number for run in ended),
+        "recalled": sum(run.code == codes.RECALLED.number for run in ended),
     }
     if attempts:
         numbers["rate of all attempts"] = sum(run.passed for run in attempts) / len(attempts)
@@ -57,7 +58,7 @@ def pass_rate(view: View, criterion: Criterion) -> list[Result]:
 def _unless_cancelled(view: View, result: Result, ended: Sequence[Run]) -> Result:
     """A criterion that is met only as far as others let the runs go on is undecided where each case
     has a number of runs: what was cancelled may have been what would have failed."""
-    cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.again]
+    cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.will_rerun]
     if result.state != "met" or view.accounts.policy.kind == "sustained" or not cancelled:
         return result
     tests = Counter(view.accounts.test_of(run) for run in cancelled)
@@ -139,7 +140,7 @@ def accepted_runs(view: View, criterion: Criterion) -> list[Result]:
     for run in view.runs(criterion):
         test = view.accounts.test_of(run)
         accepted[test] += run.passed
-        ended[test] += run.over and not run.again
+        ended[test] += run.over and not run.will_rerun
     stopped = view.accounts.stopped
     results = [
         decided(

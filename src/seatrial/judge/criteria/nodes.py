@@ -160,7 +160,7 @@ def _failures(view: View) -> list[int]:
 
 def _unseen_failures(view: View, seen: Sequence[int]) -> int:
     failed = (run for run in view.accounts.runs if run.code == codes.NODE_FAILURE.number)
-    spans = [run.on_nodes(view.now) or (run.judged, run.judged) for run in failed]
+    spans = [run.held_nodes(view.now) or (run.judged or 0, run.judged or 0) for run in failed]
     return sum(
         not any(start <= time <= end + LATE_NS for time in seen)
         for start, end in spans
@@ -181,7 +181,7 @@ def jobs_in_flight(view: View, criterion: Criterion) -> list[Result]:
     found = in_flight(accounts, view.now, view.tests(criterion))
     if not accounts.duration and accounts.over:
         found = _to_last_start(view, criterion, found)
-    n = sum(run.on_nodes(view.now) is not None for run in view.runs(criterion))
+    n = sum(run.held_nodes(view.now) is not None for run in view.runs(criterion))
     largest = max((level.value for level in found), default=None)
     if bounds.least is None:
         reach = (largest, None)
@@ -244,7 +244,7 @@ def _flights(
 
 
 def _to_last_start(view: View, criterion: Criterion, found: list[Level]) -> list[Level]:
-    starts = [held[0] for run in view.runs(criterion) if (held := run.on_nodes(view.now))]
+    starts = [held[0] for run in view.runs(criterion) if (held := run.held_nodes(view.now))]
     last = max(starts, default=0)
     cut = [level._replace(end=min(level.end, last)) for level in found if level.start < last]
     return cut or found[:1]

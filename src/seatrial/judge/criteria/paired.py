@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.judge.accounts import NEVER, Run
+from seatrial.judge.accounts import Run
 from seatrial.judge.criteria.result import Bounds, Result, bounds_of, decided, with_worst
 from seatrial.judge.criteria.view import Group, View
 from seatrial.plan.model import Criterion
@@ -132,15 +132,15 @@ def waves_of(runs: Sequence[Run]) -> list[list[Run]]:
     """The runs of one case at full machine, wave by wave. A wave begins when the one before has
     its verdicts, and goes on where the last of them is run again."""
     waves: list[list[Run]] = []
-    until, again = NEVER, False  # when all so far had their verdicts
-    full = (run for run in runs if run.stage == "full" and run.submitted != NEVER)
-    for run in sorted(full, key=lambda run: run.submitted):
-        if not waves or (run.submitted >= until and not again):
+    until, reruns = -1, False  # when all so far had their verdicts
+    full = [(run.submitted, run) for run in runs if run.stage == "full" and run.submitted]
+    for submitted, run in sorted(full, key=lambda one: one[0]):
+        if not waves or (submitted >= until and not reruns):
             waves.append([])
         waves[-1].append(run)
-        end = run.judged if run.over else 1 << 62
+        end = run.judged if run.judged is not None else 1 << 62
         if end >= until:
-            until, again = end, run.again or (again and end == until)
+            until, reruns = end, run.will_rerun or (reruns and end == until)
     return waves
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from seatrial.journal.lifecycle import TrialState
 from seatrial.judge.accounts import Accounts, Run
 from seatrial.judge.timeline import Timeline, timeline_of
 from seatrial.plan.model import Criterion
@@ -47,7 +48,7 @@ class View:
         """Whether the trial came to its end: it was not abandoned, nor ended before its time unless
         nothing could ever run."""
         accounts = self.accounts
-        if not accounts.ended or accounts.abandoned:
+        if not accounts.life.complete or accounts.state is TrialState.ABANDONED:
             return False
         timely = accounts.clock(self.now) >= accounts.duration - TOO_SOON
         return timely or bool(accounts.ended_for)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.journal.codes import EVENT_NUMBERS, Name
+from seatrial.journal.events import NodeAdmitted, NodeDown, NodeExcluded, NodeUp
 from seatrial.judge.accounts import names_in
 from seatrial.store.choosing import listed
 from seatrial.store.rows import TrialRow
@@ -19,10 +19,10 @@ from seatrial.store.schema import Store
 
 DOWN, UP, EXCLUDED, ADMITTED = "down", "up", "excluded", "let back in"
 _TURNS = {
-    EVENT_NUMBERS[Name.NODE_DOWN]: DOWN,
-    EVENT_NUMBERS[Name.NODE_UP]: UP,
-    EVENT_NUMBERS[Name.NODE_EXCLUDE]: EXCLUDED,
-    EVENT_NUMBERS[Name.NODE_ADMIT]: ADMITTED,
+    NodeDown.number: DOWN,
+    NodeUp.number: UP,
+    NodeExcluded.number: EXCLUDED,
+    NodeAdmitted.number: ADMITTED,
 }
 
 

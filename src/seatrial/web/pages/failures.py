@@ -143,7 +143,7 @@ def _by_verdict(filters: Filters) -> tuple[Filters, list[str]]:
 def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
     code = code_of(run.code)
     return Failure(
-        time=run.finished or run.began,
+        time=run.judged or run.created,
         trial=run.trial,
         machine=run.machine,
         app=run.app,

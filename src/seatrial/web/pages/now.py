@@ -113,8 +113,8 @@ def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
     marks = ", ".join("?" * len(judged))
     where = f"WHERE runs.run_id IN ({marks}) AND runs.trial = ?"
     found = queries.run_rows(store, where, [*judged, row.row], queries.NEWEST)
-    over = [run for run in found if run.finished is not None]  # the store may be a moment behind
-    return sorted(over, key=lambda run: run.finished or 0, reverse=True)
+    over = [run for run in found if run.judged is not None]  # the store may be a moment behind
+    return sorted(over, key=lambda run: run.judged or 0, reverse=True)
 
 
 def _late(site: Site, row: TrialRow) -> Late:

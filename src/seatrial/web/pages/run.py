@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.journal.codes import Name, code_of
+from seatrial.journal.codes import code_of
+from seatrial.journal.events import EVENT_NAMES, ScriptStarted
 from seatrial.judge.one_run import Expected, Phase, expected, phases, told
 from seatrial.machine.facts import unfold
 from seatrial.store import listing, queries
@@ -17,7 +18,7 @@ from seatrial.store.listing import BuildRow
 from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.siblings import Sibling, Siblings, earlier, siblings
-from seatrial.store.tables import state_of
+from seatrial.store.tables import outcome_of
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
@@ -144,7 +145,7 @@ def data(site: Site, asked: Asked) -> Run:
         meaning=code.meaning,
         why=plain(run.why),
         again=again,
-        state=_STATES[state_of(run.code, again)],
+        state=_STATES[outcome_of(run.code, again)],
         trial=trial,
         case=case,
         build=build,
@@ -179,20 +180,20 @@ def _run(store: Store, asked: Asked) -> RunRow:
 
 def _now(run: RunRow, trial: TrialRow) -> int:
     """Until when what lasts has lasted; virtual time has no now."""
-    return (trial.last or run.began) if run.rehearsed else time.time_ns()
+    return (trial.last or run.created) if run.rehearsed else time.time_ns()
 
 
 # ---- what ran -----------------------------------------------------------------------------
 
 
 def _event(event: EventRow, run: RunRow) -> EventLine:
-    after = (event.time - run.began) / SECOND_NS
+    after = (event.time - run.created) / SECOND_NS
     return EventLine(time=event.time, after=after, event=event.event, told=plain(told(event)))
 
 
 def _modules(events: Sequence[EventRow]) -> str:
     """The modules that were loaded when its script started."""
-    texts = [event.text for event in events if event.event == Name.BINARY_EXECUTE_START]
+    texts = [event.text for event in events if event.event == EVENT_NAMES[ScriptStarted]]
     return texts[-1].replace(":", " ") if texts else ""
 
 
@@ -231,7 +232,7 @@ def _metrics(
             better=one.better,
             expected=expected(one, case, references),
             past=[
-                Past(before.began, before.trial, before.run_id, value)
+                Past(before.created, before.trial, before.run_id, value)
                 for before, value in past.get((one.name, one.unit), ())
                 if before.row != run.row
             ],

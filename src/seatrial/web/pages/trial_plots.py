@@ -209,15 +209,17 @@ def _elapsed(
     import numpy as np
 
     found = elapsed_points(site.store(), row.row, chosen)
-    tests = list(dict.fromkeys(each.test for each in found.points if each.started))
+    tests = list(dict.fromkeys(each.test for each in found.points if each.script_started))
     kinds = [NORMAL, *CLASSES]
     of_run = {run: _AT_LIMIT.get(code, "failed") for run, code in found.odd.items()}
     odd = {run: kinds.index(kind) for run, kind in (of_run | (classes or {})).items()}
-    points = [each for each in found.points if each.started]
+    points = [each for each in found.points if each.script_started]
     run = np.array([run for each in points for run in each.run_ids], dtype=object)
-    start = np.array([at for each in points for at in each.started], dtype=np.int64)
+    start = np.array([at for each in points for at in each.script_started], dtype=np.int64)
     seconds = np.array([took for each in points for took in each.elapsed], dtype=float)
-    test = np.repeat([tests.index(each.test) for each in points], [len(p.started) for p in points])
+    test = np.repeat(
+        [tests.index(each.test) for each in points], [len(p.script_started) for p in points]
+    )
     ended = np.flatnonzero(np.isfinite(seconds))
     order = ended[np.argsort(start[ended], kind="stable")][-MOST_POINTS:]
     runs: list[str] = run[order].tolist()
@@ -294,7 +296,7 @@ def _alerts(following: Following, chosen: list[str]) -> list[Told]:
 def windows_of(following: Following) -> list[Window]:
     """Blackouts and planned outages up to now."""
     course = following.course
-    if course is None or course.accounts.start <= 0:
+    if course is None or course.accounts.start is None:
         return []
     policy = course.record.policy
     origin, last = course.accounts.start / SECOND_NS, course.accounts.last / SECOND_NS

@@ -18,13 +18,13 @@ from msgspec import Struct
 
 from seatrial.errors import JournalError, TrialError
 from seatrial.files import open_regular
-from seatrial.journal.codes import Name, code_of
-from seatrial.journal.events import Event
+from seatrial.journal.codes import RECALLED, code_of
+from seatrial.journal.events import GaugeRead, RunEvent, RunJudged, finite
 from seatrial.journal.journal import fingerprint, read_blocks
+from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.judge.accounts import Told
 from seatrial.judge.holds import Hold, Holds
 from seatrial.judge.status import accounts_of
-from seatrial.judge.sub_phases import TURNS
 from seatrial.judge.tallies import open_alerts
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.units import SECOND_NS
@@ -66,9 +66,9 @@ class Course:
         self.cases = self.folder.cases()
         self.references = references_of(self.record)
         self.accounts = accounts_of(self.record, self.cases)
-        self.turns: list[Event] = []
         self.tests: dict[str, TestCourse] = {case.test: TestCourse() for case in self.cases}
         self.gauges: dict[str, list[Gauged]] = {}
+        self._lives: dict[str, RunLife] = {}  # of runs without a verdict
         self.judged: deque[str] = deque(maxlen=LATEST)  # runs, by their verdicts
         self.end = self.size = self.damaged = 0
         self._holds = Holds(self.record.policy, self.cases)
@@ -112,9 +112,12 @@ class Course:
             return False
         self.accounts.fold(block.events)
         for event in block.events:
-            handler = _HANDLERS.get(event.event)
-            if handler is not None:
-                handler(self, event)
+            self._holds.apply(event)
+            if isinstance(event, RunEvent):
+                self._on_run(event)
+            elif isinstance(event, GaugeRead):
+                gauged = Gauged(event.time, finite(event.value))
+                self.gauges.setdefault(event.gauge, []).append(gauged)
         self.end = block.end
         self.damaged += block.damaged
         self._mark = _mark_of(file, self.end)
@@ -137,52 +140,25 @@ class Course:
 
     # ---- events ---------------------------------------------------------------------------
 
-    def _on_turn(self, event: Event) -> None:
-        self.turns.append(event)
-        self._holds.apply(event)
-
-    def _on_build(self, event: Event) -> None:
-        self._holds.apply(event)
-
-    def _on_gauge(self, event: Event) -> None:
-        self._holds.apply(event)
-        value = event.value if isinstance(event.value, int | float) else None
-        self.gauges.setdefault(event.alias, []).append(Gauged(event.time, value))
-
-    def _on_submit(self, event: Event) -> None:
-        if (test := self.tests.get(event.test)) is not None:
-            test.in_flight.add(event.run_id)
-
-    def _on_start(self, event: Event) -> None:
+    def _on_run(self, event: RunEvent) -> None:
         test = self.tests.get(event.test)
-        if test is not None and event.run_id in test.in_flight:
-            test.running.add(event.run_id)
-
-    def _on_end(self, event: Event) -> None:
-        if (test := self.tests.get(event.test)) is not None:
+        if test is None:
+            return
+        life = self._lives.setdefault(event.run_id, RunLife())
+        if not life.apply(event):
+            return
+        if RunState.SUBMITTED <= life.state < RunState.ENDED:
+            test.in_flight.add(event.run_id)
+            if life.state is RunState.RUNNING:
+                test.running.add(event.run_id)
+        else:
             test.in_flight.discard(event.run_id)
             test.running.discard(event.run_id)
-
-    def _on_verdict(self, event: Event) -> None:
-        self._on_end(event)
-        test = self.tests.get(event.test)
-        if test is not None:
-            known = isinstance(event.value, int | float)
-            name = code_of(int(event.value)).name if known else event.alias  # type: ignore[arg-type]
-            test.verdicts["again" if event.again else name] += 1
+        if isinstance(event, RunJudged):
+            del self._lives[event.run_id]
+            reruns = life.will_rerun and life.code != RECALLED.number
+            test.verdicts["again" if reruns else code_of(life.code).name] += 1
             self.judged.append(event.run_id)
-
-
-_HANDLERS = {
-    **dict.fromkeys(TURNS, Course._on_turn),
-    str(Name.BUILD_END): Course._on_build,
-    str(Name.GAUGE): Course._on_gauge,
-    str(Name.SUBMIT_START): Course._on_submit,
-    str(Name.JOB_START): Course._on_start,
-    str(Name.BINARY_EXECUTE_START): Course._on_start,
-    str(Name.JOB_END): Course._on_end,
-    str(Name.CHECK_END): Course._on_verdict,
-}
 
 
 def _mark_of(file: BinaryIO, end: int) -> tuple[int, int]:

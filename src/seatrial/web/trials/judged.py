@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.journal.lifecycle import INTERRUPTED
 from seatrial.judge import levels, losses
 from seatrial.judge.criteria.result import bounds_of
 from seatrial.judge.levels import Level
 from seatrial.judge.outages import whole_outages
 from seatrial.judge.status import Status, status_of
-from seatrial.judge.sub_phases import INTERRUPTED
 from seatrial.judge.timeline import USES, timeline_of
 from seatrial.units import SECOND_NS
 from seatrial.web.trials.course import Course
@@ -41,13 +41,13 @@ def present(course: Course) -> int:
     event."""
     accounts = course.accounts
     runs = accounts.state == "running" and not course.record.rehearsed
-    return max(time.time_ns() if runs else accounts.last, accounts.last, 0)
+    return max(time.time_ns() if runs else accounts.last, accounts.last)
 
 
 def status_at(course: Course, now: int, driven: bool) -> Status:
     """As ``judge.status.status``, of a course at hand."""
     accounts = course.accounts
-    found = status_of(course.record, accounts, course.turns, now, course.references)
+    found = status_of(course.record, accounts, now, course.references)
     runs = accounts.state == "running"
     state = found.state if driven or not runs else INTERRUPTED
     return replace(found, state=state, held_back_by=course.held(now) if driven else [])
@@ -149,7 +149,7 @@ def flights_at(course: Course, now: int, expected: dict[str, int]) -> list[Steps
     accounts = course.accounts
     by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in course.tests}
     for run in accounts.runs:
-        held = run.on_nodes(now)
+        held = run.held_nodes(now)
         if held is not None:
             by_test[accounts.test_of(run)].append((*held, 1.0))
     spans, without = accounts.window(now), whole_outages(accounts)

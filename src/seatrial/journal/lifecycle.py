@@ -1,0 +1,408 @@
+"""The life cycles of a run and of a trial: their states, and how events change them.
+
+    run = RunLife()
+    run.apply(event)                 # True where its state changed
+    run.state, run.job_started, run.code
+
+    trial = TrialLife(duration=864_000)
+    trial.apply(event)
+    trial.state, trial.elapsed(now), trial.spans
+
+No other module changes a state. ``RUN_TRANSITIONS`` and ``TRIAL_TRANSITIONS`` hold every change; a
+pair of state and event that they do not hold changes nothing. Times are in ns since the epoch, None
+where there is none yet. Events may come late or twice, as a job's own are recorded after it has
+ended: a life follows their times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum, StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from seatrial.journal import codes
+from seatrial.journal.events import (
+    Event,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    RunCreated,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    TrialAbandoned,
+    TrialCancelled,
+    TrialEnded,
+    TrialExtended,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+    finite,
+)
+from seatrial.units import SECOND_NS
+
+INTERRUPTED = "interrupted"
+
+
+class RunState(IntEnum):
+    """Where a run stands, in the order in which a run passes through the states."""
+
+    NEW = 0
+    CREATED = 1
+    SUBMITTED = 2
+    QUEUED = 3
+    RUNNING = 4
+    ENDED = 5
+    JUDGED = 6
+
+
+RUN_STATE_HELP: dict[RunState, str] = {
+    RunState.NEW: "nothing has been recorded of it",
+    RunState.CREATED: "its directory and scripts are being written",
+    RunState.SUBMITTED: "it is being given to the scheduler",
+    RunState.QUEUED: "the scheduler has it, and it waits for nodes",
+    RunState.RUNNING: "its job runs",
+    RunState.ENDED: "its job has ended, and it is being judged",
+    RunState.JUDGED: "it has its verdict",
+}
+
+
+class TrialState(StrEnum):
+    """Where a trial stands."""
+
+    NEW = "new"
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    ENDED = "ended"
+    ABANDONED = "abandoned"
+
+
+TRIAL_STATE_HELP: dict[TrialState, str] = {
+    TrialState.NEW: "it was prepared, and nobody has started it",
+    TrialState.RUNNING: "its clock runs",
+    TrialState.PAUSED: "its clock stands, and it can be resumed",
+    TrialState.CANCELLED: "a person cancelled its jobs, and it can be resumed",
+    TrialState.ENDED: "every case has its runs, or its time is up",
+    TrialState.ABANDONED: "a person abandoned it, and it cannot be resumed",
+}
+
+_BEFORE_JOB: dict[type[Event], RunState] = {
+    RunSubmitted: RunState.SUBMITTED,
+    JobQueued: RunState.QUEUED,
+    JobStarted: RunState.RUNNING,
+    ScriptStarted: RunState.RUNNING,
+    ScriptEnded: RunState.RUNNING,
+    JobEnded: RunState.ENDED,
+    RunJudged: RunState.JUDGED,
+}
+
+RUN_TRANSITIONS: dict[RunState, dict[type[Event], RunState]] = {
+    RunState.NEW: {RunCreated: RunState.CREATED, **_BEFORE_JOB},
+    RunState.CREATED: _BEFORE_JOB,
+    RunState.SUBMITTED: _BEFORE_JOB,
+    # A run that was announced by a driver that died, and never reached the scheduler, is submitted
+    # again.
+    RunState.QUEUED: _BEFORE_JOB,
+    RunState.RUNNING: {JobEnded: RunState.ENDED, RunJudged: RunState.JUDGED},
+    RunState.ENDED: {RunJudged: RunState.JUDGED},
+    RunState.JUDGED: {},
+}
+
+TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
+    TrialState.NEW: {
+        TrialStarted: TrialState.RUNNING,
+        TrialResumed: TrialState.RUNNING,
+        TrialPaused: TrialState.PAUSED,
+        TrialCancelled: TrialState.CANCELLED,
+        TrialEnded: TrialState.ENDED,
+        TrialAbandoned: TrialState.ABANDONED,
+    },
+    TrialState.RUNNING: {
+        TrialPaused: TrialState.PAUSED,
+        TrialCancelled: TrialState.CANCELLED,
+        TrialEnded: TrialState.ENDED,
+        TrialAbandoned: TrialState.ABANDONED,
+    },
+    TrialState.PAUSED: {
+        TrialStarted: TrialState.RUNNING,
+        TrialResumed: TrialState.RUNNING,
+        TrialCancelled: TrialState.CANCELLED,
+        TrialEnded: TrialState.ENDED,
+        TrialAbandoned: TrialState.ABANDONED,
+    },
+    # What a person decided stands, though the trial then pauses or ends.
+    TrialState.CANCELLED: {
+        TrialStarted: TrialState.RUNNING,
+        TrialResumed: TrialState.RUNNING,
+        TrialAbandoned: TrialState.ABANDONED,
+    },
+    TrialState.ENDED: {
+        TrialStarted: TrialState.RUNNING,
+        TrialResumed: TrialState.RUNNING,
+        TrialExtended: TrialState.PAUSED,
+        TrialAbandoned: TrialState.ABANDONED,
+    },
+    TrialState.ABANDONED: {},
+}
+
+
+class RunLife(Struct):
+    """The life of one run: its state, its eight times, and what its events say of it.
+
+    ``created`` is when it was created (or first heard of), ``submitted`` and ``queued`` are of its
+    submission, ``job_started`` and ``job_ended`` by the scheduler's word, ``script_started`` and
+    ``script_ended`` by the job's own, ``judged`` when it got its verdict. ``code`` is the code of
+    its verdict, or ``PENDING`` or ``IN_PROGRESS``; ``recalled``: Seatrial took it back before it
+    started."""
+
+    state: RunState = RunState.NEW
+    code: int = codes.PENDING.number
+    reason: str = ""
+    will_rerun: bool = False
+    recalled: bool = False
+    created: int | None = None
+    submitted: int | None = None
+    queued: int | None = None
+    job_started: int | None = None
+    script_started: int | None = None
+    script_ended: int | None = None
+    job_ended: int | None = None
+    judged: int | None = None
+    exit_code: int | None = None
+    job_id: str = ""
+    nodes: str = ""
+    path: str = ""
+    submission: str = ""
+    target: str = ""
+    stage: str = ""
+    environment: str = ""
+
+    def apply(self, event: Event) -> bool:
+        """Record what an event says of the run. Returns whether its state changed."""
+        if self.created is None:
+            self.created = event.time
+        kind = type(event)
+        handler = _RUN_HANDLERS.get(kind)
+        if handler is None:
+            return False
+        handler(self, event)
+        state = RUN_TRANSITIONS[self.state].get(kind)
+        if state is None or state is self.state:
+            return False
+        self.state = state
+        return True
+
+    @property
+    def elapsed(self) -> float | None:
+        """Seconds from the start of its script to the end; None while there is no such end."""
+        if self.script_started is None or self.script_ended is None:
+            return None
+        if self.script_ended < self.script_started:
+            return None
+        return (self.script_ended - self.script_started) / SECOND_NS
+
+    def _on_created(self, event: RunCreated) -> None:
+        self.path = event.path or self.path
+        self.created = event.time
+
+    def _on_submitted(self, event: RunSubmitted) -> None:
+        self.submitted = event.time
+        self.submission = event.submission
+        self.target = event.target
+        self.stage = event.stage
+        if self.state < RunState.RUNNING:
+            self.queued, self.job_id = None, ""
+
+    def _on_queued(self, event: JobQueued) -> None:
+        self.queued = event.time
+        self.job_id = event.job_id or self.job_id
+
+    def _on_job_started(self, event: JobStarted) -> None:
+        if self.job_started is None:
+            self.job_started = event.time
+        self.nodes = event.nodes or self.nodes
+        self._run()
+
+    def _on_script_started(self, event: ScriptStarted) -> None:
+        if self.script_started is None or event.time > self.script_started:
+            self.script_started = event.time
+        self.nodes = event.nodes or self.nodes
+        self.job_id = event.job_id or self.job_id
+        self.environment = event.environment or self.environment
+        self._run()
+
+    def _run(self) -> None:
+        if self.judged is None:
+            self.code = codes.IN_PROGRESS.number
+
+    def _on_script_ended(self, event: ScriptEnded) -> None:
+        if self.script_ended is None or event.time >= self.script_ended:
+            self.script_ended = event.time
+            self.exit_code = event.exit_code
+            self.job_id = event.job_id or self.job_id
+
+    def _on_job_ended(self, event: JobEnded) -> None:
+        self.job_ended = event.time
+        self.nodes = event.nodes or self.nodes
+        self.recalled = event.recalled and self.job_started is None
+
+    def _on_judged(self, event: RunJudged) -> None:
+        if self.judged is not None and event.time < self.judged:
+            return
+        self.judged = event.time
+        self.code = event.code
+        if self.recalled and event.code == codes.CANCELLED.number:
+            self.code = codes.RECALLED.number  # as version 0.1 wrote it
+        self.reason = event.reason
+        self.will_rerun = event.will_rerun
+
+
+_RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
+    RunCreated: RunLife._on_created,
+    RunSubmitted: RunLife._on_submitted,
+    JobQueued: RunLife._on_queued,
+    JobStarted: RunLife._on_job_started,
+    ScriptStarted: RunLife._on_script_started,
+    ScriptEnded: RunLife._on_script_ended,
+    JobEnded: RunLife._on_job_ended,
+    RunJudged: RunLife._on_judged,
+}
+
+
+class ClockSpan(Struct):
+    """A stretch of time in which the trial's clock ran, in ns; ``end`` is None while it runs. What
+    ended it is the kind of an event (None: the driver died, and another one resumed the trial), and
+    the reason that this gave."""
+
+    start: int
+    end: int | None = None
+    ended_by: type[Event] | None = None
+    reason: str = ""
+
+
+class TrialLife:
+    """The life of one trial: its state, its clock, and its duration.
+
+    ``duration`` is in seconds with what it was extended by, 0 for no limit. ``complete``: it came
+    to its end, and was neither resumed nor extended since. ``reason`` is why it does not run,
+    ``host`` where it was driven last. The clock stands while the trial is paused; a driver that
+    dies does not stop it, because its jobs go on."""
+
+    def __init__(self, duration: float = 0.0) -> None:
+        self.state = TrialState.NEW
+        self.duration = duration
+        self.complete = False
+        self.reason = ""
+        self.host = ""
+        self.spans: list[ClockSpan] = []
+        self._before_ns = 0  # what the clock had run when it was last started
+        self._since: int | None = None  # when it was last started, None while it stands
+
+    @classmethod
+    def resumed(cls, state: TrialState) -> TrialLife:
+        """Return the life of a trial of which only the state is known."""
+        life = cls()
+        life.state = state
+        return life
+
+    def apply(self, event: Event) -> bool:
+        """Record an event. Returns whether it changed the trial: its state, its clock or its
+        duration."""
+        handler = _TRIAL_HANDLERS.get(type(event))
+        if handler is None:
+            return False
+        if isinstance(event, TrialStarted | TrialResumed):
+            self.host = event.host
+        if self.state is TrialState.ABANDONED or handler(self, event) is False:
+            return False
+        self.state = TRIAL_TRANSITIONS[self.state].get(type(event), self.state)
+        return True
+
+    def _on_started(self, event: TrialStarted | TrialResumed) -> None:
+        self.complete = False
+        self.reason = ""
+        if self._since is None:
+            self._since = event.time
+        else:
+            self._end_span(event, INTERRUPTED)
+        self.spans.append(ClockSpan(event.time))
+
+    def _on_paused(self, event: TrialPaused | TrialCancelled | TrialAbandoned) -> None:
+        self._stop(event)
+        if self.state is not TrialState.ENDED or isinstance(event, TrialAbandoned):
+            self.reason = event.reason
+
+    def _on_ended(self, event: TrialEnded) -> None:
+        self._stop(event)
+        self.complete = True
+        self.reason = event.reason
+
+    def _stop(self, event: TrialPaused | TrialCancelled | TrialAbandoned | TrialEnded) -> None:
+        if self._since is not None:
+            self._before_ns += max(0, event.time - self._since)
+            self._since = None
+            self._end_span(event, event.reason, type(event))
+
+    def _end_span(self, event: Event, reason: str, ended_by: type[Event] | None = None) -> None:
+        span = self.spans[-1]
+        span.end = max(span.start, event.time)
+        span.ended_by = ended_by
+        span.reason = reason
+
+    def _on_extended(self, event: TrialExtended) -> bool:
+        seconds = finite(event.seconds)
+        if not self.duration or seconds is None or seconds <= 0:
+            return False
+        self.duration += seconds
+        if self.complete:
+            self.complete, self.reason = False, ""
+        return True
+
+    # ---- its clock ------------------------------------------------------------------------
+
+    @property
+    def start(self) -> int | None:
+        """When the trial started first."""
+        return self.spans[0].start if self.spans else None
+
+    @property
+    def clock_runs(self) -> bool:
+        return self._since is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes, unless it is extended."""
+        return self.complete or self.state is TrialState.ABANDONED
+
+    def elapsed_ns(self, now: int) -> int:
+        """Nanoseconds for which the clock ran until ``now``."""
+        return self._before_ns + (0 if self._since is None else max(0, now - self._since))
+
+    def elapsed(self, now: int) -> float:
+        """Seconds for which the clock ran until ``now``."""
+        return self.elapsed_ns(now) / SECOND_NS
+
+    def over_at(self) -> int | None:
+        """Time (ns) at which the clock will have run the duration; None if it stands before that,
+        or if there is no limit."""
+        if not self.duration:
+            return None
+        span = round(self.duration * SECOND_NS)
+        if self._since is None:
+            return 0 if self._before_ns >= span else None
+        return self._since + span - self._before_ns
+
+
+_TRIAL_HANDLERS: dict[type[Event], Callable[[TrialLife, Any], bool | None]] = {
+    TrialStarted: TrialLife._on_started,
+    TrialResumed: TrialLife._on_started,
+    TrialPaused: TrialLife._on_paused,
+    TrialCancelled: TrialLife._on_paused,
+    TrialAbandoned: TrialLife._on_paused,
+    TrialEnded: TrialLife._on_ended,
+    TrialExtended: TrialLife._on_extended,
+}
