@@ -46,14 +46,18 @@ NONE: frozenset[str] = frozenset()
 
 class _Decision:
     """One decision in the making: what the rules before have found, and the commands so far.
-    ``over``: the trial's time is up; ``open``: nothing found so far keeps builds and launches back.
+    ``over``: the trial's time is up; ``open``: nothing found so far keeps builds and launches back;
+    ``stops``: a test or a node is just being taken out.
     ``wake`` is when to ask again though nothing happens."""
+
+    __slots__ = ("commands", "gates", "launches", "now", "open", "over", "stops", "wake")
 
     def __init__(self, now: int, gates: Gates, over: bool, held: bool) -> None:
         self.now = now
         self.gates = gates
         self.over = over
         self.open = not held
+        self.stops = False
         self.commands: list[Command] = []
         self.launches: list[Launch] = []
         self.wake: int | None = None
@@ -66,10 +70,8 @@ class Conductor:
         self, tag: str, cases: Sequence[Case], limits: Limits, policy: Policy | None = None
     ) -> None:
         self.state = ConductorState(tag, cases, limits, policy)
-
-    def apply(self, event: Event) -> None:
-        """Fold one event into the state."""
-        self.state.apply(event)
+        self.apply: Callable[[Event], None] = self.state.apply
+        """Folds one event into the state."""
 
     def decide(self, now: int = 0) -> list[Command]:
         """Return what is to be done at ``now`` (ns), by the ``RULES`` in their order. The driver
@@ -104,7 +106,9 @@ class Conductor:
     def _stop(self, decision: _Decision) -> None:
         """Stop tests and exclude nodes that failed too often."""
         if decision.open and (self.state.answers.to_stop or self.state.nodes.any_suspect):
-            decision.commands += self._stops(decision.now)
+            stops = list(self._stops(decision.now))
+            decision.commands += stops
+            decision.stops = bool(stops)
 
     def _build(self, decision: _Decision) -> None:
         """Start builds."""
@@ -114,8 +118,7 @@ class Conductor:
 
     def _launch(self, decision: _Decision) -> None:
         """Launch runs, unless a test or a node is just being taken out: then it is asked again."""
-        stops = any(isinstance(each, StopTest | ExcludeNodes) for each in decision.commands)
-        if decision.open and not decision.over and not stops:
+        if decision.open and not decision.over and not decision.stops:
             decision.launches = self._launches(decision.now, decision.gates)
             decision.commands += decision.launches
 

@@ -77,6 +77,7 @@ class ConductorState:
         self.changed = True
         self.shapes = shapes_of(cases, self.policy, limits.room)
         self.trial = TrialLife(self.policy.duration)
+        self.cancelling = False  # whether all jobs are to be cancelled
         self.over_at: int | None = None  # when its time is up
         self.in_flight: dict[str, Flight] = {}
         self.queued: dict[str, Flight] = {}
@@ -270,6 +271,7 @@ class ConductorState:
         if not trial.apply(event):
             return
         self.over_at = trial.over_at()
+        self.cancelling = trial.state in (TrialState.CANCELLED, TrialState.ABANDONED)
         if isinstance(event, TrialPaused | TrialCancelled | TrialAbandoned):
             self.held = trial.reason or str(trial.state)
         if self.cancelling:
@@ -281,11 +283,6 @@ class ConductorState:
         if restarts:
             self.admission.go(trial.start or 0, event.time)
             self.watchdogs.start(event.time, self.counts.in_flight)
-
-    @property
-    def cancelling(self) -> bool:
-        """Whether all jobs are to be cancelled."""
-        return self.trial.state in (TrialState.CANCELLED, TrialState.ABANDONED)
 
     @property
     def abandoned(self) -> bool:

@@ -406,8 +406,8 @@ def encode(event: Event) -> bytes:
 
 
 def encode_lines(events: Iterable[Event]) -> bytes:
-    """Return the lines of events, each with its end."""
-    return b"".join(encode(event) + b"\n" for event in events)
+    """Return the lines of events of known kinds, each with its end."""
+    return _encoder.encode_lines(events)
 
 
 def decode(line: bytes) -> Event:

@@ -185,13 +185,12 @@ class RunLife(Struct):
         """Record what an event says of the run. Returns whether its state changed."""
         if self.created is None:
             self.created = event.time
-        kind = type(event)
-        handler = _RUN_HANDLERS.get(kind)
-        if handler is None:
+        step = _RUN_STEPS[self.state].get(type(event))
+        if step is None:
             return False
+        handler, state = step
         handler(self, event)
-        state = RUN_TRANSITIONS[self.state].get(kind)
-        if state is None or state is self.state:
+        if state is self.state:
             return False
         self.state = state
         return True
@@ -271,6 +270,14 @@ _RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
     JobEnded: RunLife._on_job_ended,
     RunJudged: RunLife._on_judged,
 }
+# For each state (by its number) and kind of event, what it changes and the state behind it.
+_RUN_STEPS = [
+    {
+        kind: (handler, RUN_TRANSITIONS[state].get(kind, state))
+        for kind, handler in _RUN_HANDLERS.items()
+    }
+    for state in RunState
+]
 
 
 class ClockSpan(Struct):

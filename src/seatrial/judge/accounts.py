@@ -155,12 +155,12 @@ class Accounts:
 
     def fold(self, events: Iterable[Event]) -> None:
         """Fold many events."""
-        last = self.last
+        last, known = self.last, self._by_id.get
         for event in events:
             if event.time >= last:
                 self.last = last = event.time
             if isinstance(event, RunEvent):
-                run = self._by_id.get(event.run_id) or self._new_run(event)
+                run = known(event.run_id) or self._new_run(event)
                 if run is not None:
                     run.apply(event)
                     if isinstance(event, MetricRecorded):

@@ -15,8 +15,11 @@ its events alone, so that one sent again replaces itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from msgspec import field
 
 from seatrial.journal import codes
 from seatrial.journal.events import (
@@ -68,9 +71,10 @@ _OF_NODES: dict[type[Event], str] = {
     NodeUp: "SUCCESS",
     NodeAdmitted: "SUCCESS",
 }
-_MEMBERS = {
+_KINDS: tuple[type[Event], ...] = (*EVENT_KINDS.values(), UnknownEvent)
+_MEMBERS: dict[type[Event], Callable[[Any], tuple[Any, ...]]] = {
     kind: members(kind, "value", "alias", "text", "job_id", "path", "nodes", "unit", "app", "test")
-    for kind in [*EVENT_KINDS.values(), UnknownEvent]
+    for kind in _KINDS
 }
 
 
@@ -95,7 +99,7 @@ class _Run(RunLife, kw_only=True):
 
     moment: int
     checked: int = 0
-    figures: dict[str, float] = {}
+    figures: dict[str, float] = field(default_factory=dict)
 
 
 class Points:
