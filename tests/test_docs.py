@@ -12,30 +12,30 @@ import msgspec
 import pytest
 import yaml
 
-from seatrial.backends.slurm_text import ENDED
+from seatrial.acceptance.criteria import CRITERIA
+from seatrial.acceptance.utilisation import USES
+from seatrial.backends.slurm_parse import ENDED
 from seatrial.cli import seatrial
+from seatrial.file_model import FileModel
 from seatrial.journal.codes import CODES, EVENT_NUMBERS, code_of
 from seatrial.journal.events import Event
-from seatrial.judge import score_file
-from seatrial.judge.criteria import CRITERIA
-from seatrial.judge.sides import KEYS, NUMBERS
-from seatrial.judge.timeline import USES
 from seatrial.machine import model as machine
-from seatrial.machine import rehearsed
+from seatrial.machine import rehearsal_model
 from seatrial.machine.load import load_machine
 from seatrial.machine.sinks import Sink
 from seatrial.plan import model as plan
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
 from seatrial.plan.prepare import prepare_plan
+from seatrial.studies import score_file
+from seatrial.studies.selection import KEYS, NUMBERS
 from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
-from seatrial.trial.folder import Asked
+from seatrial.trial.folder import TrialOptions
 from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.verify import references
 from seatrial.verify.formats import find_format, formats
-from seatrial.written import Written
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -48,37 +48,37 @@ COMPARING = "comparing.md"
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.TestFile, TESTS, "Keys of test.yaml"),
     (suite.Build, TESTS, "build"),
-    (suite.Run, TESTS, "run"),
+    (suite.RunSpec, TESTS, "run"),
     (suite.Requires, TESTS, "requires"),
     (suite.Input, TESTS, "inputs"),
     (suite.Check, TESTS, "verify"),
     (suite.Metric, TESTS, "metrics"),
     (machine.Machine, MACHINES, "Keys of a machine file"),
-    (machine.Nodes, MACHINES, "nodes"),
+    (machine.NodeGroup, MACHINES, "nodes"),
     (machine.Toolchain, MACHINES, "toolchains"),
     (machine.Launcher, MACHINES, "launchers"),
     (machine.Slurm, MACHINES, "slurm"),
     (machine.FileSystem, MACHINES, "File systems"),
-    (machine.Target, MACHINES, "Metadata targets"),
+    (machine.MetadataTarget, MACHINES, "Metadata targets"),
     (machine.Gauge, MACHINES, "Gauges"),
     (Sink, MACHINES, "sinks"),
-    (rehearsed.FileSystemModel, MACHINES, "Capacity in a rehearsal"),
-    (rehearsed.Level, MACHINES, "Levels of load"),
-    (rehearsed.MachineModel, MACHINES, "How it behaves in a rehearsal"),
-    (rehearsed.Background, MACHINES, "Jobs of others"),
+    (rehearsal_model.FileSystemModel, MACHINES, "Capacity in a rehearsal"),
+    (rehearsal_model.LoadLevel, MACHINES, "Levels of load"),
+    (rehearsal_model.MachineModel, MACHINES, "How it behaves in a rehearsal"),
+    (rehearsal_model.Background, MACHINES, "Jobs of others"),
     (references.Reference, MACHINES, "References"),
     (references.Learned, MACHINES, "References"),
     (plan.Plan, PLANS, "Keys of a plan"),
     (plan.Phase, PLANS, "phases"),
     (plan.Component, PLANS, "components"),
-    (plan.Part, PLANS, "tests"),
+    (plan.ComponentTest, PLANS, "tests"),
     (plan.Deck, PLANS, "decks"),
     (plan.Retry, PLANS, "What follows a failure"),
     (plan.Exclude, PLANS, "Nodes that fail"),
     (plan.Cap, PLANS, "caps"),
     (plan.Stagger, PLANS, "stagger"),
     (plan.Throttle, PLANS, "throttles"),
-    (plan.Span, PLANS, "Blackouts and outages"),
+    (plan.TimeSpan, PLANS, "Blackouts and outages"),
     (plan.Watch, PLANS, "watch"),
     (plan.Tell, PLANS, "alerts"),
     (plan.Criterion, PLANS, "criteria"),
@@ -86,10 +86,10 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Waiver, PLANS, "waivers"),
     (plan.Rehearsal, PLANS, "Rehearsals"),
     (plan.Behaviour, PLANS, "How runs turn out"),
-    (plan.Elapsed, PLANS, "Distributions of elapsed times"),
-    (plan.Figure, PLANS, "Distributions of metrics"),
+    (plan.ElapsedModel, PLANS, "Distributions of elapsed times"),
+    (plan.ModelledMetric, PLANS, "Distributions of metrics"),
     (score_file.ScoreFile, COMPARING, "Keys of score.yaml"),
-    (score_file.Part, COMPARING, "parts"),
+    (score_file.ScoreTerm, COMPARING, "parts"),
     (score_file.ScorePhase, COMPARING, "phases"),
     (Event, "events.md", "The record"),
 ]
@@ -173,13 +173,13 @@ def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, 
 
 def test_every_struct_of_a_file_is_told() -> None:
     """A new part of a file needs a section here."""
-    for module in (suite, machine, rehearsed, references, plan, score_file):
+    for module in (suite, machine, rehearsal_model, references, plan, score_file):
         shapes = {shape for shape in vars(module).values() if _is_part(shape)}
         assert shapes <= {shape for shape, _, _ in SHAPES} | {suite.Test, references.ReferencesFile}
 
 
 def _is_part(shape: object) -> bool:
-    return isinstance(shape, type) and issubclass(shape, Written) and shape is not Written
+    return isinstance(shape, type) and issubclass(shape, FileModel) and shape is not FileModel
 
 
 # ---- commands -----------------------------------------------------------------------------
@@ -365,7 +365,7 @@ def test_examples_have_no_fault(page: Path, tmp_path: Path) -> None:
     for name, text in tests:
         put(folder / "first" / name if name == "test.yaml" else folder / name, text, page)
     if tests:
-        plan = prepare_trial(Asked(suites=[str(folder)]), str(tmp_path / "machine.yaml"))
+        plan = prepare_trial(TrialOptions(suites=[str(folder)]), str(tmp_path / "machine.yaml"))
         require_cases(plan)
         assert {case.test for case in plan.cases} == set(plan.tests)
         assert len(plan.tests) == len(tests)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends import slurm, slurm_troubles
-from seatrial.backends.protocol import Ended, Fact, Job, Queued, Started, Submission, Trouble
+from seatrial.backends import slurm, slurm_outages
+from seatrial.backends.protocol import Ended, Job, Queued, Started, Submission, Trouble, Update
 from seatrial.backends.slurm import SlurmBackend
 from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
-from seatrial.machine.model import Machine, Nodes, Slurm
+from seatrial.machine.model import Machine, NodeGroup, Slurm
 from tests.programs import LONG_S
 
 COMMAND = """\
@@ -76,7 +76,7 @@ def with_backend(
     folder: Path, work: Callable[[SlurmBackend], Awaitable[object]], lost_after: str = "100ms"
 ) -> None:
     options = Slurm(poll="100ms", lost_after=lost_after)
-    machine = Machine(machine="m", nodes=[Nodes(names="n1", cores=1)], slurm=options)
+    machine = Machine(machine="m", nodes=[NodeGroup(names="n1", cores=1)], slurm=options)
 
     async def course() -> None:
         backend = SlurmBackend(machine, folder / "submissions")
@@ -89,11 +89,11 @@ def with_backend(
     asyncio.run(course())
 
 
-async def first(backend: SlurmBackend, kind: type[Fact]) -> Fact:
+async def first(backend: SlurmBackend, kind: type[Update]) -> Update:
     while True:
-        for fact in await backend.facts():
-            if isinstance(fact, kind):
-                return fact
+        for update in await backend.updates():
+            if isinstance(update, kind):
+                return update
 
 
 async def becomes(condition: Callable[[], bool]) -> None:
@@ -145,7 +145,7 @@ def test_a_job_is_lost_only_if_the_controller_says_so(tmp_path: Path, commands: 
         await backend.submit(a_submission(tmp_path))
         assert await first(backend, Queued) == Queued("r1", "7_0")
         await becomes(lambda: asked() >= 2)
-        assert not any(isinstance(fact, Ended) for fact in backend._news.waiting)
+        assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
         commands.say("scontrol", NO_JOB)
         assert await first(backend, Ended) == Ended("r1", LOST.number, "gone", None)
 
@@ -183,7 +183,7 @@ def test_a_job_that_slurm_keeps_is_cancelled_before_its_end_is_told(
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await becomes(lambda: commands.told("scancel")[:2] == ["7_0", "7_0"])  # until it is gone
-        assert not any(isinstance(fact, Ended) for fact in backend._news.waiting)
+        assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
         commands.say("squeue", gone)
         end = await first(backend, Ended)
         assert isinstance(end, Ended)
@@ -317,7 +317,7 @@ def test_of_a_larger_array_the_task_without_a_number_may_be_any(
 
 
 def troubles(backend: SlurmBackend) -> list[str]:
-    return [fact.text for fact in backend._news.waiting if isinstance(fact, Trouble)]
+    return [update.text for update in backend._updates.waiting if isinstance(update, Trouble)]
 
 
 def test_nonsense_is_told_once_though_it_is_never_the_same(
@@ -355,7 +355,7 @@ def test_an_sbatch_that_comes_and_goes_is_one_trouble(tmp_path: Path, commands: 
 def test_a_recovery_is_told_when_it_lasts(
     tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_troubles, "CALM_SECONDS", 0.1)
+    monkeypatch.setattr(slurm_outages, "CALM_SECONDS", 0.1)
     commands.say("sbatch", "echo 7")
     commands.say("squeue", "exit 1")
     commands.say("sinfo", "exit 1")

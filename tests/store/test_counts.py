@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.codes import CODES, Name
-from seatrial.store import points, queries
+from seatrial.store import elapsed_series, queries
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.opening import open_store, reopen_empty
-from seatrial.store.rows import Counts, Filters, RunRow
+from seatrial.store.rows import Filters, RunCounts, RunRow
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, state_of
 
@@ -84,7 +84,7 @@ def agreeing(store: Store, filters: Filters) -> list[RunRow]:
         if store.rows("SELECT again FROM runs WHERE id = ?", (run.row,))[0][0]
     }
     states = Counter(state_of(run.code, run.row in again) for run in found)
-    assert queries.counts(store, filters) == Counts(*(states[number] for number in range(5)))
+    assert queries.counts(store, filters) == RunCounts(*(states[number] for number in range(5)))
     told = Counter((state_of(run.code, run.row in again), run.code) for run in found)
     asked = {(state, code): number for state, code, number in queries.codes_of(store, filters)}
     assert asked == dict(told)
@@ -175,7 +175,7 @@ def test_points_are_the_runs_that_started_and_are_over(store: Store) -> None:
     ]
     for names in ((), ("hpl",), ("none",), TESTS[1:]):
         runs = [run for run in over if not names or run.test in names]
-        found = points.elapsed_points(store, trial.row, names)
+        found = elapsed_series.elapsed_points(store, trial.row, names)
         started = [run for run in runs if run.started is not None]
         assert found.never == len(runs) - len(started)
         assert found.odd == {run.run_id: run.code for run in runs if run.code != codes.PASS.number}

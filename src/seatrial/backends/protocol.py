@@ -3,7 +3,7 @@
 submissions = backend.arrange(jobs)        # pure: what goes to the scheduler together
 await backend.submit(submission)           # after the intent is in the journal
 await backend.find(submissions)            # after a restart: reports what became of each
-facts = await backend.facts()              # waits for news
+updates = await backend.facts()              # waits for news
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Trouble(Struct, frozen=True):
     over: bool = False
 
 
-Fact = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Trouble
+Update = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Trouble
 
 
 class Backend(Protocol):
@@ -132,6 +132,6 @@ class Backend(Protocol):
     def watch_nodes(self, down: Collection[str]) -> None:
         """From now on report nodes that go down or come back; ``down`` are known to be down."""
 
-    async def facts(self) -> list[Fact]: ...
+    async def updates(self) -> list[Update]: ...
 
     async def close(self) -> None: ...

@@ -18,22 +18,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial.backends import slurm_batch, slurm_text
-from seatrial.backends.news import News
+from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import (
     Ended,
-    Fact,
     Job,
     NeverStarted,
     Queued,
     Refused,
     Started,
     Submission,
+    Update,
 )
 from seatrial.backends.slurm_client import DEFAULT_ARRAY, Config, SlurmClient, Unanswered
 from seatrial.backends.slurm_nodes import NodeWatch
-from seatrial.backends.slurm_text import TaskState
-from seatrial.backends.slurm_troubles import Troubles
+from seatrial.backends.slurm_outages import SlurmOutages
+from seatrial.backends.slurm_parse import TaskState
+from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
 from seatrial.machine.model import Machine
@@ -99,8 +99,8 @@ class SlurmBackend:
         self.machine = machine
         self.slurm = machine.slurm
         self.submissions = submissions
-        self._news = News()
-        self._troubles = Troubles(self._news.report)
+        self._updates = UpdateQueue()
+        self._troubles = SlurmOutages(self._updates.report)
         self.client = SlurmClient(machine, self._troubles.answered)
         self.config = Config(DEFAULT_ARRAY, False)
         self._config_known = False
@@ -168,12 +168,12 @@ class SlurmBackend:
         for job in submission.jobs:
             self._to_cancel.discard(job.run_id)
             self._to_recall.discard(job.run_id)
-            self._news.report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
+            self._updates.report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
         return True
 
     def _refuse(self, submission: Submission, why: str) -> None:
         for job in submission.jobs:
-            self._news.report(Refused(job.run_id, why))
+            self._updates.report(Refused(job.run_id, why))
 
     def _register(self, submission: Submission, array: int) -> None:
         alone = self._is_alone(submission.name)
@@ -181,7 +181,7 @@ class SlurmBackend:
             if not job.run_id:
                 continue
             task = self._tasks[job.run_id] = _Task(job, submission.name, array, index, alone)
-            self._news.report(Queued(job.run_id, task.job_id))
+            self._updates.report(Queued(job.run_id, task.job_id))
         self._changed.set()
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
@@ -210,7 +210,7 @@ class SlurmBackend:
             self._register(whole, 0)
         else:
             for job in submission.jobs:
-                self._news.report(NeverStarted(job.run_id))
+                self._updates.report(NeverStarted(job.run_id))
 
     def _as_written(self, folder: Path, submission: Submission) -> Submission:
         """The submission's jobs in the order of its array; those with a verdict are left out by the
@@ -320,18 +320,18 @@ class SlurmBackend:
     def _conclude(self, task: _Task, state: TaskState) -> bool:
         """Report that the task started, or its end if it has ended. One that Slurm keeps is
         cancelled before that, or it might run again later, over the output of this run."""
-        if state.state in slurm_text.KEPT and task.job.run_id not in self._to_cancel:
+        if state.state in slurm_parse.KEPT and task.job.run_id not in self._to_cancel:
             task.kept = state
             self._to_cancel.add(task.job.run_id)
         if state.state == "RUNNING" and not task.started:
             task.started = True
             self._to_recall.discard(task.job.run_id)
-            self._news.report(Started(task.job.run_id, state.nodes))
-        if state.active or state.state in slurm_text.KEPT:
+            self._updates.report(Started(task.job.run_id, state.nodes))
+        if state.active or state.state in slurm_parse.KEPT:
             return False
         if state.state == "CANCELLED":
             state = task.kept or state
-        code = slurm_text.ENDED[state.state]
+        code = slurm_parse.ENDED[state.state]
         self._end(task, Ended(task.job.run_id, code, state.state, state.exit_code, state.nodes))
         return True
 
@@ -354,7 +354,7 @@ class SlurmBackend:
             if own.end is not None:
                 self._end(task, Ended(task.job.run_id, None, "gone", own.exit_code))
             elif run_id in self._to_cancel or (run_id in self._to_recall and not own.claimed):
-                code = slurm_text.ENDED[task.kept.state] if task.kept else CANCELLED.number
+                code = slurm_parse.ENDED[task.kept.state] if task.kept else CANCELLED.number
                 self._end(task, Ended(task.job.run_id, code, "gone", None))
             elif now - task.missing_since >= seconds(self.slurm.lost_after):
                 await self._look_by_id(task)
@@ -372,7 +372,7 @@ class SlurmBackend:
         self._tasks.pop(task.job.run_id, None)
         self._to_cancel.discard(task.job.run_id)
         self._to_recall.discard(task.job.run_id)
-        self._news.report(ended)
+        self._updates.report(ended)
 
     # ---- the rest of the protocol ---------------------------------------------------------
 
@@ -382,8 +382,8 @@ class SlurmBackend:
         (self._to_recall if pending_only else self._to_cancel).update(run_ids)
         self._changed.set()
 
-    async def facts(self) -> list[Fact]:
-        return await self._news.take()
+    async def updates(self) -> list[Update]:
+        return await self._updates.take()
 
     async def close(self) -> None:
         for work in list(self._work):
@@ -391,7 +391,7 @@ class SlurmBackend:
         await asyncio.gather(*self._work, return_exceptions=True)
 
     def watch_nodes(self, down: Collection[str]) -> None:
-        self._nodes = NodeWatch(self.client, down, self._news.report, self._troubles)
+        self._nodes = NodeWatch(self.client, down, self._updates.report, self._troubles)
         self._spawn(self._nodes.look_for_ever(seconds(self.slurm.poll)))
 
     def _say_trouble(self, command: str, text: str) -> None:
@@ -411,4 +411,4 @@ class SlurmBackend:
                 f"{error.filename or self.submissions}: {error.strerror}; the trial can be resumed "
                 "when that is mended"
             )
-        self._news.fail(error)
+        self._updates.fail(error)

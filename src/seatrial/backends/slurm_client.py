@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from seatrial.backends import slurm_batch, slurm_text
+from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
-from seatrial.backends.slurm_text import Nonsense, TaskState
+from seatrial.backends.slurm_parse import Nonsense, TaskState
 from seatrial.machine.model import Machine
 
 QUERY_SECONDS = 60.0
@@ -41,7 +41,7 @@ class Unanswered(Exception):
         self.command = command
 
 
-class Answer(NamedTuple):
+class SubmitResult(NamedTuple):
     """What sbatch came to: a job id, or why not, and whether that may pass."""
 
     job_id: int | None
@@ -73,14 +73,14 @@ class SlurmClient:
     async def queue(self, *only: str) -> list[TaskState]:
         """Every array task of ours that the controller remembers, ended ones included."""
         return await self._ask(
-            slurm_text.parse_squeue,
+            slurm_parse.parse_squeue,
             "squeue",
             *self._cluster,
             "--noheader",
             "--array",
             "--states=all",
             f"--user={os.geteuid()}",
-            f"--Format={slurm_text.SQUEUE_FORMAT}",
+            f"--Format={slurm_parse.SQUEUE_FORMAT}",
             *only,
         )
 
@@ -94,23 +94,23 @@ class SlurmClient:
         return tasks
 
     async def _accounted(self, *which: str) -> list[TaskState]:
-        line = ("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_text.SACCT_FORMAT)
-        return await self._ask(slurm_text.parse_sacct, *line, *which)
+        line = ("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_parse.SACCT_FORMAT)
+        return await self._ask(slurm_parse.parse_sacct, *line, *which)
 
     async def nodes(self) -> dict[str, str]:
         """The machine's nodes, and why they take no work, "" where they do."""
         names = ",".join(kind.names for kind in self.machine.nodes)
         line = ("sinfo", *self._cluster, "--Node", "--noheader", f"--nodes={names}")
-        line = (*line, f"--format={slurm_text.SINFO_FORMAT}")
-        return await self._ask(slurm_text.parse_sinfo, *line)
+        line = (*line, f"--format={slurm_parse.SINFO_FORMAT}")
+        return await self._ask(slurm_parse.parse_sinfo, *line)
 
     async def job(self, job_id: str) -> TaskState | None:
         """What the controller has as that array task, whatever squeue shows; None: it has none."""
         line = ("scontrol", *self._cluster, "--oneliner", "show", "job", job_id)
         try:
-            return await self._ask(slurm_text.parse_job, *line)
+            return await self._ask(slurm_parse.parse_job, *line)
         except Unanswered as error:
-            if not slurm_text.is_no_job(str(error)):
+            if not slurm_parse.is_no_job(str(error)):
                 raise
             self._on_answer(error.command)
             return None
@@ -130,7 +130,7 @@ class SlurmClient:
 
     # ---- submitting -----------------------------------------------------------------------
 
-    async def submit(self, folder: Path, submission: Submission) -> Answer:
+    async def submit(self, folder: Path, submission: Submission) -> SubmitResult:
         """Run sbatch. Its answer goes to a file, which it writes even if this process is killed
         meanwhile; as long as it runs it holds the lock on that file."""
         line = slurm_batch.sbatch_line(folder, submission, self.machine)
@@ -146,24 +146,24 @@ class SlurmClient:
                     start_new_session=True,
                 )
             except OSError as error:
-                return Answer(None, f"sbatch cannot be started: {error.strerror}", True)
+                return SubmitResult(None, f"sbatch cannot be started: {error.strerror}", True)
             answered = await _ended(process, SUBMIT_SECONDS)
         if not answered:
-            return Answer(None, f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s", True)
+            return SubmitResult(None, f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s", True)
         if (job_id := self.answer(folder)) is not None:
-            return Answer(job_id, "", False)
+            return SubmitResult(job_id, "", False)
         said = (folder / "errors").read_text(errors="replace")
         if process.returncode != 0 and said.strip():
-            return Answer(None, slurm_text.first_words(said), slurm_text.is_temporary(said))
+            return SubmitResult(None, slurm_parse.first_words(said), slurm_parse.is_temporary(said))
         out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
         why = f"sbatch ended with {process.returncode} and answered {out!r}, no job id"
-        why += f": {slurm_text.first_words(said)}" if said.strip() else ""
-        return Answer(None, why, True)
+        why += f": {slurm_parse.first_words(said)}" if said.strip() else ""
+        return SubmitResult(None, why, True)
 
     def answer(self, folder: Path) -> int | None:
         """The job id that sbatch wrote, if it did."""
         try:
-            return slurm_text.parse_job_id((folder / "answer").read_text(errors="replace"))
+            return slurm_parse.parse_job_id((folder / "answer").read_text(errors="replace"))
         except OSError:
             return None
 
@@ -216,7 +216,7 @@ class SlurmClient:
             await _ended(process, 0)
             raise
         if process.returncode != 0:
-            said = slurm_text.first_words((errors.strip() or out).decode(errors="replace"))
+            said = slurm_parse.first_words((errors.strip() or out).decode(errors="replace"))
             raise Unanswered(line[0], f"{line[0]} failed: {said}")
         return out.decode(errors="replace")
 

@@ -12,12 +12,12 @@ from seatrial.cli import Folders
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.judge.diary import Note
-    from seatrial.judge.history import History, Told
+    from seatrial.studies.history import History, ReportedChange
+    from seatrial.studies.note_file import Note
 
-MOST_DRAWN = 4  # series with a plot; of more there is a table, and plots of the changed ones
-MOST_ROWS = 100
-MOST_NOTES = 26
+MAX_PLOTS = 4  # series with a plot; of more there is a table, and plots of the changed ones
+MAX_ROWS = 100
+MAX_NOTES = 26
 
 
 @click.command("history")
@@ -55,14 +55,14 @@ def command(
     METRIC is a figure of merit, or `elapsed`: the time of the script. A change is *suspect* or
     *confirmed*; only confirmed ones for the worse make --check end with 1.
     """
-    from seatrial.cli.asking import moment, opened
-    from seatrial.judge import diary
-    from seatrial.judge.history import histories
+    from seatrial.cli.query_common import moment, opened
     from seatrial.store.rows import Filters
+    from seatrial.studies import note_file
+    from seatrial.studies.history import histories
 
-    notes = diary.read(folders.trials / diary.FILE)
+    notes = note_file.read(folders.trials / note_file.FILE)
     if notes.damaged:
-        click.echo(f"seatrial: {notes.damaged} lines of {diary.FILE} are no notes", err=True)
+        click.echo(f"seatrial: {notes.damaged} lines of {note_file.FILE} are no notes", err=True)
     filters = Filters(since=moment(since) if since else 0, **wanted)
     with opened(folders) as store:
         found = histories(store, metric, filters, case, notes.notes)
@@ -74,24 +74,24 @@ def command(
 
 
 def _print_table(found: list[History]) -> None:
-    from seatrial.judge.changes import LEAST_POINTS
+    from seatrial.statistics.changes import MIN_POINTS
     from seatrial.units import count
 
-    drawn = found if len(found) <= MOST_DRAWN else _changed(found)[:MOST_DRAWN]
-    if len(found) > MOST_DRAWN:
+    drawn = found if len(found) <= MAX_PLOTS else _changed(found)[:MAX_PLOTS]
+    if len(found) > MAX_PLOTS:
         _print_overview(found)
     for number, history in enumerate(drawn):
-        if number or len(found) > MOST_DRAWN:
+        if number or len(found) > MAX_PLOTS:
             click.echo()
         _print_history(history)
     changed = len(_changed(found))
-    if len(found) > MOST_DRAWN and changed > MOST_DRAWN:
-        click.echo(f"\n{changed - MOST_DRAWN} more series changed; --case shows one")
+    if len(found) > MAX_PLOTS and changed > MAX_PLOTS:
+        click.echo(f"\n{changed - MAX_PLOTS} more series changed; --case shows one")
     alarms = sum(len(history.alarms) for history in found)
     total = sum(told.confirmed for history in found for told in history.told)
     said = f"{count(total, 'confirmed change')}, {alarms} for the worse" if total else "no change"
-    few = sum(history.course.few for history in found)
-    told = [f"too few figures to tell in {few} of them, {LEAST_POINTS} or more are needed"]
+    few = sum(history.analysis.few for history in found)
+    told = [f"too few figures to tell in {few} of them, {MIN_POINTS} or more are needed"]
     if few < len(found):
         told.insert(0, said)
     click.echo(f"\n{len(found)} series: {'; '.join(told if few else [said])}")
@@ -111,25 +111,25 @@ def _badness(history: History) -> float:
 def _print_overview(found: list[History]) -> None:
     from statistics import median
 
-    from seatrial.cli.asking import show_figure
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.query_common import show_figure
+    from seatrial.cli.tables import TableColumn, table
 
     several = len({history.series.machine for history in found}) > 1
     columns = [
-        Column("case", folds=True),
-        Column("machine"),
-        *(Column("n", right=True), Column("left out", right=True)),
-        *(Column("median", right=True), Column("noise", right=True)),
-        Column("changes", folds=True),
+        TableColumn("case", folds=True),
+        TableColumn("machine"),
+        *(TableColumn("n", right=True), TableColumn("left out", right=True)),
+        *(TableColumn("median", right=True), TableColumn("noise", right=True)),
+        TableColumn("changes", folds=True),
     ]
     changed = _changed(found)
     shown = {id(history) for history in changed}
     ordered = changed + [history for history in found if id(history) not in shown]
     rows = []
-    for history in ordered[:MOST_ROWS]:
+    for history in ordered[:MAX_ROWS]:
         series = history.series
         middle = median(series.values) if series.values else None
-        noise = f"{100 * history.course.noise / abs(middle):.2g} %" if middle else ""
+        noise = f"{100 * history.analysis.noise / abs(middle):.2g} %" if middle else ""
         rows.append(
             [
                 series.case_name,
@@ -137,67 +137,67 @@ def _print_overview(found: list[History]) -> None:
                 str(len(series.points)),
                 str(sum(series.excluded.values()) or ""),
                 "" if middle is None else show_figure(middle, series.unit),
-                noise if history.course.noise else "",
+                noise if history.analysis.noise else "",
                 _short(history),
             ]
         )
     click.echo(table(columns, rows))
-    if len(found) > MOST_ROWS:
-        click.echo(f"and {len(found) - MOST_ROWS} more without a change; --format json shows all")
+    if len(found) > MAX_ROWS:
+        click.echo(f"and {len(found) - MAX_ROWS} more without a change; --format json shows all")
 
 
 def _short(history: History) -> str:
-    if history.course.why:
-        return "too few" if history.course.few else "none: all equal"
+    if history.analysis.why:
+        return "too few" if history.analysis.few else "none: all equal"
     confirmed = [_percent(told) for told in history.told if told.confirmed]
     suspect = sum(not told.confirmed for told in history.told)
     said = [*confirmed, *([f"{suspect} suspect"] if suspect else [])]
-    return ", ".join(said) or ("hardly enough figures" if history.course.limit else "")
+    return ", ".join(said) or ("hardly enough figures" if history.analysis.limit else "")
 
 
-def _percent(told: Told) -> str:
+def _percent(told: ReportedChange) -> str:
     return "" if told.percent is None else f"{told.percent:+.1f} %"
 
 
 def _print_history(history: History) -> None:
-    from seatrial.cli.asking import show_figure
+    from seatrial.cli.query_common import show_figure
     from seatrial.units import count
     from seatrial.verify.reading import plain_line
 
-    series, course = history.series, history.course
+    series, analysis = history.series, history.analysis
     said = f"{series.metric} of {series.case_name} on {series.machine}"
     click.echo(click.style(plain_line(said), bold=True))
     unit = "" if series.unit in ("", "1") else f"{plain_line(series.unit)}, "
-    noise = f", noise {show_figure(course.noise, '')}" if course.noise else ""
+    noise = f", noise {show_figure(analysis.noise, '')}" if analysis.noise else ""
     click.echo(f"{unit}{series.better} is better, n {len(series.points)}{noise}")
     if series.excluded:
         reasons = ", ".join(f"{n} {plain_line(why)}" for why, n in series.excluded.items())
         click.echo(f"left out: {count(sum(series.excluded.values()), 'run')}: {reasons}")
-    notes = history.notes[-MOST_NOTES:]
+    notes = history.notes[-MAX_NOTES:]
     if series.points:
         click.echo("\n".join(_plot(history, notes)))
-    if course.why:
-        click.echo(f"nothing can be concluded: {course.why}")
+    if analysis.why:
+        click.echo(f"nothing can be concluded: {analysis.why}")
     elif not history.told:
         click.echo("no change")
     if history.told:
         click.echo(_changes_table(history))
-    if course.limit:
-        click.echo(course.limit)
+    if analysis.limit:
+        click.echo(analysis.limit)
     for letter, note in zip(string.ascii_lowercase, notes, strict=False):
         click.echo(f"{letter}  {_day(note.time)}  {plain_line(note.text)}")
 
 
 def _plot(history: History, notes: Sequence[Note]) -> list[str]:
-    from seatrial.cli.plots import Mark, time_line
+    from seatrial.cli.plots import TextMark, time_line
 
     points = [(point.time / 1e9, point.value) for point in history.series.points]
     changes = [
-        Mark(told.first / 1e9, "C" if told.confirmed else "s", bar=told.confirmed)
+        TextMark(told.first / 1e9, "C" if told.confirmed else "s", bar=told.confirmed)
         for told in history.told
     ]
     letters = [
-        Mark(note.time / 1e9, letter)
+        TextMark(note.time / 1e9, letter)
         for letter, note in zip(string.ascii_lowercase, notes, strict=False)
     ]
     times = [time for time, _ in points] + [mark.at for mark in letters]
@@ -206,15 +206,19 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
 
 
 def _changes_table(history: History) -> str:
-    from seatrial.cli.asking import show_figure
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.query_common import show_figure
+    from seatrial.cli.tables import TableColumn, table
 
     columns = [
-        Column("change"),
-        Column("since"),
-        *(Column("before", right=True), Column("after", right=True), Column("by", right=True)),
-        Column(""),
-        Column("nearest note", folds=True),
+        TableColumn("change"),
+        TableColumn("since"),
+        *(
+            TableColumn("before", right=True),
+            TableColumn("after", right=True),
+            TableColumn("by", right=True),
+        ),
+        TableColumn(""),
+        TableColumn("nearest note", folds=True),
     ]
     unit = history.series.unit
     rows = [
@@ -232,7 +236,7 @@ def _changes_table(history: History) -> str:
     return table(columns, rows)
 
 
-def _near(told: Told) -> str:
+def _near(told: ReportedChange) -> str:
     from seatrial.units import show_seconds
 
     if told.near is None:
@@ -271,9 +275,9 @@ def _print_json(found: list[History]) -> None:
                 "better": series.better,
                 "n": len(series.points),
                 "excluded": series.excluded,
-                "noise": history.course.noise,
-                "why": history.course.why,
-                "limit": history.course.limit,
+                "noise": history.analysis.noise,
+                "why": history.analysis.why,
+                "limit": history.analysis.limit,
                 "changes": [_change_record(told) for told in history.told],
                 "notes": [
                     {"time": iso(n.time), "machine": n.machine, "text": n.text, "id": n.id}
@@ -288,7 +292,7 @@ def _print_json(found: list[History]) -> None:
     click.echo(to_json(records), nl=False)
 
 
-def _change_record(told: Told) -> dict[str, Any]:
+def _change_record(told: ReportedChange) -> dict[str, Any]:
     from seatrial.store.export import iso
 
     change, near = told.change, told.near

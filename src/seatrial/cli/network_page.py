@@ -8,21 +8,21 @@ from typing import Any
 
 import click
 
-from seatrial.cli.asking import show_figure
-from seatrial.cli.tables import Column, table
-from seatrial.judge.matrices import Judged
-from seatrial.judge.network import Link, Network, Slow
+from seatrial.cli.query_common import show_figure
+from seatrial.cli.tables import TableColumn, table
 from seatrial.machine.facts import fold
+from seatrial.statistics.all_pairs import Link, Network, Slow
+from seatrial.studies.matrices import MatrixJudgement
 from seatrial.units import count, show_number
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import plain_line
 
-MOST = 20  # rows of a table
+MAX_ROWS = 20  # rows of a table
 
 # ---- a matrix -----------------------------------------------------------------------------
 
 
-def print_network(judged: Judged) -> None:
+def print_network(judged: MatrixJudgement) -> None:
     net = judged.network
     ranks = f", {judged.ranks} ranks" if judged.ranks != net.nodes else ""
     noise = "" if net.noise is None else f", noise of a link {100 * net.noise:.2g} %"
@@ -44,26 +44,26 @@ def print_network(judged: Judged) -> None:
     _print_nics(net)
 
 
-def _print_mute(judged: Judged) -> None:
+def _print_mute(judged: MatrixJudgement) -> None:
     net = judged.network
     if net.silent:
         click.echo(f"talk with nobody: {_names(net.silent)}")
     if net.cut_off:
         click.echo(f"groups that talk with no other group: {_names(net.cut_off)}")
-    for names in net.apart[:MOST]:
+    for names in net.apart[:MAX_ROWS]:
         click.echo(f"{count(len(names), 'node')} talk among themselves alone: {_names(names)}")
     cut = [
         pair
         for pair in net.groups
         if judged.grouped and pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}
     ]
-    for pair in cut[:MOST]:
+    for pair in cut[:MAX_ROWS]:
         click.echo(
             f"no link from group {plain_line(pair.sender)} to {plain_line(pair.receiver)} works"
         )
     if net.mute_pairs:
-        shown = ", ".join(f"{plain_line(a)} to {plain_line(b)}" for a, b in net.pairs[:MOST])
-        more = f" and {net.mute_pairs - MOST} more" if net.mute_pairs > MOST else ""
+        shown = ", ".join(f"{plain_line(a)} to {plain_line(b)}" for a, b in net.pairs[:MAX_ROWS])
+        more = f" and {net.mute_pairs - MAX_ROWS} more" if net.mute_pairs > MAX_ROWS else ""
         click.echo(f"{count(net.mute_pairs, 'single pair')} cannot talk: {shown}{more}")
     if judged.hidden:
         click.echo(
@@ -76,21 +76,25 @@ def _names(names: Sequence[str]) -> str:
     """Names, folded where they are nodes."""
     if names and all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names):
         return fold(names)
-    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-    return ", ".join(plain_line(name) for name in names[:MOST]) + more
+    more = f" and {len(names) - MAX_ROWS} more" if len(names) > MAX_ROWS else ""
+    return ", ".join(plain_line(name) for name in names[:MAX_ROWS]) + more
 
 
 def _print_slow(title: str, found: Sequence[Slow]) -> None:
     if not found:
         return
-    columns = [Column(title), Column("effect", right=True), Column("deviations", right=True)]
+    columns = [
+        TableColumn(title),
+        TableColumn("effect", right=True),
+        TableColumn("deviations", right=True),
+    ]
     rows = [
         [
             slow.name,
             f"{100 * slow.effect:+.1f} %",
             "" if slow.deviations is None else f"{slow.deviations:.1f}",
         ]
-        for slow in found[:MOST]
+        for slow in found[:MAX_ROWS]
     ]
     click.echo(table(columns, rows))
     _more(len(found))
@@ -99,33 +103,33 @@ def _print_slow(title: str, found: Sequence[Slow]) -> None:
 def _print_links(links: Sequence[Link], number: int) -> None:
     if not links:
         return
-    columns = [Column("slow links: from"), Column("to"), Column("MiB/s", right=True)]
+    columns = [TableColumn("slow links: from"), TableColumn("to"), TableColumn("MiB/s", right=True)]
     rows = [
         [link.sender, link.receiver, show_number(link.value), f"{100 * link.effect:+.1f} %"]
-        for link in links[:MOST]
+        for link in links[:MAX_ROWS]
     ]
-    click.echo(table([*columns, Column("effect", right=True)], rows))
+    click.echo(table([*columns, TableColumn("effect", right=True)], rows))
     _more(number)
 
 
 def _more(number: int) -> None:
-    if number > MOST:
-        click.echo(f"and {number - MOST} more; --json has them")
+    if number > MAX_ROWS:
+        click.echo(f"and {number - MAX_ROWS} more; --json has them")
 
 
 def _print_groups(net: Network) -> None:
     columns = [
-        *(Column("group"), Column("to group"), Column("links", right=True)),
-        *(Column("cannot talk", right=True), Column("median", right=True)),
-        *(Column("least", right=True), Column("greatest", right=True)),
-        Column("effect", right=True),
+        *(TableColumn("group"), TableColumn("to group"), TableColumn("links", right=True)),
+        *(TableColumn("cannot talk", right=True), TableColumn("median", right=True)),
+        *(TableColumn("least", right=True), TableColumn("greatest", right=True)),
+        TableColumn("effect", right=True),
     ]
 
     def worst(index: int) -> tuple[bool, float]:
         pair = net.groups[index]
         return not pair.cut, pair.effect if pair.effect is not None else 0.0
 
-    order = sorted(range(len(net.groups)), key=worst) if len(net.groups) > MOST else None
+    order = sorted(range(len(net.groups)), key=worst) if len(net.groups) > MAX_ROWS else None
     pairs = [net.groups[i] for i in (order or range(len(net.groups)))]
     rows = [
         [
@@ -133,7 +137,7 @@ def _print_groups(net: Network) -> None:
             *("" if v is None else show_number(v) for v in (pair.median, pair.low, pair.high)),
             "" if pair.effect is None else f"{100 * pair.effect:+.1f} %",
         ]
-        for pair in pairs[:MOST]
+        for pair in pairs[:MAX_ROWS]
         if pair.links
     ]
     click.echo(table(columns, rows))
@@ -143,11 +147,15 @@ def _print_groups(net: Network) -> None:
 def _print_nics(net: Network) -> None:
     """Averages and maxima; of many cards the slowest."""
     columns = [
-        *(Column("network card of"), Column("sent avg", right=True), Column("max", right=True)),
-        *(Column("received avg", right=True), Column("max", right=True)),
+        *(
+            TableColumn("network card of"),
+            TableColumn("sent avg", right=True),
+            TableColumn("max", right=True),
+        ),
+        *(TableColumn("received avg", right=True), TableColumn("max", right=True)),
     ]
     order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
-    nics = net.nics if len(net.nics) <= MOST else order[:MOST]
+    nics = net.nics if len(net.nics) <= MAX_ROWS else order[:MAX_ROWS]
     rows = [
         [
             nic.name,
@@ -159,14 +167,14 @@ def _print_nics(net: Network) -> None:
         for nic in nics
     ]
     click.echo(table(columns, rows))
-    if len(net.nics) > MOST:
-        click.echo(f"the slowest {MOST} of {len(net.nics)}; --json has all")
+    if len(net.nics) > MAX_ROWS:
+        click.echo(f"the slowest {MAX_ROWS} of {len(net.nics)}; --json has all")
 
 
 # ---- congestion ---------------------------------------------------------------------------
 
 
-def print_impacts(figures: Sequence[Figure]) -> None:
+def print_impacts(figures: Sequence[MetricValue]) -> None:
     """A row for each test and statistic: alone, under load, and the factor with its interval."""
 
     rows = []
@@ -181,9 +189,9 @@ def print_impacts(figures: Sequence[Figure]) -> None:
             ]
         )
     columns = [
-        *(Column("test", folds=True), Column("of"), Column("alone", right=True)),
-        *(Column("congested", right=True), Column("impact", right=True)),
-        *(Column("95 % interval"), Column("")),
+        *(TableColumn("test", folds=True), TableColumn("of"), TableColumn("alone", right=True)),
+        *(TableColumn("congested", right=True), TableColumn("impact", right=True)),
+        *(TableColumn("95 % interval"), TableColumn("")),
     ]
     click.echo(table(columns, rows))
     if not any(figure.name.endswith("_low") for figure in figures):
@@ -196,7 +204,7 @@ def _word(low: float | None, high: float | None) -> str:
     return "slower" if low > 1 else "faster" if high < 1 else "unclear: the interval takes in 1"
 
 
-def impacts_of(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+def impacts_of(figures: Sequence[MetricValue]) -> list[dict[str, Any]]:
     by_name = {(f.name, f.labels.get("test"), f.labels.get("network")): f for f in figures}
     found = []
     for (name, test, _), figure in by_name.items():

@@ -49,9 +49,9 @@ def accept(
     """
     from pathlib import Path
 
-    from seatrial.cli.asking import moment, opened
+    from seatrial.cli.query_common import moment, opened
     from seatrial.errors import UsageError
-    from seatrial.judge.learned import learn_from
+    from seatrial.studies.learned import learn_from
     from seatrial.trial.folder import TrialFolder
     from seatrial.units import count
     from seatrial.verify import reference_file
@@ -142,18 +142,18 @@ def _table(references: object) -> str:
     from collections.abc import Sequence
     from typing import cast
 
-    from seatrial.cli.asking import show_figure
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.query_common import show_figure
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.suite.model import show
     from seatrial.verify.references import Reference
 
     columns = [
-        Column("test", folds=True),
-        Column("where", folds=True),
-        Column("toolchain", folds=True),
-        Column("metric"),
-        Column("expected", right=True),
-        Column("allowed", right=True),
+        TableColumn("test", folds=True),
+        TableColumn("where", folds=True),
+        TableColumn("toolchain", folds=True),
+        TableColumn("metric"),
+        TableColumn("expected", right=True),
+        TableColumn("allowed", right=True),
     ]
     rows = []
     for one in cast(Sequence[Reference], references):

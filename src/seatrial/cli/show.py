@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
     from seatrial.store.schema import Store
 
-LARGEST_TAIL = 1 << 16
-LARGEST_SCRIPT = 1 << 18
+MAX_TAIL_BYTES = 1 << 16
+MAX_SCRIPT_BYTES = 1 << 18
 
 
 @click.command("show")
@@ -37,7 +37,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 
     RUN is a run's id or a unique beginning of it; `seatrial runs` lists them.
     """
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.store import queries
 
     with opened(folders) as store:
@@ -127,7 +127,7 @@ def _word(value: object) -> str:
 
 
 def _when(run: RunRow) -> str:
-    from seatrial.cli.asking import show_time
+    from seatrial.cli.query_common import show_time
     from seatrial.units import show_seconds
 
     if run.script_started is None:
@@ -151,11 +151,15 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
-    from seatrial.cli.tables import Column, table
-    from seatrial.judge.one_run import told
+    from seatrial.cli.tables import TableColumn, table
+    from seatrial.studies.one_run import told
     from seatrial.units import SECOND_NS
 
-    columns = [Column("time", right=True), Column("event"), Column("what", folds=True)]
+    columns = [
+        TableColumn("time", right=True),
+        TableColumn("event"),
+        TableColumn("what", folds=True),
+    ]
     rows = [
         [f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, told(event)]
         for event in events
@@ -164,19 +168,19 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
 
 
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
-    from seatrial.cli.tables import Column, table
-    from seatrial.judge.one_run import expected, references_for
+    from seatrial.cli.tables import TableColumn, table
+    from seatrial.studies.one_run import expected, references_for
     from seatrial.units import show_figure
 
     if not metrics:
         return ""
     references = references_for(trial)
     columns = [
-        Column("figure", folds=True),
-        Column("value", right=True),
-        Column("better"),
-        Column("reference", right=True),
-        Column("off", right=True),
+        TableColumn("figure", folds=True),
+        TableColumn("value", right=True),
+        TableColumn("better"),
+        TableColumn("reference", right=True),
+        TableColumn("off", right=True),
     ]
     rows = []
     for m in metrics:
@@ -227,9 +231,9 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
         if test.build is not None and test.build.script:
             texts.append((f"build script of {run.test}", test.build.script))
         texts.append((f"run script of {run.test}", test.run.script))
-    job = head(Path(run.path) / "job.sh", LARGEST_SCRIPT) if run.path else None
+    job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
     if job is not None:
-        note = " (its beginning)" if job.cut(LARGEST_SCRIPT) else ""
+        note = " (its beginning)" if job.cut(MAX_SCRIPT_BYTES) else ""
         texts.append((f"job.sh{note}", job.text))
     return "\n\n".join(_section(title, _safe_lines(text)) for title, text in texts)
 
@@ -237,13 +241,13 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
 def _tail(run: RunRow, name: str, lines: int) -> str:
     from seatrial.verify.reading import tail
 
-    piece = tail(Path(run.path) / name, LARGEST_TAIL) if run.path else None
+    piece = tail(Path(run.path) / name, MAX_TAIL_BYTES) if run.path else None
     if piece is None:
         return ""
     found = _safe_lines(piece.text)
     if not found:
         return f"{name} is empty"
-    more = piece.cut(LARGEST_TAIL) or len(found) > lines
+    more = piece.cut(MAX_TAIL_BYTES) or len(found) > lines
     title = f"{name}, its last {min(lines, len(found))} lines" if more else name
     return _section(title, found[-lines:])
 

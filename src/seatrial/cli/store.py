@@ -13,7 +13,7 @@ from seatrial.cli import Folders
 if TYPE_CHECKING:
     from seatrial.store.schema import Store
 
-MOST_GAPS = 20
+MAX_GAPS = 20
 
 
 @click.group("store")
@@ -36,7 +36,7 @@ def path(folders: Folders) -> int:
 @click.pass_obj
 def info(folders: Folders) -> int:
     """What is in the store, and where it is."""
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.units import show_bytes
 
     with opened(folders) as store:
@@ -53,16 +53,16 @@ def info(folders: Folders) -> int:
         click.echo(f"{count:>10}  {name}")
     if damaged:
         click.echo(f"{damaged:>10}  lines of journals that could not be read:")
-        for line in gaps[:MOST_GAPS]:
+        for line in gaps[:MAX_GAPS]:
             click.echo(f"{'':>12}{line}")
-        if len(gaps) > MOST_GAPS:
-            click.echo(f"{'':>12}and {len(gaps) - MOST_GAPS} more gaps")
+        if len(gaps) > MAX_GAPS:
+            click.echo(f"{'':>12}and {len(gaps) - MAX_GAPS} more gaps")
     return 0
 
 
 def _gaps(store: Store) -> list[str]:
     """Where journals are damaged, a line each."""
-    from seatrial.cli.asking import show_time
+    from seatrial.cli.query_common import show_time
     from seatrial.store import queries
     from seatrial.store.gaps import gaps
     from seatrial.verify.reading import plain_line

@@ -10,7 +10,7 @@ import click
 from seatrial.cli import Folders
 
 if TYPE_CHECKING:
-    from seatrial.store.rows import Outcome
+    from seatrial.store.rows import RunOutcome
     from seatrial.store.schema import Store
 
 
@@ -35,12 +35,12 @@ def command(
     case. p is the chance of as many bad runs for a healthy node, times the number of nodes and
     groups that were compared.
     """
-    from seatrial.cli.accusing import print_suspects, suspects_record
-    from seatrial.cli.asking import moment, opened
+    from seatrial.cli.query_common import moment, opened
+    from seatrial.cli.suspect_text import print_suspects, suspects_record
     from seatrial.errors import UsageError
-    from seatrial.judge import evidence
-    from seatrial.judge.suspects import find
+    from seatrial.statistics.suspects import find
     from seatrial.store.rows import Filters
+    from seatrial.studies import evidence
 
     start = moment(since) if since else 0
     base = Filters(since=start, test=test, machine=machine)
@@ -72,7 +72,7 @@ def command(
     return 0
 
 
-def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[Outcome]:
+def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[RunOutcome]:
     """The runs of these trials, each once; of all real ones where none is named."""
     from msgspec.structs import replace
 
@@ -84,7 +84,7 @@ def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[Outcome]
     return [one for path in paths for one in series.outcomes(store, replace(base, trial=path))]
 
 
-def _groups(store: Store, machine: str, found: list[Outcome]) -> dict[str, str]:
+def _groups(store: Store, machine: str, found: list[RunOutcome]) -> dict[str, str]:
     """The groups of a machine as its latest trial among these knows them."""
     from seatrial.errors import SeatrialError
     from seatrial.machine.facts import groups_of

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.finite import FiniteRange
+from seatrial.cli.param_types import FiniteRange
 
 if TYPE_CHECKING:
-    from seatrial.judge.evidence import Kind
-    from seatrial.judge.variability import Row, Variability
+    from seatrial.studies.evidence import RunKind
+    from seatrial.studies.variability import Variability, VariabilityRow
 
-MOST_RUNS = 20
+MAX_RUNS = 20
 
 _CLASSES = {
     "walltime": "at walltime",
@@ -41,11 +41,11 @@ def command(
     folders: Folders, trial: str, test: str, metric: str, exclude: float | None, as_json: bool
 ) -> int:
     """Tell how much the tests of TRIAL vary, which runs stand out, and what these share."""
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.errors import SeatrialError, UsageError
-    from seatrial.judge.variability import variability
     from seatrial.machine.facts import groups_of
     from seatrial.store import queries, series
+    from seatrial.studies.variability import variability
     from seatrial.trial.folder import TrialFolder
 
     with opened(folders) as store:
@@ -73,8 +73,8 @@ def command(
     return 0
 
 
-def _print_rows(rows: list[Row]) -> None:
-    from seatrial.cli.tables import Column, table
+def _print_rows(rows: list[VariabilityRow]) -> None:
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.units import show_number
 
     def number(value: float | None) -> str:
@@ -82,9 +82,14 @@ def _print_rows(rows: list[Row]) -> None:
 
     spared = {"mean": 2, "sd": 4, "CV": 0, "median": 0, "MAD": 3, "min": 0, "max": 1}
     columns = [
-        *(Column("test", folds=True), Column("metric"), Column("unit"), Column("n", right=True)),
-        *(Column(title, right=True, spare=spare) for title, spare in spared.items()),
-        Column("excluded", folds=True),
+        *(
+            TableColumn("test", folds=True),
+            TableColumn("metric"),
+            TableColumn("unit"),
+            TableColumn("n", right=True),
+        ),
+        *(TableColumn(title, right=True, spare=spare) for title, spare in spared.items()),
+        TableColumn("excluded", folds=True),
     ]
     cells = [
         [
@@ -103,7 +108,7 @@ def _print_rows(rows: list[Row]) -> None:
         _print_shape(row)
 
 
-def _print_whys(rows: list[Row]) -> None:
+def _print_whys(rows: list[VariabilityRow]) -> None:
     """Why a number is not there, once for each reason."""
     from seatrial.verify.reading import plain_line
 
@@ -116,9 +121,9 @@ def _print_whys(rows: list[Row]) -> None:
         click.echo(f"{plain_line(', '.join(names[:3]))}{more}: {plain_line(why)}")
 
 
-def _print_shape(row: Row) -> None:
+def _print_shape(row: VariabilityRow) -> None:
     """What the numbers of a row hide: a level that changed, several modes, defective nodes."""
-    from seatrial.cli.asking import show_figure
+    from seatrial.cli.query_common import show_figure
     from seatrial.units import count
     from seatrial.verify.reading import plain_line
 
@@ -136,15 +141,15 @@ def _print_shape(row: Row) -> None:
     found = row.nodes
     if found is None:
         return
-    for node, defect in list(found.defective.items())[:MOST_RUNS]:
+    for node, defect in list(found.defective.items())[:MAX_RUNS]:
         away = "" if defect.deviations is None else f", {-defect.deviations:.1f} deviations"
         effect = f"{abs(100 * defect.effect):.1f} % worse than the healthy nodes{away}"
         click.echo(f"{name}: {plain_line(node)} is defective: {effect}")
-    if len(found.defective) > MOST_RUNS:
-        click.echo(f"{name}: and {len(found.defective) - MOST_RUNS} more defective nodes")
+    if len(found.defective) > MAX_RUNS:
+        click.echo(f"{name}: and {len(found.defective) - MAX_RUNS} more defective nodes")
 
 
-def _print_outliers(kinds: list[Kind]) -> None:
+def _print_outliers(kinds: list[RunKind]) -> None:
     from seatrial.units import count
     from seatrial.verify.reading import plain_line
 
@@ -165,17 +170,17 @@ def _print_outliers(kinds: list[Kind]) -> None:
                 causes = f" ({', '.join(f'{n} {why}' for why, n in counts.most_common())})"
             click.echo(f"  {len(runs)} {_CLASSES[name]}{plain_line(causes)}")
             if name == "failed":  # their causes are told above
-                click.echo(plain_line("    " + " ".join(_short(o.run) for o in runs[:MOST_RUNS])))
-            for outlier in runs[:MOST_RUNS] if name != "failed" else ():
+                click.echo(plain_line("    " + " ".join(_short(o.run) for o in runs[:MAX_RUNS])))
+            for outlier in runs[:MAX_RUNS] if name != "failed" else ():
                 click.echo(plain_line(f"    {_short(outlier.run)}  {outlier.why}"))
-            if len(runs) > MOST_RUNS:
-                click.echo(f"    and {len(runs) - MOST_RUNS} more")
+            if len(runs) > MAX_RUNS:
+                click.echo(f"    and {len(runs) - MAX_RUNS} more")
         if kind.found.why:
             click.echo(f"  {plain_line(kind.found.why)}")
 
 
 def _classes() -> tuple[str, ...]:
-    from seatrial.judge.outliers import Class
+    from seatrial.statistics.outliers import Class
 
     return tuple(get_args(Class))
 
@@ -187,7 +192,7 @@ def _short(run: str) -> str:
 def _print_shared(found: Variability) -> None:
     from datetime import datetime
 
-    from seatrial.cli.accusing import print_suspects
+    from seatrial.cli.suspect_text import print_suspects
     from seatrial.units import count
 
     if not any(kind.found.outliers for kind in found.kinds):
@@ -211,7 +216,7 @@ def _print_shared(found: Variability) -> None:
 def _record(found: Variability) -> dict[str, Any]:
     import msgspec
 
-    from seatrial.cli.accusing import suspects_record
+    from seatrial.cli.suspect_text import suspects_record
 
     rows = []
     for row in found.rows:

@@ -34,7 +34,7 @@ from seatrial.conduct.commands import (
 from seatrial.conduct.demand import Offer, Supply
 from seatrial.conduct.policy import Limits, Policy
 from seatrial.conduct.state import ConductorState
-from seatrial.conduct.watch import Finding
+from seatrial.conduct.watchdogs import PendingAlert
 from seatrial.journal.codes import BUILD_FAILED
 from seatrial.journal.events import Event
 from seatrial.suite.model import Case
@@ -105,7 +105,7 @@ class Conductor:
 
     def _stop(self, decision: _Decision) -> None:
         """Stop tests and exclude nodes that failed too often."""
-        if decision.open and (self.state.answers.to_stop or self.state.nodes.any_suspect):
+        if decision.open and (self.state.retry_policy.to_stop or self.state.nodes.any_suspect):
             stops = list(self._stops(decision.now))
             decision.commands += stops
             decision.stops = bool(stops)
@@ -177,7 +177,7 @@ class Conductor:
             yield Reject(number, self.state.run_id(number, ahead), BUILD_FAILED.number, why)
 
     def _stops(self, now: int) -> Iterator[StopTest | ExcludeNodes]:
-        for number, why in self.state.answers.to_stop.items():
+        for number, why in self.state.retry_policy.to_stop.items():
             if number not in self.state.admission.stopped:
                 yield StopTest(self.state.policy.entries[number].name, why)
         for node, why in self.state.nodes.to_exclude(now):
@@ -227,13 +227,13 @@ class Conductor:
             times.append(now + silent_for)
         return min(times) if times else None
 
-    def _findings(self, now: int, over: bool, gates: Gates) -> list[Finding]:
+    def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
         dogs, counts, admission = self.state.watchdogs, self.state.counts, self.state.admission
         found = dogs.once() if dogs.untold else []
         runs, builds = counts.total, len(self.state.builds.running)
         stuck = None if over else self._why_idle()
         if stuck is not None:
-            found.append(Finding(dogs.later("idle", ""), "idle", "", str, (stuck,)))
+            found.append(PendingAlert(dogs.later("idle", ""), "idle", "", str, (stuck,)))
         idle = not (over or stuck or runs or builds) and len(self.state.demand) > 0
         why = partial(admission.why_held, now) if idle else None
         silent = dogs.silent(runs, builds, admission.outages, why)
@@ -245,10 +245,10 @@ class Conductor:
             if dogs.any_short:
                 found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
         if self.state.nodes.any_suspect and (text := self.state.nodes.beyond_cap(now)):
-            found.append(Finding(dogs.later("nodes", ""), "nodes", "", str, (text,)))
+            found.append(PendingAlert(dogs.later("nodes", ""), "nodes", "", str, (text,)))
         for throttle in gates.failing:
             gauge, trouble = throttle.about.gauge, throttle.trouble(now, admission.since)
-            found.append(Finding(dogs.later("gauge", gauge), "gauge", gauge, str, (trouble,)))
+            found.append(PendingAlert(dogs.later("gauge", gauge), "gauge", gauge, str, (trouble,)))
         return found
 
     # ---- the end --------------------------------------------------------------------------

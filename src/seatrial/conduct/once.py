@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.flights import Counts, Flight
-from seatrial.conduct.packing import Waiting
+from seatrial.conduct.demand import Candidate, Offer
+from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
+from seatrial.conduct.run_queue import RunQueue
 from seatrial.suite.model import Case
 
 
@@ -20,7 +20,7 @@ class Once:
         self.wanted = sum(case.repeat for case in cases)
         self._shapes = shapes
         self._grouped = grouped
-        self._waiting = Waiting()
+        self._waiting = RunQueue()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -41,17 +41,17 @@ class Once:
         shape = self._shapes[case]
         self._waiting.remove(case, shape.size, self._group(shape))
 
-    def ended(self, flight: Flight, seconds: float) -> None:
+    def ended(self, flight: RunInFlight, seconds: float) -> None:
         pass
 
-    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+    def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         return self._waiting.fits(room)
 
-    def choose(self, offer: Offer) -> Iterator[Choice]:
+    def choose(self, offer: Offer) -> Iterator[Candidate]:
         room, places = offer.room, offer.places
         if offer.lets_all:
-            return (Choice(case) for case in self._waiting.choose(room, places))
-        taken: list[Choice] = []
+            return (Candidate(case) for case in self._waiting.choose(room, places))
+        taken: list[Candidate] = []
 
         def admit(case: int) -> bool:
             choice = offer.take(case)

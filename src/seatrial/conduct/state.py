@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from seatrial.conduct.admission import Admission, shapes_of
-from seatrial.conduct.answers import Answers
-from seatrial.conduct.builds import Builds
+from seatrial.conduct.builds import BuildTracker
 from seatrial.conduct.demand import Demand
-from seatrial.conduct.flights import Counts, Flight
+from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
 from seatrial.conduct.policy import Limits, Policy, whole
+from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
-from seatrial.conduct.watch import Watchdogs, dues_of
+from seatrial.conduct.watchdogs import Watchdogs, dues_of
 from seatrial.conduct.waves import Waves
 from seatrial.journal.codes import CANCELLED, HUNG, PASS, RECALLED, code_of
 from seatrial.journal.events import (
@@ -79,20 +79,20 @@ class ConductorState:
         self.trial = TrialLife(self.policy.duration)
         self.cancelling = False  # whether all jobs are to be cancelled
         self.over_at: int | None = None  # when its time is up
-        self.in_flight: dict[str, Flight] = {}
-        self.queued: dict[str, Flight] = {}
-        self.hung: dict[str, Flight] = {}
+        self.in_flight: dict[str, RunInFlight] = {}
+        self.queued: dict[str, RunInFlight] = {}
+        self.hung: dict[str, RunInFlight] = {}
         self.failures = 0
         self.finished = 0
         self.held = ""
-        self.counts = Counts(self.policy.entries)
+        self.counts = InFlightCounts(self.policy.entries)
         self.admission = Admission(self.policy)
-        self.answers = Answers(self.policy.entries, self.policy.kind == "sustained")
+        self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
         self.watchdogs = Watchdogs(
             self.policy, dues_of(cases, self.shapes, self.policy, limits.room)
         )
-        self.builds = Builds()
+        self.builds = BuildTracker()
         self.demand: Demand = self._demand()
         self.wanted = self.demand.wanted
         self._attempts = [0] * len(cases)
@@ -146,7 +146,7 @@ class ConductorState:
         entry, nodes, size, width = self.shapes[number]
         self._attempts[number] += 1
         self.demand.launched(number, event.stage)
-        flight = Flight(case=number, entry=entry, size=size, node_count=nodes, width=width)
+        flight = RunInFlight(case=number, entry=entry, size=size, node_count=nodes, width=width)
         self.in_flight[event.run_id] = self.queued[event.run_id] = flight
         flight.apply(event)
         self.room -= size
@@ -188,7 +188,7 @@ class ConductorState:
                 self.nodes.recalled(flight.case, flight.away)
             self._free(flight, event)
 
-    def _free(self, flight: Flight, event: JobEnded | RunJudged) -> None:
+    def _free(self, flight: RunInFlight, event: JobEnded | RunJudged) -> None:
         """Take back what the job of a run held."""
         started = self.queued.pop(event.run_id, None) is None
         self.room += flight.size
@@ -232,18 +232,18 @@ class ConductorState:
         self._attempts[number] += left >= 0
         return left >= 0
 
-    def _follow_up(self, number: int, flight: Flight, reruns: bool) -> None:
+    def _follow_up(self, number: int, flight: RunInFlight, reruns: bool) -> None:
         """Record what follows from the verdict of a run."""
         code = flight.code
         if code == PASS.number:
             self.nodes.passed(flight)
         else:
-            elsewhere = self.answers.answer(flight.entry, code) == "elsewhere"
+            elsewhere = self.retry_policy.answer(flight.entry, code) == "elsewhere"
             self.nodes.ended(flight, code_of(code).name, elsewhere)
-        self.answers.verdict(flight.entry, code, flight.reason)
+        self.retry_policy.verdict(flight.entry, code, flight.reason)
         if reruns:
             if code not in _CANCELLED_BY_US or not flight.ended_by_us:
-                self.answers.made_good(number)
+                self.retry_policy.retried(number)
             self.demand.again(number, flight.stage)
         self.demand.ended(flight, flight.seconds)
 
@@ -320,7 +320,7 @@ class ConductorState:
     def _on_test_admitted(self, event: TestAdmitted) -> None:
         for number in self._entries(event.test):
             self.admission.admit(number)
-            self.answers.forgive(number)
+            self.retry_policy.forgive(number)
             self.watchdogs.restart(number, self.counts.in_flight[number], event.time)
         self.changed = True
 
@@ -347,7 +347,7 @@ class ConductorState:
         if self.policy.kind == "sustained":
             return False
         entry = self.policy.entry_of[number]
-        return self.answers.makes_good(number, entry, code, self.cases[number].repeat)
+        return self.retry_policy.will_rerun(number, entry, code, self.cases[number].repeat)
 
     def ended_for(self, run_id: str) -> int | None:
         """Return the verdict code of a run that we end for a reason of its own, else None."""

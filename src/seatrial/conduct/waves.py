@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.flights import Counts, Flight
+from seatrial.conduct.demand import Candidate, Offer
+from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
 
@@ -89,7 +89,7 @@ class Waves:
             waves[-1].missing -= 1
         self._flying[case] = self._flying.get(case, 0) + 1
 
-    def ended(self, flight: Flight, seconds: float) -> None:
+    def ended(self, flight: RunInFlight, seconds: float) -> None:
         case, waves = flight.case, self._left[flight.case]
         self._flying[case] -= 1
         if not self._flying[case]:
@@ -101,10 +101,10 @@ class Waves:
 
     # ---- choices out ----------------------------------------------------------------------
 
-    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+    def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         return True
 
-    def choose(self, offer: Offer) -> Iterator[Choice]:
+    def choose(self, offer: Offer) -> Iterator[Candidate]:
         for case in self._next_cases():
             wave = self._left[case][-1]
             taken = 0

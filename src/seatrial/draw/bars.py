@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, Entry, labels_width, legend, level, notes
+from seatrial.draw.frame import Box, LegendEntry, labels_width, legend, level, notes
 from seatrial.draw.scales import Axis, Scale, plain, scale_of
 from seatrial.draw.svg import WIDTH, cut, hover, ink, picture, tag, width_of, words
 
-MOST: int = 60  # bars; what is more is told
+MAX_BARS: int = 60  # bars; what is more is told
 _ROW, _THICK = 20, 13
 
 
@@ -39,9 +39,9 @@ def bars(
 ) -> Markup:
     """Draw bars from 0; parts are put end to end, and must not be negative then. ``colours`` of the
     parts are numbers from 1 or words (``good``, ``bad``, ...); default: by position."""
-    shown = [row for row in rows[:MOST] if row.values and all(map(axis.holds, row.values))]
+    shown = [row for row in rows[:MAX_BARS] if row.values and all(map(axis.holds, row.values))]
     inks = [*colours, *range(len(colours) + 1, 20)]
-    entries = [Entry(name, inks[i], "area", 1) for i, name in enumerate(parts)]
+    entries = [LegendEntry(name, inks[i], "area", 1) for i, name in enumerate(parts)]
     drawn, top = legend(entries if len(parts) > 1 else [], width, 0)
     left = labels_width([row.name for row in shown], 0.4 * width)
     behind = [row.label or plain(sum(row.values)) for row in shown]

@@ -1,6 +1,6 @@
 """A box plot of each group, lying; beside the box every value where they are few.
 
-    boxes([Group("cm4", elapsed_times)], title="...", axis=Axis("elapsed", "s"))
+    boxes([BoxGroup("cm4", elapsed_times)], title="...", axis=Axis("elapsed", "s"))
 
 The box is from the first to the third quartile, with the median; whiskers reach to the farthest
 value within 1.5 times its length; what is beyond them is drawn as a mark.
@@ -19,13 +19,13 @@ from seatrial.draw.scales import Axis, Scale, scale_of
 from seatrial.draw.svg import WIDTH, cut, hover, ink, number, picture, shape, tag, words
 from seatrial.draw.thin import thin_dots
 
-MOST: int = 60
+MAX_BOXES: int = 60
 FEW: int = 40  # values that are all drawn
-MOST_BEYOND: int = 300  # marks of a group beyond its whiskers
+MAX_BEYOND_WHISKERS: int = 300  # marks of a group beyond its whiskers
 _ROW, _THICK = 24, 12
 
 
-class Group(NamedTuple):
+class BoxGroup(NamedTuple):
     """A group's name and its values."""
 
     name: str
@@ -34,7 +34,7 @@ class Group(NamedTuple):
 
 
 def boxes(
-    groups: Sequence[Group],
+    groups: Sequence[BoxGroup],
     *,
     title: str,
     about: str = "",
@@ -42,7 +42,7 @@ def boxes(
     width: int = WIDTH,
 ) -> Markup:
     """Draw a box plot of each group."""
-    shown = [(group, sorted(filter(axis.holds, group.values))) for group in groups[:MOST]]
+    shown = [(group, sorted(filter(axis.holds, group.values))) for group in groups[:MAX_BOXES]]
     names = [f"{group.name}  n {len(values):,}" for group, values in shown]
     left = labels_width(names, 0.42 * width)
     box = Box(left, 4, width - 14.0, 4.0 + max(1, len(shown)) * _ROW)
@@ -60,7 +60,7 @@ def boxes(
     return picture([*parts, *told], width, bottom + more + 2, title, about, "boxes")
 
 
-def _group(group: Group, values: Sequence[float], y: float, across: Scale) -> list[Markup]:
+def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) -> list[Markup]:
     low, middle, high = (quantile(values, share) for share in (0.25, 0.5, 0.75))
     reach = 1.5 * (high - low)
     inside = [value for value in values if low - reach <= value <= high + reach]
@@ -81,7 +81,7 @@ def _group(group: Group, values: Sequence[float], y: float, across: Scale) -> li
         values if few else [value for value in values if value < inside[0] or value > inside[-1]]
     )
     mark = shape(1 if few else 4)
-    dots = thin_dots([(across.at(value), y) for value in marked], MOST_BEYOND)
+    dots = thin_dots([(across.at(value), y) for value in marked], MAX_BEYOND_WHISKERS)
     if dots:
         path = "".join(f"M{number(x)} {number(y)}{mark}" for x, _ in dots)
         found.append(tag("path", d=path, fill=colour, fill_opacity=0.65))

@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.model import Machine, NodeGroup
 from seatrial.units import bytes_of
 
-MOST_NODES = 100_000
+MAX_NODES = 100_000
 
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOLDED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
@@ -40,12 +40,12 @@ def facts_of_each_kind(machine: Machine, features: Sequence[str] = ()) -> list[N
     return [_facts(machine, [kind]) for kind in _usable(machine, features)]
 
 
-def _usable(machine: Machine, features: Sequence[str]) -> list[Nodes]:
+def _usable(machine: Machine, features: Sequence[str]) -> list[NodeGroup]:
     return [kind for kind in machine.nodes if set(features) <= set(kind.features)]
 
 
-def _facts(machine: Machine, usable: list[Nodes]) -> NodeFacts:
-    kind = usable[0] if usable else Nodes(names="", cores=1)
+def _facts(machine: Machine, usable: list[NodeGroup]) -> NodeFacts:
+    kind = usable[0] if usable else NodeGroup(names="", cores=1)
     names: dict[str, Any] = {
         "node.cores": kind.cores,
         "node.sockets": kind.sockets,
@@ -70,8 +70,8 @@ def unfold(names: str) -> tuple[str, ...]:
     """The names of a node set such as ``n[001-128],login1``. Raises ValueError."""
     if "[" not in names and "," not in names:
         found: tuple[str, ...] = (names,)  # a machine of one node: no need to load the library
-    elif _at_most(names) > MOST_NODES:
-        raise ValueError(f"{names!r} is more than {MOST_NODES} nodes; write e.g. n[001-128]")
+    elif _at_most(names) > MAX_NODES:
+        raise ValueError(f"{names!r} is more than {MAX_NODES} nodes; write e.g. n[001-128]")
     else:
         from ClusterShell.NodeSet import NodeSet, NodeSetException
 

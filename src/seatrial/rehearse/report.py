@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.plan.prepare import PreparedPlan, prepare_plan
+from seatrial.rehearse.behaviour import run_models_of
 from seatrial.rehearse.loads import worst_loads
-from seatrial.rehearse.manners import manners_of
 from seatrial.rehearse.measured import measured_in
 from seatrial.rehearse.odds import Odds, odds_of
-from seatrial.rehearse.rehearse import lasting, over_seeds, rehearse
+from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.summary import Rehearsed
 
 Progress = Callable[[int, int], None]
-MOST_LEFT_OUT = 10  # of a trial that are named
+MAX_LEFT_OUT = 10  # of a trial that are named
 
 
-class Report(NamedTuple):
+class RehearsalReport(NamedTuple):
     """The rehearsals of a plan, by seed; those of the first seed were written. ``seconds`` is how
     long it took; ``left_out`` tells what of a component cannot run in a phase, and why."""
 
@@ -64,7 +64,7 @@ def rehearse_plan(
     phases: Sequence[str] = (),
     name: str = "",
     progress: Progress | None = None,
-) -> Report:
+) -> RehearsalReport:
     """Rehearse a plan with so many seeds, from ``seed`` on; what the first gives is written below
     ``trials``. ``progress`` is told after each of the others how many are done, of how many.
     Raises InvalidFiles and UsageError before anything is written."""
@@ -74,20 +74,20 @@ def rehearse_plan(
         plan = lasting(plan, days)
     _require_parts(plan)
     tests = {name: test for part in plan.parts for name, test in part.tests.items()}
-    manners = manners_of(plan.plan, tests.values(), measured_in(store, trials))
-    run = partial(rehearse, plan, manners, start=time.time_ns())
+    run_models = run_models_of(plan.plan, tests.values(), measured_in(store, trials))
+    run = partial(rehearse, plan, run_models, start=time.time_ns())
     by_seed = [run(seed=seed, trials=trials, name=name)]
     if seeds > 1:
         more = range(seed + 1, seed + seeds)
-        for trials_of_seed in over_seeds(plan, manners, more, by_seed[0][0].start):
+        for trials_of_seed in over_seeds(plan, run_models, more, by_seed[0][0].start):
             by_seed.append(trials_of_seed)
             if progress is not None:
                 progress(len(by_seed), seeds)
     machine = plan.site.machine.machine
     seconds = time.perf_counter() - began
-    left_out = [each for part in plan.parts for each in part.skipped[:MOST_LEFT_OUT]]
+    left_out = [each for part in plan.parts for each in part.skipped[:MAX_LEFT_OUT]]
     assumed = plan.plan.rehearsal.assumed
-    return Report(plan.plan.plan, machine, assumed, seconds, by_seed, left_out)
+    return RehearsalReport(plan.plan.plan, machine, assumed, seconds, by_seed, left_out)
 
 
 def _require_parts(plan: PreparedPlan) -> None:
@@ -98,7 +98,7 @@ def _require_parts(plan: PreparedPlan) -> None:
 # ---- for programs -------------------------------------------------------------------------
 
 
-def as_record(report: Report) -> dict[str, Any]:
+def as_record(report: RehearsalReport) -> dict[str, Any]:
     """All of it as JSON has it. Times are seconds, shares are fractions."""
     record: dict[str, Any] = {
         "plan": report.plan,

@@ -6,19 +6,19 @@ from collections import Counter
 from statistics import fmean
 from typing import NamedTuple
 
+from seatrial.acceptance.counts import Waits, waits
+from seatrial.acceptance.criteria import Result, TrialView, judged
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.judge.accounts import Accounts, Run
-from seatrial.judge.criteria import Result, View, judged
-from seatrial.judge.tallies import Waits, waits
-from seatrial.judge.timeline import Bin, Use
 from seatrial.plan.prepare import PreparedComponent
-from seatrial.trial.rehearsal import Ending
+from seatrial.rehearse.virtual_driver import Ending
 from seatrial.verify.references import References
 
 BINS = 60  # spans that utilisation is given in
 
 
-class Tally(NamedTuple):
+class TestTally(NamedTuple):
     """The runs of a test: how many were accepted, how many ended otherwise (whether or not they
     were run again), the node-hours of those accepted, times in seconds: None of no run."""
 
@@ -32,7 +32,7 @@ class Tally(NamedTuple):
     long_wait: float | None
 
 
-class Verdict(NamedTuple):
+class CriterionVerdict(NamedTuple):
     """What a criterion came to: in all, and behind it for each of its subjects."""
 
     label: str
@@ -54,8 +54,8 @@ class Rehearsed(NamedTuple):
     why: str
     use: Use
     bins: list[Bin]
-    tests: list[Tally]
-    criteria: list[Verdict]
+    tests: list[TestTally]
+    criteria: list[CriterionVerdict]
     alerts: dict[str, int]
     loads: list[TargetLoad]
     remarks: list[str]
@@ -80,42 +80,44 @@ def summarise(
     part: PreparedComponent,
     seed: int,
     tag: str,
-    accounts: Accounts,
+    history: TrialHistory,
     ending: Ending,
     references: References,
 ) -> Rehearsed:
     """What the accounts of a rehearsed trial come to."""
-    view = View(accounts, ending.time, references)
-    by_test: dict[str, list[Run]] = {case.test: [] for case in part.cases}
-    for run in accounts.runs:
-        by_test[accounts.test_of(run)].append(run)
-    waited = waits(accounts, ending.time)
+    view = TrialView(history, ending.time, references)
+    by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
+    for run in history.runs:
+        by_test[history.test_of(run)].append(run)
+    waited = waits(history, ending.time)
     return Rehearsed(
         component=part.component.component,
         phase=part.phase,
         seed=seed,
         tag=tag,
-        nodes=accounts.nodes,
-        start=accounts.start or 0,
+        nodes=history.nodes,
+        start=history.start or 0,
         end=ending.time,
         why="" if ending.complete else ending.why,
         use=view.timeline.total,
         bins=view.timeline.bins(BINS),
         tests=[_of_test(part, name, runs, waited.get(name)) for name, runs in by_test.items()],
         criteria=[
-            Verdict(first.label, first, subjects)
+            CriterionVerdict(first.label, first, subjects)
             for first, *subjects in judged(part.component, view)
         ],
-        alerts=dict(sorted(Counter(alert.kind for alert in accounts.alerts).items())),
+        alerts=dict(sorted(Counter(alert.kind for alert in history.alerts).items())),
         loads=[load for load in ending.loads if load.highest],
         remarks=ending.remarks,
     )
 
 
-def _of_test(part: PreparedComponent, name: str, runs: list[Run], waited: Waits | None) -> Tally:
+def _of_test(
+    part: PreparedComponent, name: str, runs: list[RunHistory], waited: Waits | None
+) -> TestTally:
     passed = [run for run in runs if run.passed]
     spent = sum(run.size * (run.elapsed or 0.0) for run in passed)
-    return Tally(
+    return TestTally(
         test=name,
         nodes=max(case.nodes for case in part.cases if case.test == name),
         accepted=len(passed),

@@ -1,6 +1,6 @@
 """Under which conditions a trial ran: blackouts, the loads of metadata targets.
 
-conditions(record, accounts, now)          # tables
+conditions(record, history, now)          # tables
 """
 
 from __future__ import annotations
@@ -8,26 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from seatrial.judge.accounts import Accounts
-from seatrial.judge.levels import Level, target_loads
-from seatrial.report.content import Cell, Column, Table, bounded
+from seatrial.acceptance.step_functions import LevelSpan, target_loads
+from seatrial.acceptance.trial_history import TrialHistory
+from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 
-MOST: Final = 200
+MAX_ROWS: Final = 200
 
 
-def conditions(record: Record, accounts: Accounts, now: int) -> list[Table]:
+def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
     """Blackouts, and what its runs laid on metadata targets."""
-    if accounts.start is None:
+    if history.start is None:
         return []
-    made = [_blackouts(accounts, now), _loads(record, accounts, now)]
+    made = [_blackouts(history, now), _loads(record, history, now)]
     return [table for table in made if table.rows]
 
 
-def _blackouts(accounts: Accounts, now: int) -> Table:
+def _blackouts(history: TrialHistory, now: int) -> Table:
     """Those that had begun by the trial's end."""
-    policy, begin = accounts.policy, accounts.start or 0
+    policy, begin = history.policy, history.start or 0
     rows: list[list[Cell]] = []
     for window in sorted(policy.blackouts, key=lambda each: (each.absolute, each.start)):
         since = 0 if window.absolute else begin
@@ -38,20 +38,24 @@ def _blackouts(accounts: Accounts, now: int) -> Table:
         what = " on ".join(filter(None, (tests, window.nodes))) or "everything"
         rows.append([start, end, (end - start) / SECOND_NS, what, window.why])
     columns = [
-        *(Column("from (UTC)", "time"), Column("to (UTC)", "time"), Column("length", "seconds")),
-        *(Column("of"), Column("why")),
+        *(
+            ReportColumn("from (UTC)", "time"),
+            ReportColumn("to (UTC)", "time"),
+            ReportColumn("length", "seconds"),
+        ),
+        *(ReportColumn("of"), ReportColumn("why")),
     ]
     about = (
         "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
         "count it."
     )
-    return bounded("Blackouts", columns, rows, about, MOST)
+    return bounded("Blackouts", columns, rows, about, MAX_ROWS)
 
 
-def _loads(record: Record, accounts: Accounts, now: int) -> Table:
+def _loads(record: Record, history: TrialHistory, now: int) -> Table:
     """The open files that a trial's own runs laid on each target, by its plan or suite."""
     rows: list[list[Cell]] = []
-    for name, levels in target_loads(accounts, now).items():
+    for name, levels in target_loads(history, now).items():
         highest = max((level.value for level in levels), default=0.0)
         if highest:
             system = record.machine.file_systems.get(name.partition("/")[0])
@@ -59,17 +63,17 @@ def _loads(record: Record, accounts: Accounts, now: int) -> Table:
             above = _above(levels, safe) if safe else None
             rows.append([name, highest, safe or None, above])
     columns = [
-        *(Column("target"), Column("highest", "count", "open files")),
-        *(Column("safe", "count", "open files"), Column("time above safe", "share")),
+        *(ReportColumn("target"), ReportColumn("highest", "count", "open files")),
+        *(ReportColumn("safe", "count", "open files"), ReportColumn("time above safe", "share")),
     ]
     about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
     about += "in it."
     if record.rehearsed:
         about += " What `seatrial rehearse` prints holds the load assumed of others, too."
-    return bounded("Load of metadata targets", columns, rows, about, MOST)
+    return bounded("Load of metadata targets", columns, rows, about, MAX_ROWS)
 
 
-def _above(levels: Iterable[Level], safe: float) -> float:
+def _above(levels: Iterable[LevelSpan], safe: float) -> float:
     """The share of the time in which a load was above what is safe."""
     levels = list(levels)
     time = sum(level.end - level.start for level in levels)

@@ -1,7 +1,7 @@
 """The runs of a trial that did not pass, told by test, verdict and reason.
 
 reasons = {event.run_id: event.text for event in journal if event.event == Name.CHECK_END}
-table = failed(accounts, reasons)
+table = failed(history, reasons)
 table.rows[0]        # ["cm4", "failed", "exit code 3, not 0", 38, None, "gee7..., xn3f..."]
 """
 
@@ -11,27 +11,27 @@ import re
 from collections import Counter
 from typing import Final
 
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.journal.codes import RECALLED, code_of
-from seatrial.judge.accounts import Accounts, Run
-from seatrial.report.content import Cell, Column, Table, bounded
+from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.verify.reading import plain_line
 
-MOST: Final = 200
+MAX_ROWS: Final = 200
 NAMED: Final = 3  # runs of a row
 LONGEST: Final = 300  # characters of a reason
 ALIKE: Final = ", or alike"
 _MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
 
 
-def failed(accounts: Accounts) -> Table:
+def failed(history: TrialHistory) -> Table:
     """Each reason of each test with its number of runs, the most frequent first. Reasons that
     differ in measured numbers or nodes alone are one: exit codes stay apart."""
-    order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in accounts.cases))}
-    found: dict[tuple[str, str, str], list[Run]] = {}
-    for run in accounts.runs:
+    order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in history.cases))}
+    found: dict[tuple[str, str, str], list[RunHistory]] = {}
+    for run in history.runs:
         if run.over and not run.passed and run.code != RECALLED.number:
             alike = _MEASURED.sub("#", run.reason)
-            key = (accounts.test_of(run), code_of(run.code).name, alike)
+            key = (history.test_of(run), code_of(run.code).name, alike)
             found.setdefault(key, []).append(run)
     totals: Counter[str] = Counter()
     for (test, _, _), runs in found.items():
@@ -39,24 +39,29 @@ def failed(accounts: Accounts) -> Table:
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
     rows = [_row(test, verdict, runs) for (test, verdict, _), runs in ranked]
     columns = [
-        *(Column("test"), Column("verdict"), Column("reason"), Column("runs", "count")),
-        *(Column("made good", "count"), Column("first of them")),
+        *(
+            ReportColumn("test"),
+            ReportColumn("verdict"),
+            ReportColumn("reason"),
+            ReportColumn("runs", "count"),
+        ),
+        *(ReportColumn("made good", "count"), ReportColumn("first of them")),
     ]
     if not rows:
         return bounded("Runs that did not pass", columns, rows)
     listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
     more = f" and {len(totals) - 12} more tests" if len(totals) > 12 else ""
-    ended = sum(run.over for run in accounts.runs)
+    ended = sum(run.over for run in history.runs)
     about = f"{totals.total():,} of {ended:,} that ended: {listed}{more}."
     if any(str(row[2]).endswith(ALIKE) for row in rows):
         about += " Reasons that are alike differ in measured numbers or nodes alone."
     if any(row[4] for row in rows):
         about += " Made good: another run of the same case took its place."
     about += " `seatrial show RUN` tells all of a run."
-    return bounded("Runs that did not pass", columns, rows, about, MOST)
+    return bounded("Runs that did not pass", columns, rows, about, MAX_ROWS)
 
 
-def _row(test: str, verdict: str, runs: list[Run]) -> list[Cell]:
+def _row(test: str, verdict: str, runs: list[RunHistory]) -> list[Cell]:
     texts = list(dict.fromkeys(run.reason for run in runs))
     reason = plain_line(texts[0])[:LONGEST] or "none was given"
     if len(texts) > 1:

@@ -15,36 +15,36 @@ from itertools import chain
 from pathlib import Path
 
 from seatrial import __version__
-from seatrial.draw import Span
+from seatrial.acceptance.criteria import Result, TrialView, judge, overall
+from seatrial.acceptance.outages import outages_of
+from seatrial.acceptance.status import Status, accounts_of, status
+from seatrial.acceptance.trial_history import TrialHistory
+from seatrial.draw import ShadedSpan
 from seatrial.errors import UsageError
-from seatrial.garbage import uncollected
+from seatrial.gc_pause import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import read
-from seatrial.judge import diary
-from seatrial.judge.accounts import Accounts
-from seatrial.judge.criteria import Result, View, judge, overall
-from seatrial.judge.diary import Note
-from seatrial.judge.outages import outages_of
-from seatrial.judge.scaling import Asked, scaling
-from seatrial.judge.scaling import Table as Scaled
-from seatrial.judge.sides import NUMBERS, Selection, Side
-from seatrial.judge.sides import gather as gather_side
-from seatrial.judge.status import Status, accounts_of, status
-from seatrial.judge.variability import Variability, variability
 from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
 from seatrial.report import tables
 from seatrial.report.checksums import NAMES, File, file_of
 from seatrial.report.conditions import conditions
-from seatrial.report.content import Component, Machine, Other, Report
+from seatrial.report.content import Other, Report, ReportComponent, ReportMachine
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures
-from seatrial.report.judged import Judged
+from seatrial.report.trial_findings import TrialFindings
 from seatrial.store import queries
 from seatrial.store.liveness import owned
 from seatrial.store.schema import Store
+from seatrial.studies import note_file
+from seatrial.studies.note_file import Note
+from seatrial.studies.scaling import ScalingQuery, scaling
+from seatrial.studies.scaling import ScalingTable as Scaled
+from seatrial.studies.selection import NUMBERS, Side, SideSelection
+from seatrial.studies.selection import gather as gather_side
+from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder, references_of
 from seatrial.units import SECOND_NS, count
@@ -98,7 +98,7 @@ def gather(
     )
 
 
-def _title(plan: str, parts: Sequence[Component], records: Sequence[Record]) -> str:
+def _title(plan: str, parts: Sequence[ReportComponent], records: Sequence[Record]) -> str:
     machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
     what = plan or ", ".join(part.tag for part in parts[:3])
     return f"{what} on {machines}"
@@ -130,7 +130,7 @@ def _versions(records: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def _machines(records: Sequence[Record]) -> list[Machine]:
+def _machines(records: Sequence[Record]) -> list[ReportMachine]:
     """Each machine as the trials knew it, once where they knew it alike."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
@@ -142,10 +142,10 @@ def _machines(records: Sequence[Record]) -> list[Machine]:
 # ---- one trial ----------------------------------------------------------------------------
 
 
-def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component, list[File]]:
+def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportComponent, list[File]]:
     cases = folder.cases()
     reading = read(folder.journal)
-    accounts = accounts_of(record, cases)
+    history = accounts_of(record, cases)
     events = 0
 
     def told() -> Iterator[Event]:
@@ -155,58 +155,58 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
             yield event
 
     driven = owned(str(folder.path))
-    found = status(record, cases, told(), driven=driven, accounts=accounts)
+    found = status(record, cases, told(), driven=driven, history=history)
     files = [file_of(folder, name) for name in NAMES[:-1]]
     files.append(file_of(folder, NAMES[-1], reading.end, events, reading.damaged))
     component = record.component or Written(component="", kind=record.policy.kind)
     row = queries.trial(store, str(folder.path))
     varied = variability(store, row, groups_of(record.machine))
-    view = View(accounts, found.now, references_of(record))
-    judged = Judged(
+    view = TrialView(history, found.now, references_of(record))
+    judged = TrialFindings(
         status=found,
         pairs=_pairs(view, found),
         varied=varied,
         scaled=_scaled(store, folder, cases, varied),
-        notes=_notes(folder, record, accounts, found.now),
-        outages=[Span(*each) for each in _outages(accounts)],
-        failed=failed(accounts),
+        notes=_notes(folder, record, history, found.now),
+        outages=[ShadedSpan(*each) for each in _outages(history)],
+        failed=failed(history),
         expected=expected(view),
-        conditions=conditions(record, accounts, found.now),
+        conditions=conditions(record, history, found.now),
     )
-    part = Component(
+    part = ReportComponent(
         title=_component_title(component.component, record.phase, folder.tag),
         tag=folder.tag,
         about=component.about,
         seed=record.seed,
         created=record.created,
-        begun=accounts.start,
-        ended=_end(accounts),
+        begun=history.start,
+        ended=_end(history),
         remarks=list(_remarks(found, reading.damaged)),
         status=found,
         waivers=component.waivers,
         evidence=component.evidence,
         tables=tables.of_component(judged),
         figures=figures(judged),
-        excluded=tables.excluded(record, accounts, judged, reading.damaged),
+        excluded=tables.excluded(record, history, judged, reading.damaged),
         versions=tables.tests(folder, record, cases),
     )
     return part, files
 
 
-def _notes(folder: TrialFolder, record: Record, accounts: Accounts, now: int) -> list[Note]:
+def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int) -> list[Note]:
     """What people noted of its machine while it ran; nothing of a rehearsal, whose time is made
     up."""
-    if record.rehearsed or accounts.start is None:
+    if record.rehearsed or history.start is None:
         return []
-    start, end = accounts.start, max([now, *(span.end or 0 for span in accounts.spans)])
-    notes = diary.read(folder.path.parent / diary.FILE).of(record.machine.machine)
+    start, end = history.start, max([now, *(span.end or 0 for span in history.spans)])
+    notes = note_file.read(folder.path.parent / note_file.FILE).of(record.machine.machine)
     return [note for note in notes if start <= note.time <= end]
 
 
-def _outages(accounts: Accounts) -> Iterator[tuple[float, float, str]]:
+def _outages(history: TrialHistory) -> Iterator[tuple[float, float, str]]:
     """Planned outages as far as they lie in the trial's time: seconds since the epoch."""
-    first, last = accounts.start or 0, accounts.last
-    for each in outages_of(accounts) if accounts.spans else ():
+    first, last = history.start or 0, history.last
+    for each in outages_of(history) if history.spans else ():
         start, end = max(first, each.start), min(last, each.end)
         if start < end:
             yield start / SECOND_NS, end / SECOND_NS, "outage"
@@ -218,11 +218,11 @@ def _component_title(component: str, phase: str, tag: str) -> str:
     return f"{component}, phase {phase}" if phase else component
 
 
-def _end(accounts: Accounts) -> int | None:
+def _end(history: TrialHistory) -> int | None:
     """When its clock stopped for good; None while it may go on."""
-    if not accounts.over or not accounts.spans:
+    if not history.over or not history.spans:
         return None
-    return accounts.spans[-1].end
+    return history.spans[-1].end
 
 
 def _remarks(found: Status, damaged: int) -> Iterator[str]:
@@ -242,12 +242,12 @@ def _unread(damaged: int) -> str:
     return f"{count(damaged, 'line')} of its journal could not be read, and {are} not counted."
 
 
-def _pairs(view: View, found: Status) -> list[Result]:
+def _pairs(view: TrialView, found: Status) -> list[Result]:
     """The results of slowdown: the plan's own, else without a bound where cases ran both ways."""
     own = [results for results in found.criteria if results[0].criterion == "slowdown"]
     if own:
         return own[0]
-    stages = {run.stage for run in view.accounts.runs}
+    stages = {run.stage for run in view.history.runs}
     if not {"alone", "full"} <= stages:
         return []
     return judge(Criterion(criterion="slowdown"), view)
@@ -258,7 +258,7 @@ def _scaled(
 ) -> list[Scaled]:
     """How tests scale that ran with several numbers of nodes, threads or tasks: by their first
     metric, else by the elapsed time."""
-    side = gather_side(store, Selection(folder.tag, str(folder.path), {}))
+    side = gather_side(store, SideSelection(folder.tag, str(folder.path), {}))
     found: list[Scaled] = []
     for test in dict.fromkeys(case.test for case in cases):
         members = [member for member in side.cases if member.test == test]
@@ -267,7 +267,7 @@ def _scaled(
         if x is None:
             continue
         try:
-            asked = Asked(x=x, metric=names[0] if names else "elapsed")
+            asked = ScalingQuery(x=x, metric=names[0] if names else "elapsed")
             found += scaling([Side(side.text, side.trials, members)], asked)
         except UsageError:
             continue  # no two of its cases differ in that alone, or nothing was measured

@@ -12,11 +12,19 @@ from typing import Any, Final
 
 from seatrial.draw import PALETTE
 from seatrial.report.checksums import PLACE, block
-from seatrial.report.content import Cell, Component, Report, moment, not_passed, sentence, shown
+from seatrial.report.content import (
+    Cell,
+    Report,
+    ReportComponent,
+    moment,
+    not_passed,
+    sentence,
+    shown,
+)
 from seatrial.units import show_bytes, show_seconds
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
-MOST_SUBJECTS: Final = 60  # of a criterion
+MAX_SUBJECTS: Final = 60  # of a criterion
 SHORT_TABLE: Final = 40  # rows up to which the data of a figure are printed
 
 
@@ -42,7 +50,7 @@ def page(report: Report) -> str:
         style=Markup(style),
         style_hash=_hash(style),
         sentence=sentence(report),
-        subjects=MOST_SUBJECTS,
+        subjects=MAX_SUBJECTS,
         place=PLACE,
         checksums=block(report.files),
         short=SHORT_TABLE,
@@ -56,13 +64,13 @@ def _hash(style: str) -> str:
 
 
 def _filters() -> dict[str, Any]:
-    from seatrial.judge.criteria import show_value
+    from seatrial.acceptance.criteria import show_value
     from seatrial.verify.reading import plain
 
     def figure(value: Cell) -> str:
         return plain(value) if isinstance(value, str) else shown(value, "number")
 
-    def ended_runs(one: Component) -> int:
+    def ended_runs(one: ReportComponent) -> int:
         return sum(sum(part.verdicts.values()) for part in one.status.parts)
 
     return {

@@ -1,6 +1,6 @@
 """Events as points of InfluxDB, by the names that the OLCF Test Harness gives them.
 
-    points = Points(about_of(folder))
+    points = TrialPoints(about_of(folder))
     for event in journal:
         lines = points.of(event)      # in line protocol; often one, sometimes none or many
 
@@ -44,15 +44,15 @@ from seatrial.journal.events import (
     members,
 )
 from seatrial.journal.lifecycle import RunLife
-from seatrial.sinks.about import About
+from seatrial.sinks.event_names import FIELDS, NO_VALUE, event_name, time_text
 from seatrial.sinks.line_protocol import field_text, line, tag_text
-from seatrial.sinks.moments import Moments
-from seatrial.sinks.names import FIELDS, NO_VALUE, event_name, time_text
+from seatrial.sinks.point_times import Moments
+from seatrial.sinks.trial_info import TrialInfo
 from seatrial.units import SECOND_NS
 
-MOST_RUNS = 50_000  # that have begun and are not over
-MOST_FIGURES = 500  # of a run
-MOST_TAGS = 10_000
+MAX_RUNS = 50_000  # that have begun and are not over
+MAX_METRICS = 500  # of a run
+MAX_TAGS = 10_000
 
 Fields = dict[str, str | int | float | bool | None]
 
@@ -102,11 +102,11 @@ class _Run(RunLife, kw_only=True):
     figures: dict[str, float] = field(default_factory=dict)
 
 
-class Points:
+class TrialPoints:
     """The points of one trial. ``oth``: the run's id is a tag, and no field of that harness is
     missing, as dashboards made for it expect."""
 
-    def __init__(self, about: About, oth: bool = False) -> None:
+    def __init__(self, about: TrialInfo, oth: bool = False) -> None:
         self._about = about
         self._oth = oth
         self._moments = Moments()
@@ -176,7 +176,7 @@ class Points:
     def _run(self, event: RunEvent, moment: int) -> _Run:
         run = self._runs.get(event.run_id)
         if run is None:
-            if len(self._runs) >= MOST_RUNS:
+            if len(self._runs) >= MAX_RUNS:
                 del self._runs[next(iter(self._runs))]
             run = self._runs[event.run_id] = _Run(moment=moment)
         run.apply(event)
@@ -186,7 +186,7 @@ class Points:
             run.checked = moment
         elif isinstance(event, MetricRecorded):
             number = finite(event.value)
-            if number is not None and len(run.figures) < MOST_FIGURES:
+            if number is not None and len(run.figures) < MAX_METRICS:
                 run.figures[event.metric] = number
         return run
 
@@ -283,7 +283,7 @@ class Points:
         if tags is None:
             about = {"machine": self._about.machine.machine, "runtag": self._about.tag}
             tags = tag_text({**about, "app": app, "test": test, **self._mark})
-            if len(self._tags) < MOST_TAGS:
+            if len(self._tags) < MAX_TAGS:
                 self._tags[key] = tags
         return tags + tag_text({"test_id": run_id}) if self._oth else tags
 

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.sinks import path_of
 
-LARGEST_ANSWER = 65536
+MAX_RESPONSE_BYTES = 65536
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -32,7 +32,7 @@ class Unreachable(SeatrialError):
     """There was no answer: why, in a few words."""
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """What the server said; ``wait`` are the seconds after which it wants to be asked again."""
 
     status: int
@@ -59,7 +59,7 @@ class Server:
         self._through_proxy = False
         self.shown = shown_url(self._url)
 
-    def post(self, path: str, body: bytes) -> Answer:
+    def post(self, path: str, body: bytes) -> HttpResponse:
         """Post a body to a path below the URL. Raises Unreachable."""
         kept = self._connection is not None
         try:
@@ -79,7 +79,7 @@ class Server:
             self._connection.close()
             self._connection = None
 
-    def _post(self, path: str, sent: bytes) -> Answer:
+    def _post(self, path: str, sent: bytes) -> HttpResponse:
         if self._connection is None:
             self._connection = self._connect()
         connection = self._connection
@@ -93,12 +93,12 @@ class Server:
                 connection.connect()
             connection.request("POST", target or "/", sent, self._headers)
             response = connection.getresponse()
-            body = response.read(LARGEST_ANSWER)
-            if response.length and len(body) < LARGEST_ANSWER:
+            body = response.read(MAX_RESPONSE_BYTES)
+            if response.length and len(body) < MAX_RESPONSE_BYTES:
                 raise http.client.IncompleteRead(body, response.length)
         if not response.isclosed() or response.will_close:
             self.close()
-        return Answer(
+        return HttpResponse(
             response.status,
             body.decode("utf-8", "replace"),
             _wait(response.getheader("Retry-After")),

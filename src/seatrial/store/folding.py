@@ -33,12 +33,12 @@ from seatrial.journal.events import (
     members,
 )
 from seatrial.journal.lifecycle import TrialLife, TrialState
-from seatrial.store.known import LARGEST_INTEGER, LONGEST_NAME, Runs, TrialRecord, replace
+from seatrial.store.run_upserts import LONGEST_NAME, MAX_INTEGER, RunUpserts, TrialRecord, replace
 from seatrial.store.schema import Writer
 
 LONGEST_TEXT = 16384
 
-_LEAST, _MOST = -LARGEST_INTEGER, LARGEST_INTEGER
+_MIN, _MAX = -MAX_INTEGER, MAX_INTEGER
 _EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
 _TRIAL_EVENT = ("trial", *_EVENT[1:])
 
@@ -73,7 +73,7 @@ class _Build(Struct):
 def fold(writer: Writer, trial: TrialRecord, events: Sequence[Event]) -> None:
     """Bring the rows of a trial up to date with its next events; ``trial`` itself is changed."""
     events, cases = _bounded(events)
-    runs = Runs(writer, trial, cases)
+    runs = RunUpserts(writer, trial, cases)
     known = runs.known.get
     figures: dict[tuple[int, int], float] = {}
     rows: list[tuple[Any, ...]] = []
@@ -102,7 +102,7 @@ def fold(writer: Writer, trial: TrialRecord, events: Sequence[Event]) -> None:
 def _columns(event: Event) -> tuple[Any, ...]:
     """Return the number, value, detail and text of an event's row."""
     value, detail, text, unit = _COLUMNS[type(event)](event)
-    if value is not None and (value.__class__ is not int or not _LEAST < value < _MOST):
+    if value is not None and (value.__class__ is not int or not _MIN < value < _MAX):
         value = _kept(value)
     text = text or unit or ""
     return event.number, value, (detail or "")[:LONGEST_TEXT], text[:LONGEST_TEXT]
@@ -178,12 +178,12 @@ def _change_build(build: _Build, event: BuildEvent) -> None:
         build.started = max(build.started or 0, event.time)
     elif isinstance(event, BuildEnded) and (build.ended is None or event.time >= build.ended):
         build.ended = event.time
-        build.value = event.code if _LEAST < event.code < _MOST else None
+        build.value = event.code if _MIN < event.code < _MAX else None
         build.text = event.log[:LONGEST_TEXT]
 
 
 def _kept(value: int | float | str | None) -> int | float | str | None:
     """An event's value as a row holds it."""
-    if isinstance(value, int) and not _LEAST < value < _MOST:
+    if isinstance(value, int) and not _MIN < value < _MAX:
         value = str(value)
     return value[:LONGEST_TEXT] if isinstance(value, str) else value

@@ -20,20 +20,20 @@ import msgspec
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.events import EVENT_KINDS
-from seatrial.store.choosing import MOST_NAMED, conditions, trial_row, trials_chosen
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
     CaseRow,
-    Counts,
     EventRow,
     Filters,
     MetricRow,
+    RunCounts,
     RunRow,
     Samples,
     SummaryRow,
     TrialRow,
 )
 from seatrial.store.schema import Store
+from seatrial.store.sql_filters import MAX_NAMED, conditions, trial_row, trials_chosen
 from seatrial.store.tables import STATES
 from seatrial.units import SECOND_NS
 
@@ -91,7 +91,7 @@ def count_runs(store: Store, filters: Filters) -> int:
     return sum(counts(store, filters))
 
 
-def counts(store: Store, filters: Filters) -> Counts:
+def counts(store: Store, filters: Filters) -> RunCounts:
     """How many of the runs that match are in each state, whatever the limit. Within
     ``store.reading()`` they agree with ``runs``."""
     of_trials = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
@@ -100,14 +100,14 @@ def counts(store: Store, filters: Filters) -> Counts:
     found = [0] * len(STATES)
     for state, _, number in codes_of(store, filters):
         found[state] += number
-    return Counts(*found)
+    return RunCounts(*found)
 
 
-def _counts_of_trials(store: Store, filters: Filters) -> Counts:
-    sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in Counts._fields)
+def _counts_of_trials(store: Store, filters: Filters) -> RunCounts:
+    sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in RunCounts._fields)
     with store.reading():
         chosen = trials_chosen(store, filters)
-        return Counts(*store.rows(f"SELECT {sums} FROM trials WHERE 1 = 1{chosen}")[0])
+        return RunCounts(*store.rows(f"SELECT {sums} FROM trials WHERE 1 = 1{chosen}")[0])
 
 
 def codes_of(store: Store, filters: Filters) -> list[tuple[int, int, int]]:
@@ -137,8 +137,8 @@ def run(store: Store, wanted: str) -> RunRow:
         place = f" in trial {tag}" if tag else ""
         raise UsageError(f"no run begins with {prefix!r}{place}; see `seatrial runs`")
     lines = [f"  {r.trial}/{r.run_id}  {r.case_name}  {r.verdict}" for r in (exact or found)]
-    more = [f"  and {len(lines) - MOST_NAMED} more"] if len(lines) > MOST_NAMED else []
-    listed = "\n".join([*lines[:MOST_NAMED], *more])
+    more = [f"  and {len(lines) - MAX_NAMED} more"] if len(lines) > MAX_NAMED else []
+    listed = "\n".join([*lines[:MAX_NAMED], *more])
     raise UsageError(f"{prefix!r} could be several runs; say which:\n{listed}")
 
 

@@ -1,6 +1,6 @@
 """From tests and a machine to cases.
 
-expansion = expand(suite, machine, Selection(keyword="stream"), faults)
+expansion = expand(suite, machine, CaseSelection(keyword="stream"), faults)
 faults.raise_any()
 expansion.cases      # in the order of the suite, parameters and toolchains
 expansion.skipped    # what this machine cannot run, and why
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
+from seatrial.file_model import Scalar
 from seatrial.machine.facts import NodeFacts, facts_of, facts_of_each_kind
 from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
@@ -27,11 +28,10 @@ from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.select import compile_keyword
 from seatrial.units import seconds
-from seatrial.written import Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class CaseSelection:
     """What a person selected: the filters of ``seatrial run``."""
 
     keyword: str = ""
@@ -51,7 +51,7 @@ class Expansion(NamedTuple):
 def expand(
     suite: Suite,
     machine: Machine,
-    selection: Selection,
+    selection: CaseSelection,
     faults: Faults,
     build_keys: BuildKeys | None = None,
 ) -> Expansion:
@@ -82,7 +82,7 @@ def expand(
 
 
 def _finished(
-    case: Case, test: Test, machine: Machine, selection: Selection, build_keys: BuildKeys | None
+    case: Case, test: Test, machine: Machine, selection: CaseSelection, build_keys: BuildKeys | None
 ) -> Case:
     """The case with what a selected case alone needs: its repeats and its build's key."""
     import msgspec

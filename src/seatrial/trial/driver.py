@@ -16,7 +16,7 @@ from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import Fact, NodesDown, NodesUp, Trouble
+from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
 from seatrial.conduct.commands import (
     Alert,
     Cancel,
@@ -49,22 +49,22 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Journal
 from seatrial.trial import requests
+from seatrial.trial.alert_command import AlertCommand
 from seatrial.trial.building import Building
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
+from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import Ledger
 from seatrial.trial.observer import Observer, Silent
-from seatrial.trial.outcome import INTERRUPTED, TWICE, Outcome, Stop
-from seatrial.trial.placing import Placing
-from seatrial.trial.quiet import QuietWatch
+from seatrial.trial.outcome import INTERRUPTED, TWICE, DriveOutcome, Stop
 from seatrial.trial.requests import Request
-from seatrial.trial.settle import Judge
+from seatrial.trial.run_collector import RunCollector
+from seatrial.trial.staging import Staging
 from seatrial.trial.tasks import Nudge, Tasks
-from seatrial.trial.telling import Telling
 from seatrial.units import SECOND_NS
 
-__all__ = ["Driver", "Outcome", "Stop"]
+__all__ = ["DriveOutcome", "Driver", "Stop"]
 
 REFILL_SHARE = 4
 LONGEST_WAIT_SECONDS = 60.0  # for news, in case the clock is set
@@ -81,12 +81,12 @@ class Driver:
         unique = f"{record.tag} {record.created}"
         self.conductor = Conductor(unique, folder.cases(), self._limits(), record.policy)
         self._tasks = Tasks()
-        self._telling = Telling(record, observer or Silent(), self._tasks)
-        self.ledger = Ledger(record, self.conductor, self._telling)
-        self._judge = Judge(record, folder.environments, self.backend.durable)
-        self._placing = Placing(folder, record, self._tasks)
+        self._alert_command = AlertCommand(record, observer or Silent(), self._tasks)
+        self.ledger = Ledger(record, self.conductor, self._alert_command)
+        self._collector = RunCollector(record, folder.environments, self.backend.durable)
+        self._staging = Staging(folder, record, self._tasks)
         self._jobs = Jobs(
-            folder, self.ledger, self.backend, self._tasks, self._placing, self._judge
+            folder, self.ledger, self.backend, self._tasks, self._staging, self._collector
         )
         self._building = Building(folder, record, self.conductor.state.cases, self._tasks)
         self.was_complete = False  # before this drive
@@ -110,7 +110,7 @@ class Driver:
 
     async def drive(
         self, cancel: str = "", host_is_gone: bool = False, abandon: str = ""
-    ) -> Outcome:
+    ) -> DriveOutcome:
         """Start or resume the trial and see it through. With ``cancel`` (a reason) its jobs are
         cancelled instead, with ``abandon`` (a reason) for ever. ``host_is_gone``: no process of
         another host that drove it can be alive. Raises JournalError, TrialError, BackendError and
@@ -126,16 +126,16 @@ class Driver:
                 raise
             raise self._stop from None
 
-    async def _drive_to_end(self, asked: Sequence[Event], host_is_gone: bool) -> Outcome:
+    async def _drive_to_end(self, asked: Sequence[Event], host_is_gone: bool) -> DriveOutcome:
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
             self._answer_left()
-            self._telling.remember(self.ledger.alerts, journal.now())
+            self._alert_command.remember(self.ledger.alerts, journal.now())
             self.was_complete = self.ledger.complete
             abandons = any(isinstance(event, TrialAbandoned) for event in asked)
             if self.was_complete and not abandons:
-                return Outcome(self.ledger.verdicts, True, "it was complete already")
+                return DriveOutcome(self.ledger.verdicts, True, "it was complete already")
             if self.conductor.state.abandoned and not unresolved:
                 raise TrialError(f"{self.folder.tag} was given up: {self.conductor.state.held}")
             if unresolved and not host_is_gone:
@@ -145,13 +145,13 @@ class Driver:
                 self.ledger.open()
                 for event in asked:
                     self._on_event(event)
-                self._placing.sweep(self.ledger.judged)
+                self._staging.sweep(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 outcome = await self._loop()
                 self._flush()
-                await self._telling.end()
-                await self._placing.end()
+                await self._alert_command.end()
+                await self._staging.end()
                 return outcome
             finally:
                 try:
@@ -184,10 +184,10 @@ class Driver:
         if policy.kind == "sustained" or policy.exclusion.after:
             self.backend.watch_nodes(self.conductor.state.nodes.down)
         watch_gauges(self.record, self._tasks)
-        quiet = QuietWatch(self.conductor, self._jobs.path, self._jobs.place, self._tasks)
+        quiet = HangDetector(self.conductor, self._jobs.path, self._jobs.place, self._tasks)
         quiet.start(self.ledger.journal.now)
 
-    async def _loop(self) -> Outcome:
+    async def _loop(self) -> DriveOutcome:
         inbox = self._tasks.inbox
         while True:
             self.conductor.state.changed = False
@@ -213,9 +213,9 @@ class Driver:
                 wait = min(wait, (command.time - now) / SECOND_NS)
         return asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
 
-    def _finish(self, finish: Finish) -> Outcome:
+    def _finish(self, finish: Finish) -> DriveOutcome:
         left = max(0, self.conductor.state.wanted - self.conductor.state.finished)
-        outcome = Outcome(self.ledger.verdicts, finish.complete, finish.why, left)
+        outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.why, left)
         if finish.complete:
             why = finish.why if self.conductor.unbuildable else ""
             self.ledger.note(TrialEnded(failed=1 if outcome.failed else 0, reason=why))
@@ -296,23 +296,23 @@ class Driver:
 
     # ---- facts ----------------------------------------------------------------------------
 
-    def _receive(self, fact: Fact | Event | Nudge | BaseException) -> None:
-        if isinstance(fact, BaseException):
-            raise fact
-        if isinstance(fact, Event):
-            self._on_event(fact)
-        elif isinstance(fact, Trouble):
-            active = 0 if fact.over else 1
+    def _receive(self, update: Update | Event | Nudge | BaseException) -> None:
+        if isinstance(update, BaseException):
+            raise update
+        if isinstance(update, Event):
+            self._on_event(update)
+        elif isinstance(update, Trouble):
+            active = 0 if update.over else 1
             alert = AlertRaised(
-                kind="scheduler", subject=fact.command, text=fact.text, active=active
+                kind="scheduler", subject=update.command, text=update.text, active=active
             )
             self.ledger.note(alert)
-        elif isinstance(fact, NodesDown):
-            self.ledger.note(NodeDown(nodes=fact.nodes, reason=fact.why))
-        elif isinstance(fact, NodesUp):
-            self.ledger.note(NodeUp(nodes=fact.nodes))
-        elif not isinstance(fact, Nudge):
-            self._jobs.on_fact(fact)
+        elif isinstance(update, NodesDown):
+            self.ledger.note(NodeDown(nodes=update.nodes, reason=update.why))
+        elif isinstance(update, NodesUp):
+            self.ledger.note(NodeUp(nodes=update.nodes))
+        elif not isinstance(update, Nudge):
+            self._jobs.on_update(update)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, TrialCancelled | TrialAbandoned):
@@ -332,8 +332,8 @@ class Driver:
 
     async def _pump(self) -> None:
         while True:
-            for fact in await self.backend.facts():
-                self._tasks.put(fact)
+            for update in await self.backend.updates():
+                self._tasks.put(update)
 
     # ---- requests -------------------------------------------------------------------------
 

@@ -41,15 +41,15 @@ from seatrial.runs.directory import JobEvents
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger, Unresolved
-from seatrial.trial.placing import Placing, Room
 from seatrial.trial.remedies import remedy
-from seatrial.trial.settle import EndedRun, Judge, Settled
+from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
+from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
 from seatrial.units import show_seconds
 
 TOGETHER_SECONDS = 1.0  # for which the first runs that are made wait for others of their array
 
-RunFact = Queued | Started | Refused | Ended | NeverStarted
+RunUpdate = Queued | Started | Refused | Ended | NeverStarted
 
 
 class Attempt(NamedTuple):
@@ -69,8 +69,8 @@ class Jobs:
         ledger: Ledger,
         backend: Backend,
         tasks: Tasks,
-        placing: Placing,
-        judge: Judge,
+        staging: Staging,
+        collector: RunCollector,
     ) -> None:
         self._folder = folder
         self._record = ledger.record
@@ -78,8 +78,8 @@ class Jobs:
         self._conductor = ledger.conductor
         self._backend = backend
         self._tasks = tasks
-        self._placing = placing
-        self._judge = judge
+        self._staging = staging
+        self._collector = collector
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._attempts: dict[str, Attempt] = {}
         self._cancelled: set[str] = set()
@@ -92,7 +92,7 @@ class Jobs:
 
     def place(self, run_id: str) -> str:
         """Where that directory is: FILESYSTEM/TARGET, or "" for the trial's own folder."""
-        file_system = self._placing.file_system(self._ledger.case(run_id).test)
+        file_system = self._staging.file_system(self._ledger.case(run_id).test)
         return self._attempts[run_id].target or file_system
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
@@ -103,7 +103,7 @@ class Jobs:
             before = Launch(number, run.run_id, run.life.target, stage=run.life.stage)
             job = self._make_job(before, run.life.path)
             if run.ended is not None:
-                self._settle(_end_of(run.ended))
+                self._collect(_end_of(run.ended))
             else:
                 grouped.setdefault(run.life.submission, []).append(job)
         self._ledger.journal.flush()
@@ -154,8 +154,8 @@ class Jobs:
         """The job of a run. One that was made before keeps its directory, as the journal has it
         where it is on a file system of its own."""
         case = self._conductor.state.cases[launch.case]
-        usual = self._placing.path(case.test, launch.run_id, launch.target)
-        own = bool(path) and bool(self._placing.place(case.test, launch.target).file_system)
+        usual = self._staging.path(case.test, launch.run_id, launch.target)
+        own = bool(path) and bool(self._staging.place(case.test, launch.target).file_system)
         job = Job(
             run_id=launch.run_id,
             path=Path(path) if own else usual,
@@ -179,7 +179,7 @@ class Jobs:
         (submissions,) = self._announce(jobs)
         for submission in submissions:
             rooms = [self._room(job) for job in submission.jobs]
-            if all(self._placing.is_quick(room.case.test) for room in rooms):
+            if all(self._staging.is_quick(room.case.test) for room in rooms):
                 for room in rooms:
                     self._make(room)
                 await self._backend.submit(submission)
@@ -226,7 +226,7 @@ class Jobs:
 
     async def _make_beside(self, room: Room) -> None:
         try:
-            await self._placing.make_beside(room)
+            await self._staging.make_beside(room)
         except OSError as error:
             raise _cannot_be_made(error, room.path) from error
 
@@ -237,32 +237,32 @@ class Jobs:
         place = RunPlace(job.run_id, str(job.path), build, str(self._folder.script(case.test)))
         script = self._scripts.job_script(test, case, place)
         target = self._attempts[job.run_id].target
-        return Room(case, job.path, self._placing.place(case.test, target), script)
+        return Room(case, job.path, self._staging.place(case.test, target), script)
 
     def _make(self, room: Room) -> None:
         try:
-            self._placing.make(room)
+            self._staging.make(room)
         except OSError as error:
             raise _cannot_be_made(error, room.path) from error
 
     # ---- facts ----------------------------------------------------------------------------
 
-    def on_fact(self, fact: RunFact) -> None:
+    def on_update(self, update: RunUpdate) -> None:
         """Note what became of a run."""
-        run_id = fact.run_id
+        run_id = update.run_id
         note = self._ledger.note
         if run_id not in self._attempts:
             return
-        if isinstance(fact, Queued):
+        if isinstance(update, Queued):
             note(SubmitEnded(run_id=run_id, refused=0))
-            note(JobQueued(run_id=run_id, job_id=fact.job_id))
-        elif isinstance(fact, Started):
-            note(JobStarted(run_id=run_id, nodes=fact.nodes))
-        elif isinstance(fact, Refused):
-            note(SubmitEnded(run_id=run_id, refused=1, reason=fact.why))
-            self._verdict(run_id, LAUNCH_FAILED, fact.why)
-        elif isinstance(fact, Ended):
-            self._on_ended(fact)
+            note(JobQueued(run_id=run_id, job_id=update.job_id))
+        elif isinstance(update, Started):
+            note(JobStarted(run_id=run_id, nodes=update.nodes))
+        elif isinstance(update, Refused):
+            note(SubmitEnded(run_id=run_id, refused=1, reason=update.why))
+            self._verdict(run_id, LAUNCH_FAILED, update.why)
+        elif isinstance(update, Ended):
+            self._on_ended(update)
         elif self._conductor.state.cancelling:
             self._on_ended(Ended(run_id, CANCELLED.number, "never started", None))
         else:
@@ -290,7 +290,7 @@ class Jobs:
             recalled=recalled,
         )
         self._ledger.note(noted)
-        self._settle(ended)
+        self._collect(ended)
 
     def _was_recalled(self, ended: Ended) -> bool:
         """Whether it ended because it was recalled, before it started."""
@@ -299,19 +299,21 @@ class Jobs:
             return False
         return ended.code == CANCELLED.number and ended.run_id in self._recalled
 
-    def _settle(self, ended: Ended) -> None:
+    def _collect(self, ended: Ended) -> None:
         """Collect a run and record its outcome: at once, or in the background."""
         case, path = self._ledger.case(ended.run_id), self.path(ended.run_id)
-        file_system = self._placing.file_system(case.test)
+        file_system = self._staging.file_system(case.test)
         run = EndedRun(case, path, file_system, lambda own: self._explain(ended, own))
-        settled = self._judge.collect(run)
-        if isinstance(settled, Settled):
-            self._note_outcome(ended.run_id, settled)
+        collected = self._collector.collect(run)
+        if isinstance(collected, CollectedRun):
+            self._note_outcome(ended.run_id, collected)
         else:
-            self._tasks.spawn(self._note_later(ended.run_id, settled))
+            self._tasks.spawn(self._note_later(ended.run_id, collected))
 
-    async def _note_later(self, run_id: str, settled: Coroutine[None, None, Settled]) -> None:
-        self._note_outcome(run_id, await settled)
+    async def _note_later(
+        self, run_id: str, collected: Coroutine[None, None, CollectedRun]
+    ) -> None:
+        self._note_outcome(run_id, await collected)
         self._tasks.nudge()
 
     def _explain(self, ended: Ended, own: JobEvents) -> Ended:
@@ -331,11 +333,11 @@ class Jobs:
             return replace(ended, state=self._conductor.state.held)
         return ended
 
-    def _note_outcome(self, run_id: str, settled: Settled) -> None:
-        for event in settled.job_events:
+    def _note_outcome(self, run_id: str, collected: CollectedRun) -> None:
+        for event in collected.job_events:
             self._ledger.note_of_job(run_id, event)
         self._ledger.note(CheckStarted(run_id=run_id))
-        for figure in settled.figures:
+        for figure in collected.figures:
             recorded = MetricRecorded(
                 run_id=run_id,
                 metric=figure.name,
@@ -344,7 +346,7 @@ class Jobs:
                 better=figure.better,
             )
             self._ledger.note(recorded)
-        self._verdict(run_id, settled.code, settled.reason)
+        self._verdict(run_id, collected.code, collected.reason)
 
     def _verdict(self, run_id: str, code: Code, why: str) -> None:
         test = self._ledger.case(run_id).test
@@ -352,7 +354,7 @@ class Jobs:
         attempt = self._attempts.pop(run_id)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
-        self._placing.drop_deck(test, attempt.job.path)
+        self._staging.drop_deck(test, attempt.job.path)
 
 
 def _cannot_be_made(error: OSError, path: Path) -> TrialError:

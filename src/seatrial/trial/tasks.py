@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
-from seatrial.backends.protocol import Fact
+from seatrial.backends.protocol import Update
 from seatrial.journal.events import AlertRaised, Event
 
 
@@ -18,11 +18,11 @@ class Tasks:
     """Tasks whose failure ends the drive, and an inbox of facts, events to record and failures."""
 
     def __init__(self) -> None:
-        self.inbox: asyncio.Queue[Fact | Event | Nudge | BaseException] = asyncio.Queue()
+        self.inbox: asyncio.Queue[Update | Event | Nudge | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def put(self, news: Fact | Event) -> None:
-        self.inbox.put_nowait(news)
+    def put(self, update: Update | Event) -> None:
+        self.inbox.put_nowait(update)
 
     def alert(self, kind: str, subject: str, text: str) -> None:
         """Have people told."""

@@ -9,10 +9,9 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from seatrial.suite.model import Better
-from seatrial.verify.figures import unfit_of
+from seatrial.units import Better, unfit_of
 
-LEAST_TOLERANCE = 0.02
+MIN_TOLERANCE = 0.02
 ONE_SAMPLE_TOLERANCE = 0.10
 DEVIATIONS = 3.5
 
@@ -40,7 +39,7 @@ def learn(
     if len(samples) == 1:
         tolerance = ONE_SAMPLE_TOLERANCE
     else:
-        tolerance = max(LEAST_TOLERANCE, DEVIATIONS * _deviation(samples, middle) / abs(middle))
+        tolerance = max(MIN_TOLERANCE, DEVIATIONS * _deviation(samples, middle) / abs(middle))
     if not tolerance < 1:
         raise ValueError(
             f"{len(samples)} figures scatter too much for a reference: they would allow "

@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.journal import codes
-from seatrial.judge import evidence, suspects
-from seatrial.judge.history import ELAPSED
-from seatrial.judge.suspects import Suspects
 from seatrial.machine.facts import groups_of
+from seatrial.statistics import suspects
+from seatrial.statistics.suspects import Suspects
 from seatrial.store import series
-from seatrial.store.rows import Filters, Outcome, TrialRow
+from seatrial.store.rows import Filters, RunOutcome, TrialRow
+from seatrial.studies import evidence
+from seatrial.studies.history import ELAPSED
 from seatrial.web.asked import Asked, Unclear
 from seatrial.web.judging import beside
 from seatrial.web.nodes import node_map
@@ -364,7 +365,7 @@ def accused_of(site: Site, view: View) -> tuple[Suspects | None, int]:
     return made, since
 
 
-def _outcomes(site: Site, trials: list[TrialRow], wanted: Filters) -> list[Outcome]:
+def _outcomes(site: Site, trials: list[TrialRow], wanted: Filters) -> list[RunOutcome]:
     store = site.store()
     return [
         one

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from seatrial.acceptance.utilisation import USES
 from seatrial.journal.codes import CODES
-from seatrial.judge.timeline import USES
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
@@ -28,9 +28,9 @@ from seatrial.web.trials.trial_facts import (
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
 
 if TYPE_CHECKING:
-    from seatrial.judge.status import Status
-    from seatrial.judge.sub_phases import SubPhase
-    from seatrial.sinks.standing import Standing as SinkStanding
+    from seatrial.acceptance.status import Status
+    from seatrial.acceptance.sub_phases import SubPhase
+    from seatrial.sinks.lag import SinkLag as SinkStanding
     from seatrial.web.trials.judged import Steps
 
 MOST_GAPS = 20
@@ -181,7 +181,7 @@ def _about(store: Store, row: TrialRow, following: Following) -> About:
         suites=record.asked.suites if record else [],
         plan_file=record.plan_file if record else "",
         toolchains=list(record.machine.toolchains) if record else [],
-        nodes=following.course.accounts.nodes if following.course is not None else None,
+        nodes=following.course.history.nodes if following.course is not None else None,
         seed=record.seed if record and record.rehearsed else None,
     )
 
@@ -231,7 +231,7 @@ def _alerts(following: Following) -> list[Alert]:
         return []
     return [
         Alert(time=told.time, kind=told.kind, test=told.subject, text=told.text)
-        for told in reversed(course.accounts.alerts)
+        for told in reversed(course.history.alerts)
     ]
 
 

@@ -16,16 +16,16 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from seatrial.acceptance.counts import open_alerts
+from seatrial.acceptance.holds import Hold, Holds
+from seatrial.acceptance.status import accounts_of
+from seatrial.acceptance.trial_history import RaisedAlert
 from seatrial.errors import JournalError, TrialError
 from seatrial.files import open_regular
 from seatrial.journal.codes import RECALLED, code_of
 from seatrial.journal.events import GaugeRead, RunEvent, RunJudged, finite
 from seatrial.journal.journal import fingerprint, read_blocks
 from seatrial.journal.lifecycle import RunLife, RunState
-from seatrial.judge.accounts import Told
-from seatrial.judge.holds import Hold, Holds
-from seatrial.judge.status import accounts_of
-from seatrial.judge.tallies import open_alerts
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.units import SECOND_NS
 
@@ -65,7 +65,7 @@ class Course:
         self.record = self.folder.record()
         self.cases = self.folder.cases()
         self.references = references_of(self.record)
-        self.accounts = accounts_of(self.record, self.cases)
+        self.history = accounts_of(self.record, self.cases)
         self.tests: dict[str, TestCourse] = {case.test: TestCourse() for case in self.cases}
         self.gauges: dict[str, list[Gauged]] = {}
         self._lives: dict[str, RunLife] = {}  # of runs without a verdict
@@ -110,7 +110,7 @@ class Course:
         block = next(read_blocks(file, self.end, at_once), None)
         if block is None:
             return False
-        self.accounts.fold(block.events)
+        self.history.fold(block.events)
         for event in block.events:
             self._holds.apply(event)
             if isinstance(event, RunEvent):
@@ -127,16 +127,16 @@ class Course:
 
     def held(self, now: int) -> list[Hold]:
         """What holds launches back, of a trial that runs."""
-        if self.accounts.state != "running":
+        if self.history.state != "running":
             return []
         return [*self._holds.held(now), *self._holds.unbuilt()]
 
-    def alerts(self, now: int) -> list[tuple[Told, int]]:
+    def alerts(self, now: int) -> list[tuple[RaisedAlert, int]]:
         """The alerts told so lately that they would be told again if they held no more, each with
         how often it was told; the latest first."""
         again = self.record.policy.watch.again or LEAST_ALERTS_S
         since = now - round(again * SECOND_NS)
-        return open_alerts(self.accounts, since)
+        return open_alerts(self.history, since)
 
     # ---- events ---------------------------------------------------------------------------
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.acceptance import lost_node_hours, step_functions
+from seatrial.acceptance.criteria.result import bounds_of
+from seatrial.acceptance.outages import whole_outages
+from seatrial.acceptance.status import Status, status_of
+from seatrial.acceptance.step_functions import LevelSpan
+from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.journal.lifecycle import INTERRUPTED
-from seatrial.judge import levels, losses
-from seatrial.judge.criteria.result import bounds_of
-from seatrial.judge.levels import Level
-from seatrial.judge.outages import whole_outages
-from seatrial.judge.status import Status, status_of
-from seatrial.judge.timeline import USES, timeline_of
 from seatrial.units import SECOND_NS
 from seatrial.web.trials.course import Course
 
@@ -39,16 +39,16 @@ MOST_STEPS = 3000  # of one line
 def present(course: Course) -> int:
     """The time (ns) at which a trial is looked at: now while it runs, else that of its last
     event."""
-    accounts = course.accounts
-    runs = accounts.state == "running" and not course.record.rehearsed
-    return max(time.time_ns() if runs else accounts.last, accounts.last)
+    history = course.history
+    runs = history.state == "running" and not course.record.rehearsed
+    return max(time.time_ns() if runs else history.last, history.last)
 
 
 def status_at(course: Course, now: int, driven: bool) -> Status:
-    """As ``judge.status.status``, of a course at hand."""
-    accounts = course.accounts
-    found = status_of(course.record, accounts, now, course.references)
-    runs = accounts.state == "running"
+    """As ``acceptance.status.status``, of a course at hand."""
+    history = course.history
+    found = status_of(course.record, history, now, course.references)
+    runs = history.state == "running"
     state = found.state if driven or not runs else INTERRUPTED
     return replace(found, state=state, held_back_by=course.held(now) if driven else [])
 
@@ -58,7 +58,7 @@ def status_at(course: Course, now: int, driven: bool) -> Status:
 
 class Uses(Struct, frozen=True):
     """Node-seconds by use in ``FINEST`` equal spans from ``first`` on, each of ``step`` seconds; a
-    row for each of ``judge.timeline.USES``. ``available`` is in node-seconds, too. ``shares`` are
+    row for each of ``acceptance.utilisation.USES``. ``available`` is in node-seconds, too. ``shares`` are
     those of the whole, ``sentence`` the largest loss in words; all of it up to ``now`` (ns)."""
 
     now: int
@@ -105,9 +105,9 @@ def uses_at(course: Course, now: int) -> Uses:
     """How the nodes were used up to ``now`` (ns)."""
     import numpy as np
 
-    timeline = timeline_of(course.accounts, now)
+    timeline = timeline_of(course.history, now)
     shares = {use: timeline.total.share(use) for use in USES}
-    said = losses.sentence(course.accounts, timeline, now)
+    said = lost_node_hours.sentence(course.history, timeline, now)
     available = timeline.total.available / SECOND_NS
     if not timeline.pieces:
         return Uses(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
@@ -146,18 +146,18 @@ class Steps(Struct, frozen=True):
 
 def flights_at(course: Course, now: int, expected: dict[str, int]) -> list[Steps]:
     """The runs that held nodes, of all tests and of each."""
-    accounts = course.accounts
+    history = course.history
     by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in course.tests}
-    for run in accounts.runs:
+    for run in history.runs:
         held = run.held_nodes(now)
         if held is not None:
-            by_test[accounts.test_of(run)].append((*held, 1.0))
-    spans, without = accounts.window(now), whole_outages(accounts)
+            by_test[history.test_of(run)].append((*held, 1.0))
+    spans, without = history.window(now), whole_outages(history)
     everything = [one for each in by_test.values() for one in each]
-    found = [_steps("", levels.levels(everything, spans, without), _least_of_all(course))]
+    found = [_steps("", step_functions.levels(everything, spans, without), _least_of_all(course))]
     for test, intervals in by_test.items():
         wanted = expected.get(test, 0)
-        found.append(_steps(test, levels.levels(intervals, spans, without), wanted))
+        found.append(_steps(test, step_functions.levels(intervals, spans, without), wanted))
     return found
 
 
@@ -176,12 +176,12 @@ def loads_at(course: Course, now: int) -> list[Steps]:
     safe = _safe_loads(course)
     found = [
         _steps(name, each, most=safe.get(name, 0.0))
-        for name, each in levels.target_loads(course.accounts, now).items()
+        for name, each in step_functions.target_loads(course.history, now).items()
     ]
     highs = {throttle.gauge: throttle.high for throttle in course.record.policy.throttles}
     for name, readings in course.gauges.items():
         each = [
-            Level(one.time, following.time, one.value)
+            LevelSpan(one.time, following.time, one.value)
             for one, following in zip(readings, [*readings[1:], readings[-1]], strict=True)
             if one.value is not None
         ]
@@ -201,7 +201,9 @@ def _safe_loads(course: Course) -> dict[str, float]:
     return found | {name: safe for name, safe in capped.items() if safe}
 
 
-def _steps(name: str, found: Sequence[Level], expected: float = 0.0, most: float = 0.0) -> Steps:
+def _steps(
+    name: str, found: Sequence[LevelSpan], expected: float = 0.0, most: float = 0.0
+) -> Steps:
     """Levels as a line of steps, with a gap where they leave one."""
     found = _thinned(found)
     times: list[float] = []
@@ -220,13 +222,13 @@ def _steps(name: str, found: Sequence[Level], expected: float = 0.0, most: float
     return Steps(name, times, values, expected, most)
 
 
-def _thinned(found: Sequence[Level]) -> Sequence[Level]:
+def _thinned(found: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
     """Few enough levels to draw: of those in one of many equal spans the least and the largest."""
     if len(found) <= MOST_STEPS:
         return found
     first, length = found[0].start, found[-1].end - found[0].start
-    kept: list[Level] = []
-    group: list[Level] = []
+    kept: list[LevelSpan] = []
+    group: list[LevelSpan] = []
     place = 0
     for level in [*found, None]:
         at = -1 if level is None else (level.start - first) * (MOST_STEPS // 3) // length
@@ -239,10 +241,10 @@ def _thinned(found: Sequence[Level]) -> Sequence[Level]:
     ends = [level.start for level in kept[1:]] + [found[-1].end]
     gaps = {level.end for level, after in pairwise(found) if after.start > level.end}
     return [
-        level if level.end in gaps else Level(level.start, end, level.value)
+        level if level.end in gaps else LevelSpan(level.start, end, level.value)
         for level, end in zip(kept, ends, strict=True)
     ]
 
 
-def _value(level: Level) -> float:
+def _value(level: LevelSpan) -> float:
     return level.value

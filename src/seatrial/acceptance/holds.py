@@ -1,0 +1,139 @@
+"""What holds launches back now: gauges that are closed, and blackouts.
+
+    holds = Holds(policy, cases)
+    for event in journal: holds.apply(event)
+    holds.held(now)
+
+The same throttles decide as in the conductor; here they are told with their numbers and times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from seatrial.conduct.builds import unbuilt
+from seatrial.conduct.policy import Policy
+from seatrial.conduct.throttle import ThrottleState
+from seatrial.journal.codes import PASS
+from seatrial.journal.events import (
+    BuildEnded,
+    Event,
+    GaugeRead,
+    TrialResumed,
+    TrialStarted,
+    finite,
+)
+from seatrial.suite.model import Case
+from seatrial.units import SECOND_NS, show_seconds
+
+
+class Hold(Struct, frozen=True, kw_only=True):
+    """One thing that holds launches back: a ``gauge``, a ``blackout``, ``excluded`` nodes, a
+    ``stopped`` test or ``unbuilt`` ones, by ``kind``; ``what`` names it. Times in ns; None: not
+    known. ``value`` is the gauge's last good reading, ``low`` and ``high`` its bounds."""
+
+    kind: str
+    what: str
+    text: str
+    since: int | None = None
+    until: int | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class Holds:
+    """The fold."""
+
+    def __init__(self, policy: Policy, cases: Sequence[Case] = ()) -> None:
+        self.policy = policy
+        self._cases = cases
+        self._why_failed: dict[str, str] = {}  # by build
+        self._throttles = [ThrottleState(about) for about in policy.throttles]
+        self._closed: list[int | None] = [None] * len(self._throttles)  # since when
+        self._values: dict[str, float] = {}  # by gauge
+        self._begin: int | None = None  # of the trial
+        self._since = 0  # when it started last, or went on
+
+    def apply(self, event: Event) -> None:
+        """Fold one event."""
+        if isinstance(event, TrialStarted | TrialResumed):
+            self._begin = event.time if self._begin is None else self._begin
+            self._since = event.time
+        elif isinstance(event, GaugeRead):
+            self._read(event)
+        elif isinstance(event, BuildEnded):
+            good = event.code == PASS.number
+            self._why_failed[event.key] = "" if good else event.log or "no log"
+
+    def unbuilt(self) -> list[Hold]:
+        """The tests of which no case could be built; those that failed alike together."""
+        return [
+            Hold(kind="unbuilt", what=", ".join(tests), text=f"{', '.join(tests)}: {cause}")
+            for cause, tests in unbuilt(self._cases, self._why_failed).items()
+        ]
+
+    def _read(self, event: GaugeRead) -> None:
+        for number, throttle in enumerate(self._throttles):
+            if throttle.about.gauge != event.gauge:
+                continue
+            stale = self._stale(throttle, event.time)
+            throttle.apply(event)
+            value = finite(event.value)
+            if not throttle.failure and value is not None:
+                self._values[event.gauge] = value
+            if not throttle.closed(event.time, self._since):
+                self._closed[number] = None
+            elif self._closed[number] is None:
+                self._closed[number] = event.time if stale is None else stale
+
+    def _stale(self, throttle: ThrottleState, now: int) -> int | None:
+        """Since when a gauge is closed because it is not read; None where it is not."""
+        if throttle.failing(now, self._since) and throttle.closed(now, self._since):
+            return throttle.stale_at(self._since)
+        return None
+
+    def held(self, now: int) -> list[Hold]:
+        """What holds launches back."""
+        gauges = [
+            self._gauge(throttle, self._closed[number], now)
+            for number, throttle in enumerate(self._throttles)
+            if throttle.closed(now, self._since)
+        ]
+        return [*gauges, *self._blackouts(now)]
+
+    def _gauge(self, throttle: ThrottleState, since: int | None, now: int) -> Hold:
+        about = throttle.about
+        value = self._values.get(about.gauge)
+        if since is None:
+            since = self._stale(throttle, now)
+        shown = "it gave no number yet" if value is None else f"{value:g}"
+        text = f"gauge {about.gauge} is closed: {shown}; it closes above {about.high:g} and opens "
+        text += f"below {about.low:g}"
+        if trouble := throttle.trouble(now, self._since):
+            text = f"{text}; {trouble}"
+        return Hold(
+            kind="gauge",
+            what=about.gauge,
+            text=text,
+            since=self._since if since is None else since,
+            value=value,
+            low=about.low,
+            high=about.high,
+        )
+
+    def _blackouts(self, now: int) -> list[Hold]:
+        found = []
+        for window in self.policy.blackouts:
+            origin = 0 if window.absolute else self._begin or 0
+            start, end = (origin + round(t * SECOND_NS) for t in (window.start, window.end))
+            if not start <= now < end:
+                continue
+            tests = ", ".join(self.policy.entries[n].name for n in window.entries)
+            about = " on ".join(filter(None, (tests, window.nodes))) or "everything"
+            why = f" ({window.why})" if window.why else ""
+            text = f"blackout of {about}{why} ends in {show_seconds((end - now) / SECOND_NS)}"
+            found.append(Hold(kind="blackout", what=about, text=text, since=start, until=end))
+        return found

@@ -1,0 +1,230 @@
+"""Where a component of a plan stands: what people ask while it runs, and when it is over.
+
+status(record, cases, events)        # of one trial; `seatrial accept --status` shows them
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.acceptance.counts import open_alerts, verdicts
+from seatrial.acceptance.criteria import Overall, Result, TrialView, judged, overall
+from seatrial.acceptance.holds import Hold, Holds
+from seatrial.acceptance.sub_phases import SubPhase, sub_phases
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.acceptance.utilisation import Bin
+from seatrial.conduct.policy import Entry
+from seatrial.journal.events import Event
+from seatrial.journal.lifecycle import INTERRUPTED, RunState
+from seatrial.machine.facts import fold
+from seatrial.machine.model import Machine
+from seatrial.plan.model import Component
+from seatrial.plan.phases import names_of
+from seatrial.plan.policy import width_of_machine, widths_of
+from seatrial.suite.model import Case
+from seatrial.trial.folder import Record, references_of
+from seatrial.units import SECOND_NS
+from seatrial.verify.references import References
+
+BINS = 48
+
+
+class TestStatus(Struct, frozen=True, kw_only=True):
+    """How a test stands. ``in_flight`` are its runs that the scheduler has, ``running`` those of
+    them that hold nodes; ``expected`` is what the plan keeps in flight, 0 where it says nothing;
+    ``verdicts`` counts the runs that ended. ``stopped`` is why it is launched no more, or ""."""
+
+    test: str
+    in_flight: int
+    running: int
+    expected: int
+    accepted: int
+    verdicts: dict[str, int]
+    stopped: str
+
+
+class OpenAlert(Struct, frozen=True, kw_only=True):
+    """An alert that was told so lately that it would be told again if it held no more. ``times`` is
+    how often it was told; ``time`` in ns, of the last."""
+
+    time: int
+    kind: str
+    subject: str
+    text: str
+    times: int
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """Where one trial of a plan stands, at ``now`` (ns). ``clock`` and ``duration`` in seconds, 0
+    for a duration that is not limited; ``utilisation`` is None before node-hours were available;
+    ``over_time`` has its course; ``sub_phases`` are the stretches between its pauses and
+    interruptions; ``excluded`` gives nodes and why. ``criteria`` are the results of
+    each criterion, the one on all that it is about first. ``held_back_by`` is what keeps launches
+    back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be built."""
+
+    tag: str
+    plan: str
+    component: str
+    phase: str
+    kind: str
+    rehearsed: bool
+    state: str
+    verdict: Overall
+    now: int
+    clock: float
+    duration: float
+    nodes: int
+    down: str
+    utilisation: float | None
+    over_time: list[tuple[float, float]]
+    sub_phases: list[SubPhase]
+    parts: list[TestStatus]
+    alerts: list[OpenAlert]
+    excluded: list[tuple[str, str]]
+    criteria: list[list[Result]]
+    held_back_by: list[Hold] = []
+
+
+def status(
+    record: Record,
+    cases: Sequence[Case],
+    events: Iterable[Event],
+    now: int | None = None,
+    driven: bool = True,
+    history: TrialHistory | None = None,
+) -> Status:
+    """Where a trial stands by its journal. ``now`` is the present for one that is running, else the
+    time of its last event. One that is not ``driven`` was interrupted if its journal does not say
+    that it stopped. Empty ``history`` of the trial are filled, for who has more to ask of them."""
+    history = history or accounts_of(record, cases)
+    holds = Holds(record.policy, cases)
+    for event in events:
+        history.apply(event)
+        holds.apply(event)
+    running = history.state == "running" and not record.rehearsed
+    if now is None:
+        now = time.time_ns() if running else history.last
+    now = max(now, history.last)
+    found = status_of(record, history, now, references_of(record))
+    held = holds.held(now) if history.state == "running" and driven else []
+    state = found.state if driven or history.state != "running" else INTERRUPTED
+    return replace(found, state=state, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
+
+
+def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
+    """Empty accounts for a trial, on the nodes that its machine has."""
+    return TrialHistory(cases, record.policy, names_of(record.machine))
+
+
+def status_of(
+    record: Record,
+    history: TrialHistory,
+    now: int,
+    references: References | None = None,
+) -> Status:
+    """As ``status``, for accounts at hand."""
+    component = record.component or Component(component="", kind=history.policy.kind)
+    view = TrialView(history, now, references)
+    results = judged(component, view)
+    total = view.timeline.total
+    return Status(
+        tag=record.tag,
+        plan=record.plan,
+        component=component.component,
+        phase=record.phase,
+        kind=component.kind,
+        rehearsed=record.rehearsed,
+        state=history.state,
+        verdict=overall(results),
+        now=now,
+        clock=history.clock(now),
+        duration=history.duration,
+        nodes=history.nodes,
+        down=fold(sorted(down.node for down in history.downs if down.end is None)),
+        utilisation=total.share("accepted") if total.available else None,
+        over_time=[_point(one) for one in view.timeline.bins(BINS) if one.use.available],
+        sub_phases=sub_phases(history.spans, history.runs, now),
+        parts=_parts(history, record.machine),
+        alerts=_open_alerts(history, now),
+        excluded=_excluded(history),
+        criteria=results,
+    )
+
+
+def _kept_back(found: Status) -> list[Hold]:
+    """Excluded nodes and stopped tests."""
+    nodes = [
+        Hold(kind="excluded", what=nodes, text=f"{nodes}: {why}") for nodes, why in found.excluded
+    ]
+    tests = [
+        Hold(kind="stopped", what=part.test, text=f"{part.test}: {part.stopped}")
+        for part in found.parts
+        if part.stopped
+    ]
+    return [*nodes, *tests]
+
+
+def _point(one: Bin) -> tuple[float, float]:
+    return one.end, one.use.share("accepted")
+
+
+def _parts(history: TrialHistory, machine: Machine) -> list[TestStatus]:
+    policy = history.policy
+    tallied = verdicts(history)
+    in_flight: dict[str, list[RunHistory]] = {test: [] for test in tallied}
+    for run in history.runs:
+        if run.in_flight:
+            in_flight[history.test_of(run)].append(run)
+    widths, whole = widths_of(history.cases, machine), width_of_machine(machine)
+    entries: dict[str, Entry] = {}
+    for number, case in enumerate(history.cases):
+        if number < len(policy.entry_of):
+            entries[case.test] = policy.entries[policy.entry_of[number]]
+    return [
+        TestStatus(
+            test=test,
+            in_flight=len(in_flight[test]),
+            running=sum(run.state is RunState.RUNNING for run in in_flight[test]),
+            expected=0
+            if test in history.stopped
+            else _expected(history, entries.get(test), widths[test], whole),
+            accepted=found["pass"],
+            verdicts=dict(found),
+            stopped=history.stopped.get(test, ""),
+        )
+        for test, found in tallied.items()
+    ]
+
+
+def _expected(history: TrialHistory, entry: Entry | None, width: int, whole: int) -> int:
+    """How many runs of a test a sustained trial keeps in flight: its copies, or as many as its
+    share of the machine holds, one at least, and no more than its cap."""
+    if history.policy.kind != "sustained" or entry is None:
+        return 0
+    if entry.copies or not entry.weight:
+        return min(entry.copies, entry.most or entry.copies)
+    fair = max(1, int(entry.weight * whole / max(width, 1) + 1e-9))
+    return min(fair, entry.most) if entry.most else fair
+
+
+def _open_alerts(history: TrialHistory, now: int) -> list[OpenAlert]:
+    """The alerts told within the time after which what still holds is told again."""
+    since = now - round(history.policy.watch.again * SECOND_NS)
+    if history.over:
+        return []
+    return [
+        OpenAlert(time=told.time, kind=told.kind, subject=told.subject, text=told.text, times=times)
+        for told, times in reversed(open_alerts(history, since))
+    ]
+
+
+def _excluded(history: TrialHistory) -> list[tuple[str, str]]:
+    """Excluded nodes, those with one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in history.excluded.items():
+        by_reason.setdefault(why, []).append(name)
+    return [(fold(sorted(names)), why) for why, names in by_reason.items()]

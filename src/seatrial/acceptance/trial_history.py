@@ -1,0 +1,310 @@
+"""The accounts of a trial: what its events come to, for criteria and for people.
+
+    history = TrialHistory(cases, policy, nodes=1920)
+    for event in journal: accounts.apply(event)
+    history.fold(events)                       # the same for many
+    accounts.runs[0].code, accounts.clock(now), accounts.downs
+
+A fold over events and nothing else: it has no clock, and gives the same whatever pieces a journal
+comes in. Times are in ns, None where there is none yet. What comes of them over time is in
+``acceptance.utilisation``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from seatrial.conduct.policy import Policy
+from seatrial.journal import codes
+from seatrial.journal.events import (
+    AlertRaised,
+    Event,
+    MetricRecorded,
+    NodeAdmitted,
+    NodeDown,
+    NodeExcluded,
+    NodeUp,
+    RunEvent,
+    TestAdmitted,
+    TestStopped,
+    TrialEnded,
+    TrialExtended,
+    finite,
+)
+from seatrial.journal.lifecycle import ClockSpan, RunLife, RunState, TrialLife, TrialState
+from seatrial.suite.model import Case
+from seatrial.units import SECOND_NS
+
+RIGHT = frozenset((codes.PASS.number, codes.PERFORMANCE.number))
+
+
+class RecordedMetric(NamedTuple):
+    """A figure of merit of a run."""
+
+    value: float
+    unit: str
+    better: str
+
+
+class RunHistory(RunLife, kw_only=True):
+    """The life of one run, with its figures. ``case`` and ``entry`` are positions (-1: of no
+    entry), ``size`` is its number of nodes."""
+
+    id: str
+    case: int
+    entry: int
+    size: int
+    figures: dict[str, RecordedMetric] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has its verdict."""
+        return self.judged is not None
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether it was submitted, and its job has not ended."""
+        return RunState.SUBMITTED <= self.state < RunState.ENDED
+
+    @property
+    def passed(self) -> bool:
+        return self.code == codes.PASS.number
+
+    @property
+    def right(self) -> bool:
+        """Whether its answer was right: it passed, or was merely slow."""
+        return self.code in RIGHT
+
+    def held_nodes(self, now: int) -> tuple[int, int] | None:
+        """Return from when to when (ns) it held its nodes, to ``now`` while it does; None if it
+        never did."""
+        start = self.job_started if self.job_started is not None else self.script_started
+        if start is None:
+            return None
+        if self.script_started is not None:
+            start = min(start, self.script_started)  # the scheduler's word may come late
+        if self.job_ended is None and self.judged is None:
+            return start, max(start, now)
+        ends = [end for end in (self.job_ended, self.script_ended) if end is not None]
+        return start, max(start, max(ends, default=self.judged or 0))
+
+    def script(self, held: tuple[int, int]) -> tuple[int, int]:
+        """Return from when to when (ns) its script ran, of a run that held its nodes for that long.
+        A job that wrote nothing of its script is taken for all script."""
+        start, end = self.script_started, self.script_ended
+        if start is None:
+            return held
+        return start, max(start, end if end is not None and end >= start else held[1])
+
+    def waited(self, held: tuple[int, int] | None, now: int) -> tuple[int, int] | None:
+        """Return from when to when (ns) it was queued, of a run that held its nodes for that long;
+        None if it never was."""
+        start = self.queued if self.queued is not None else self.submitted
+        if start is None:
+            return None
+        if held is not None:
+            return start, max(start, held[0])
+        ends = [time for time in (self.job_ended, self.judged) if time is not None]
+        return start, max(start, min(ends, default=now))
+
+
+class Down(NamedTuple):
+    """A node was down from a time to another (ns); ``end`` is None while it is."""
+
+    node: str
+    start: int
+    end: int | None
+
+
+class RaisedAlert(NamedTuple):
+    """An alert; ``over``: the condition of an earlier one has passed."""
+
+    time: int
+    kind: str
+    subject: str
+    text: str
+    over: bool = False
+
+
+class TrialHistory:
+    """The fold. ``life`` is the trial's; ``nodes`` are the nodes that the trial has, by name or
+    number; what happens to others is not counted. Runs are in the order in which they were
+    created."""
+
+    def __init__(self, cases: Sequence[Case], policy: Policy, nodes: int | Collection[str]) -> None:
+        self.cases = cases
+        self.policy = policy
+        self.names = None if isinstance(nodes, int) else frozenset(nodes)
+        self.nodes = nodes if isinstance(nodes, int) else len(nodes)
+        self.life = TrialLife(policy.duration)
+        self.runs: list[RunHistory] = []
+        self.alerts: list[RaisedAlert] = []
+        self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
+        self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
+        self.ended_for = ""  # why it ended for good before its time
+        self.last = 0  # the time of its latest event (ns)
+        self._by_id: dict[str, RunHistory] = {}
+        self._index = {case.id: number for number, case in enumerate(cases)}
+        self._down: dict[str, int] = {}
+        self._downs: list[Down] = []
+
+    def apply(self, event: Event) -> None:
+        """Fold one event."""
+        self.fold((event,))
+
+    def fold(self, events: Iterable[Event]) -> None:
+        """Fold many events."""
+        last, known = self.last, self._by_id.get
+        for event in events:
+            if event.time >= last:
+                self.last = last = event.time
+            if isinstance(event, RunEvent):
+                run = known(event.run_id) or self._new_run(event)
+                if run is not None:
+                    run.apply(event)
+                    if isinstance(event, MetricRecorded):
+                        _add_figure(run, event)
+            elif (handler := _HANDLERS.get(type(event))) is not None:
+                handler(self, event)
+            else:
+                self.life.apply(event)
+
+    # ---- what it has ----------------------------------------------------------------------
+
+    @property
+    def state(self) -> TrialState:
+        return self.life.state
+
+    @property
+    def spans(self) -> list[ClockSpan]:
+        """When the clock ran."""
+        return self.life.spans
+
+    @property
+    def duration(self) -> float:
+        """Seconds that the trial is to run, with what it was extended by; 0: no limit."""
+        return self.life.duration
+
+    @property
+    def start(self) -> int | None:
+        """When the trial started first (ns)."""
+        return self.life.start
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes."""
+        return self.life.over
+
+    @property
+    def downs(self) -> list[Down]:
+        """When nodes were down."""
+        return [*self._downs, *(Down(name, since, None) for name, since in self._down.items())]
+
+    def clock(self, now: int) -> float:
+        """Return the seconds that the trial has run, pauses not counted."""
+        return self.clock_ns(now) / SECOND_NS
+
+    def clock_ns(self, now: int) -> int:
+        return sum(
+            max(0, (now if span.end is None else min(now, span.end)) - span.start)
+            for span in self.spans
+        )
+
+    def window(self, now: int) -> list[tuple[int, int]]:
+        """Return the spans (ns) in which the clock ran, to ``now`` and within the trial's
+        duration."""
+        left = round(self.duration * SECOND_NS) if self.duration else 1 << 62
+        spans = []
+        for span in self.spans:
+            end = min(now if span.end is None else min(span.end, now), span.start + left)
+            if end > span.start:
+                spans.append((span.start, end))
+                left -= end - span.start
+        return spans
+
+    def test_of(self, run: RunHistory) -> str:
+        return self.cases[run.case].test
+
+    # ---- events ---------------------------------------------------------------------------
+
+    def _new_run(self, event: RunEvent) -> RunHistory | None:
+        number = self._index.get(event.case)
+        if number is None or not event.run_id:
+            return None
+        of = self.policy.entry_of
+        entry = of[number] if number < len(of) else -1
+        run = RunHistory(id=event.run_id, case=number, entry=entry, size=self.cases[number].nodes)
+        self._by_id[event.run_id] = run
+        self.runs.append(run)
+        return run
+
+    def _on_ended(self, event: TrialEnded) -> None:
+        self.life.apply(event)
+        self.ended_for = event.reason
+
+    def _on_extended(self, event: TrialExtended) -> None:
+        if self.life.apply(event):
+            self.ended_for = ""
+
+    def _on_alert(self, event: AlertRaised) -> None:
+        over = event.active == 0
+        self.alerts.append(RaisedAlert(event.time, event.kind, event.subject, event.text, over))
+
+    def _on_down(self, event: NodeDown) -> None:
+        for name in self._ours(event.nodes):
+            self._down.setdefault(name, event.time)
+
+    def _on_up(self, event: NodeUp) -> None:
+        for name in self._ours(event.nodes):
+            since = self._down.pop(name, None)
+            if since is not None:
+                self._downs.append(Down(name, since, max(since, event.time)))
+
+    def _on_excluded(self, event: NodeExcluded) -> None:
+        self.excluded.update((name, event.reason) for name in self._ours(event.nodes))
+
+    def _on_admitted(self, event: NodeAdmitted) -> None:
+        for name in self._ours(event.nodes):
+            self.excluded.pop(name, None)
+
+    def _on_test_stopped(self, event: TestStopped) -> None:
+        self.stopped[event.test] = event.reason
+
+    def _on_test_admitted(self, event: TestAdmitted) -> None:
+        self.stopped.pop(event.test, None)
+
+    def _ours(self, folded: str) -> Iterable[str]:
+        """Return those of a node set that the trial has."""
+        names = names_in(folded)
+        return names if self.names is None else [name for name in names if name in self.names]
+
+
+def _add_figure(run: RunHistory, event: MetricRecorded) -> None:
+    value = finite(event.value)
+    if value is not None:
+        figure = RecordedMetric(value, event.unit, event.better)
+        run.figures = {**(run.figures or {}), event.metric: figure}
+
+
+def names_in(folded: str) -> tuple[str, ...]:
+    """The names of a node set; none of what is no node set, as a scheduler may say anything."""
+    from seatrial.machine.facts import unfold
+
+    try:
+        return unfold(folded) if folded else ()
+    except ValueError:
+        return ()
+
+
+_HANDLERS: dict[type[Event], Callable[[TrialHistory, Any], None]] = {
+    TrialEnded: TrialHistory._on_ended,
+    TrialExtended: TrialHistory._on_extended,
+    AlertRaised: TrialHistory._on_alert,
+    NodeDown: TrialHistory._on_down,
+    NodeUp: TrialHistory._on_up,
+    NodeExcluded: TrialHistory._on_excluded,
+    NodeAdmitted: TrialHistory._on_admitted,
+    TestStopped: TrialHistory._on_test_stopped,
+    TestAdmitted: TrialHistory._on_test_admitted,
+}

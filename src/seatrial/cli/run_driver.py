@@ -1,0 +1,150 @@
+"""Driving a trial from the command line: signals in, progress and a summary out."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import click
+
+from seatrial.cli import Folders
+from seatrial.errors import Owned
+from seatrial.trial import requests
+from seatrial.trial.driver import DriveOutcome, Driver, Stop
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.observer import Observer, Silent
+from seatrial.trial.requests import Request
+
+
+def drive_and_tell(
+    folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
+) -> int:
+    """Drive the trial to its end, show it live, print what came out; the exit code."""
+    from seatrial.cli.progress import fall_silent
+    from seatrial.cli.summary import print_summary
+
+    folders = folders.around(folder.path)
+    outcome = drive(folder, folders, quiet, host_is_gone)
+    try:
+        print_summary(folder, folders, outcome)
+    except BrokenPipeError:
+        fall_silent()
+    if outcome.failed:
+        return 1
+    return 0 if outcome.complete else 3
+
+
+def drive(
+    folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
+) -> DriveOutcome:
+    """Drive the trial to its end, and show it live."""
+    from seatrial.cli.progress import Progress, fall_silent
+
+    progress = Progress(quiet)
+    driver = Driver(folder, _with_sinks(folder, progress))
+    progress.conductor = driver.conductor
+    with progress:
+        outcome = _drive(driver, folders, host_is_gone=host_is_gone)
+    if driver.was_complete:
+        try:
+            click.echo(f"{folder.tag} is complete; nothing was left to run.")
+        except BrokenPipeError:
+            fall_silent()
+    elif outcome.complete and driver.conductor.unbuildable:
+        click.echo(f"{folder.tag} has ended early: {outcome.why}")
+    return outcome
+
+
+def _with_sinks(folder: TrialFolder, observer: Observer) -> Observer:
+    """The observer; where the trial's machine names sinks, their process starts with the drive."""
+    if not folder.record().machine.sinks:
+        return observer
+    from seatrial.sinks.process import Starting
+
+    return Starting(folder, observer)
+
+
+def _drive(
+    driver: Driver,
+    folders: Folders,
+    cancel: str = "",
+    host_is_gone: bool = False,
+    abandon: str = "",
+) -> DriveOutcome:
+    async def work() -> DriveOutcome:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, driver.interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, driver.stop)
+        return await driver.drive(cancel, host_is_gone, abandon)
+
+    try:
+        return asyncio.run(work())
+    except Stop as stop:
+        resume = folders.command("resume", driver.folder.tag)
+        print(f"seatrial: {stop}; continue with `{resume}`", file=sys.stderr)
+        sys.exit(3)
+
+
+def write_scripts(folder: TrialFolder, folders: Folders) -> int:
+    """A dry run: every script is written, nothing is submitted; `seatrial resume` would."""
+    driver = Driver(folder)
+    count = asyncio.run(driver.write_scripts())
+    click.echo(f"{count} scripts written, nothing submitted: {folder.path}")
+    click.echo(f"To run them: {folders.command('resume', folder.tag)}")
+    return 0
+
+
+def cancel(folder: TrialFolder, folders: Folders) -> int:
+    """Cancel through the driver that has the trial, else by taking the trial up for that."""
+    folders = folders.around(folder.path)
+    driver = Driver(folder, _with_sinks(folder, Silent()))
+    try:
+        outcome = _drive(driver, folders, cancel="cancelled by `seatrial cancel`")
+    except Owned:
+        folder.cancel_request.touch()
+        click.echo(f"{folder.tag}: its driver was asked to cancel; it will say when it has.")
+        return 0
+    if outcome.complete:
+        click.echo(f"{folder.tag}: it is complete; there is nothing to cancel.")
+    else:
+        resume = folders.command("resume", folder.tag)
+        click.echo(f"{folder.tag}: cancelled; `{resume}` takes it up again.")
+    return 0
+
+
+def ask(folder: TrialFolder, request: Request) -> bool:
+    """Have a request noted: at once where nobody drives the trial (True), else by its driver."""
+    try:
+        Driver(folder).answer(request)
+    except Owned:
+        requests.ask(folder, request)
+        return False
+    return True
+
+
+def answer_late(folder: TrialFolder) -> bool:
+    """Have noted what was asked of a trial in the last moments of its drive; whether there was
+    anything, and nobody drives it."""
+    if not requests.waiting(folder):
+        return False
+    try:
+        Driver(folder).answer_left()
+    except Owned:
+        return False
+    return True
+
+
+def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
+    """Give a trial up, through the driver that has it or by taking it up for that. ``again`` is
+    what begins it anew."""
+    folders = folders.around(folder.path)
+    try:
+        _drive(Driver(folder, _with_sinks(folder, Silent())), folders, abandon=why)
+    except Owned:
+        requests.ask(folder, Request(request="abandon", text=why))
+        click.echo(f"{folder.tag}: its driver was asked to give it up; it will say when it has.")
+        return 0
+    click.echo(f"{folder.tag}: given up; `{again}` begins anew.")
+    return 0

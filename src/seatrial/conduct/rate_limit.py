@@ -1,0 +1,38 @@
+"""A token bucket: starts are spread over time."""
+
+from __future__ import annotations
+
+from seatrial.conduct import policy
+from seatrial.units import SECOND_NS
+
+
+class TokenBucket:
+    """Holds at most ``starts`` tokens and gets as many each ``per`` seconds; it starts full.
+
+    It is kept in whole numbers, so that no token is made by rounding: a token is worth ``per`` ns,
+    and each ns brings ``starts``.
+    """
+
+    def __init__(self, stagger: policy.RateLimit) -> None:
+        self._rate = stagger.starts
+        self._token = max(1, round(stagger.per * SECOND_NS))
+        self._most = self._rate * self._token
+        self._level = self._most
+        self._time = 0
+
+    def take(self, time: int) -> None:
+        """A start was made; what was announced may have been decided a moment earlier."""
+        self._level = max(0, self._at(time) - self._token)
+        self._time = max(time, self._time)
+
+    def whole(self, now: int) -> int:
+        """How many starts can be made now."""
+        return self._at(now) // self._token
+
+    def next(self, now: int, taken: int = 0) -> int:
+        """When there is a whole token, if so many are taken now; now if there is one."""
+        missing = max(0, (taken + 1) * self._token - self._at(now))
+        return now + -(-missing // self._rate)
+
+    def _at(self, now: int) -> int:
+        return min(self._most, self._level + max(0, now - self._time) * self._rate)

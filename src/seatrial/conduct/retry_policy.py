@@ -1,0 +1,64 @@
+"""What follows a failed run: whether it is made good, where, and when its test is stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from seatrial.conduct.policy import Answer, Entry
+from seatrial.journal.codes import LAUNCH_FAILED, LOST, PASS, PERFORMANCE, WRONG_ANSWER, code_of
+
+MAX_LOSSES = 3
+MAX_REFUSED = 10  # launches in a row, where there are always more to come
+
+_RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right
+
+
+class RetryPolicy:
+    """Counts what was made good for each case, and for each entry wrong answers and, if its runs
+    are ``endless``, refused launches in a row."""
+
+    def __init__(self, entries: list[Entry], endless: bool = False) -> None:
+        self._entries = entries
+        self._endless = endless
+        self._retried: Counter[int] = Counter()  # by case
+        self._wrong = [0] * len(entries)
+        self._refused = [0] * len(entries)
+        self.to_stop: dict[int, str] = {}  # entries that are to be launched no more, and why
+
+    def answer(self, entry: int, code: int) -> Answer:
+        """What the policy says of a verdict; what was lost is made good if it says nothing."""
+        default: Answer = "again" if code == LOST.number else "never"
+        return self._entries[entry].answers.get(code_of(code).name, default)
+
+    def will_rerun(self, case: int, entry: int, code: int, repeat: int) -> bool:
+        """Whether the run is launched again; ``repeat`` is how many its case has in all."""
+        if self.answer(entry, code) == "never":
+            return False
+        given = self._entries[entry].answers
+        most = MAX_LOSSES if not given else (self._entries[entry].attempts - 1) * max(1, repeat)
+        return self._retried[case] < most
+
+    def retried(self, case: int) -> None:
+        self._retried[case] += 1
+
+    def verdict(self, entry: int, code: int, why: str = "") -> None:
+        """A run has its verdict. One that came to no answer breaks no row of wrong ones."""
+        if code == LAUNCH_FAILED.number:
+            self._refused[entry] += 1
+            if self._endless and self._refused[entry] >= MAX_REFUSED:
+                said = f": {why}" if why else ""
+                self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{said}"
+            return
+        self._refused[entry] = 0
+        if code == WRONG_ANSWER.number:
+            self._wrong[entry] += 1
+            most = self._entries[entry].stop_after
+            if most and self._wrong[entry] >= most:
+                self.to_stop[entry] = f"{self._wrong[entry]} wrong answers in a row"
+        elif code in _RIGHT:
+            self._wrong[entry] = 0
+
+    def forgive(self, entry: int) -> None:
+        """A person let the test back in."""
+        self._wrong[entry] = self._refused[entry] = 0
+        self.to_stop.pop(entry, None)

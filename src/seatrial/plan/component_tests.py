@@ -1,0 +1,69 @@
+"""Which tests a component runs, and how each takes part."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from seatrial.plan.model import Component, ComponentTest
+from seatrial.units import share_of
+
+_USUAL = ComponentTest()
+
+
+def pattern_of(component: Component, test: str) -> str | None:
+    """The entry of the component's ``tests`` that is about a test: its own name, else the first
+    pattern that fits; "" where all tests are meant; None where it takes no part."""
+    if not component.tests:
+        return None if only_evidence(component) else ""
+    if test in component.tests:
+        return test
+    return next((each for each in component.tests if fnmatchcase(test, each)), None)
+
+
+def part_of(component: Component, test: str) -> ComponentTest | None:
+    """How a test takes part in a component; None where it does not."""
+    pattern = pattern_of(component, test)
+    if pattern is None:
+        return None
+    return component.tests[pattern] if isinstance(component.tests, dict) and pattern else _USUAL
+
+
+def chosen_tests(component: Component, names: Iterable[str]) -> list[str]:
+    """Those of the tests that a component runs, in their order."""
+    return [name for name in names if pattern_of(component, name) is not None]
+
+
+def only_evidence(component: Component) -> bool:
+    """Whether a component rests on documents alone: it has evidence, and names nothing to run."""
+    return bool(component.evidence) and not (
+        component.tests or component.suites or component.select
+    )
+
+
+def fits(patterns: Iterable[str], test: str) -> bool:
+    """Whether one of the names or patterns is about a test; none: about all."""
+    wanted = list(patterns)
+    return not wanted or any(test == each or fnmatchcase(test, each) for each in wanted)
+
+
+def named_tests(component: Component, pattern: str, names: Iterable[str]) -> list[str]:
+    """Those of the tests that take part by this entry of the component's ``tests``."""
+    return [name for name in names if pattern_of(component, name) == pattern]
+
+
+def written_shares(component: Component) -> dict[str, float]:
+    """The share that each entry of the component's ``tests`` asks for, as far as it is one."""
+    shares = {}
+    if isinstance(component.tests, dict):
+        for name, part in component.tests.items():
+            with contextlib.suppress(ValueError):
+                shares[name] = share_of(part.share)
+    return shares
+
+
+def written_copies(component: Component) -> int:
+    """The copies that the component's ``tests`` ask for, a pattern's for one test of it."""
+    parts = component.tests.values() if isinstance(component.tests, dict) else ()
+    return sum(part.copies for part in parts)

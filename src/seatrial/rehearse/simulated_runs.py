@@ -1,0 +1,193 @@
+"""What becomes of the runs of a rehearsal: the facts that its cluster tells, made into events.
+
+updates = SimulatedRuns(record, conductor, writer, at)
+updates.begin(now, run)                   # launched, or refused
+if facts.receive(now, update): ...        # there may be something to decide
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
+from seatrial.backends.simulated.cluster import SimulatedUpdate
+from seatrial.backends.simulated.jobs import FinishedJob, Hangs
+from seatrial.conduct.conductor import Conductor
+from seatrial.journal.codes import (
+    CANCELLED,
+    LAUNCH_FAILED,
+    PASS,
+    RECALLED,
+    TIMEOUT,
+    Code,
+)
+from seatrial.journal.events import (
+    CheckStarted,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    MetricRecorded,
+    NodeDown,
+    NodeUp,
+    OutputQuiet,
+    RunCreated,
+    RunJudged,
+    ScriptEnded,
+    ScriptStarted,
+    SubmitEnded,
+)
+from seatrial.rehearse.event_writer import EventWriter
+from seatrial.rehearse.rehearsed_run import RehearsedRun, judge, why_ended
+from seatrial.rehearse.sampling import figures
+from seatrial.trial.folder import Record, references_of
+from seatrial.units import SECOND_NS
+from seatrial.verify.figures import MetricValue
+
+At = Callable[[int, Callable[[int, Any], bool], object], None]
+"""Plans what is to happen at a time; that says whether there is something to decide."""
+
+
+class SimulatedRuns:
+    """The runs without a verdict, by id. ``look_by`` is when there may be something to decide
+    if nothing is told before; ``all_passed`` tells of the verdicts that stand."""
+
+    def __init__(self, record: Record, conductor: Conductor, writer: EventWriter, at: At) -> None:
+        self._seed = record.seed
+        self._references = references_of(record)
+        self._conductor = conductor
+        self._writer = writer
+        self._at = at
+        self.runs: dict[str, RehearsedRun] = {}
+        self.look_by: int | None = None
+        self.all_passed = True
+
+    def begin(self, now: int, run: RehearsedRun) -> None:
+        """A run is launched, or refused."""
+        self.runs[run.id] = run
+        self._writer.add(RunCreated(time=now, **run.header))
+
+    def receive(self, now: int, update: SimulatedUpdate) -> bool:
+        """Make events of a fact; whether there may be something to decide."""
+        handler = _HANDLERS.get(type(update))
+        if handler is not None:
+            run = self.runs.get(update.run_id)  # type: ignore[union-attr]
+            return run is not None and handler(self, now, run, update)
+        if isinstance(update, NodesDown):
+            down = NodeDown(time=now, nodes=update.nodes, reason=update.why, **self._writer.header)
+            self._writer.add(down)
+        elif isinstance(update, NodesUp):
+            self._writer.add(NodeUp(time=now, nodes=update.nodes, **self._writer.header))
+        return True
+
+    def _on_queued(self, now: int, run: RehearsedRun, update: Queued) -> bool:
+        """Nothing follows from that but, in time, an alert that it waits for long."""
+        self._writer.add(SubmitEnded(time=now, refused=0, **run.header))
+        self._writer.add(JobQueued(time=now, job_id=update.job_id, **run.header))
+        watch = self._conductor.state.policy.watch
+        if watch.wait_factor:
+            self.look_by = sooner(self.look_by, now + ns(watch.wait_least))
+        return False
+
+    def _on_refused(self, now: int, run: RehearsedRun, update: Refused) -> bool:
+        self._writer.add(SubmitEnded(time=now, refused=1, reason=update.why, **run.header))
+        self.verdict(now, run, LAUNCH_FAILED, update.why)
+        return True
+
+    def _on_started(self, now: int, run: RehearsedRun, update: Started) -> bool:
+        self._writer.add(JobStarted(time=now, nodes=update.nodes, **run.header))
+        return True
+
+    def _on_hangs(self, now: int, run: RehearsedRun, update: Hangs) -> bool:
+        if quiet := run.entry.quiet_after:
+            self._at(now + ns(run.sampled.elapsed + quiet), self._quiet, run)
+        return False
+
+    def _on_over(self, now: int, run: RehearsedRun, update: FinishedJob) -> bool:
+        code, add = update.code, self._writer.add
+        recalled = run.recalled and code == CANCELLED.number and not update.nodes
+        if recalled:
+            code = RECALLED.number
+        if code == TIMEOUT.number and update.left and run.run_model.keeps:
+            code = None  # its test was over; it kept its nodes as long as it could
+        ended = JobEnded(
+            time=now,
+            code=code or 0,
+            state=update.state,
+            text="" if update.exit_code is None else f"exit code {update.exit_code}",
+            nodes=update.nodes,
+            exit_code=update.exit_code,
+            recalled=recalled,
+            **run.header,
+        )
+        add(ended)
+        if update.began:
+            add(ScriptStarted(time=update.began, nodes=update.nodes, **run.header))
+        if update.left:
+            add(ScriptEnded(time=update.left, exit_code=run.sampled.exit_code, **run.header))
+        add(CheckStarted(time=now, **run.header))
+        if code is None:
+            self.verdict(now, run, *self._judged(now, run))
+        else:
+            state = self._conductor.state
+            reason = why_ended(run, update, code, state.ended_for(run.id), state.held)
+            self.verdict(now, run, *reason)
+        return True
+
+    def _judged(self, now: int, run: RehearsedRun) -> tuple[Code, str]:
+        """The verdict of a run whose script came to its end, its figures noted."""
+        found: list[MetricValue] = []
+        if not run.sampled.exit_code and run.run_model.figures:
+            found += figures(self._seed, run.case.test, run.attempt, run.run_model)
+        for figure in found:
+            recorded = MetricRecorded(
+                time=now,
+                metric=figure.name,
+                value=figure.value,
+                unit=figure.unit,
+                better=figure.better,
+                **run.header,
+            )
+            self._writer.add(recorded)
+        return judge(run, found, self._references)
+
+    def verdict(self, now: int, run: RehearsedRun, code: Code, reason: str) -> None:
+        reruns = self._conductor.state.will_rerun(run.number, run.id, code.number)
+        judged = RunJudged(
+            time=now,
+            code=code.number,
+            verdict=code.name,
+            reason=reason,
+            will_rerun=reruns,
+            **run.header,
+        )
+        self._writer.add(judged)
+        del self.runs[run.id]
+        self.all_passed &= reruns or code is PASS
+
+    def _quiet(self, now: int, run: RehearsedRun) -> bool:
+        """The output of a run that hangs has not grown for as long as its plan bears."""
+        if run.id not in self.runs:
+            return False
+        self._writer.add(OutputQuiet(time=now, seconds=run.entry.quiet_after, **run.header))
+        return True
+
+
+_HANDLERS: dict[type, Callable[[SimulatedRuns, int, RehearsedRun, Any], bool]] = {
+    Queued: SimulatedRuns._on_queued,
+    Refused: SimulatedRuns._on_refused,
+    Started: SimulatedRuns._on_started,
+    Hangs: SimulatedRuns._on_hangs,
+    FinishedJob: SimulatedRuns._on_over,
+}
+
+
+def ns(span: float) -> int:
+    return round(span * SECOND_NS)
+
+
+def sooner(one: int | None, other: int | None) -> int | None:
+    """The earlier of two times, either of which may be missing."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -1,0 +1,77 @@
+"""The environment that a run really had, kept once for each distinct one.
+
+A job writes its exported variables into its run directory; here they are folded into
+``environments/<hash>`` of the trial, readable by the owner alone, and the run keeps the hash. What
+differs from job to job and from session to session is left out, so that the hash tells whether two
+runs had the same environment, and the files tell in what they differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from seatrial.suite.variables import RUN_ONLY
+
+ENVIRONMENT = "job.environment"
+MAX_BYTES = 1 << 20
+
+_NAMES = (*RUN_ONLY, "BUILD", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "TMPDIR")
+_PREFIXES = ("SLURM", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_")
+
+
+def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
+    """The hash (16 hex digits) of a run's environment, whose file is moved to ``environments``; ""
+    where the job left none that can be read."""
+    path = f"{run}/{ENVIRONMENT}"
+    try:
+        text = _read(path)
+        if not text:
+            return ""
+        kept = _volatile(tuple(parameters)).sub(b"", text)
+        digest = hashlib.sha256(kept).hexdigest()[:16]
+        target = environments / digest
+        if not target.exists():
+            _write(target, kept)
+        os.unlink(path)  # noqa: PTH108
+    except OSError:
+        return ""
+    return digest
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        return os.read(descriptor, MAX_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+@functools.lru_cache(maxsize=64)
+def _volatile(parameters: tuple[str, ...]) -> re.Pattern[bytes]:
+    """Matches what bash's ``declare -x`` prints of the variables that do not count: a name, and a
+    value in quotes, which may go over several lines."""
+    names = "|".join(re.escape(name) for name in (*_NAMES, *parameters))
+    prefixes = "|".join(re.escape(prefix) for prefix in _PREFIXES)
+    value = r"""=(?:"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*)"""
+    pattern = rf"^declare -\w*x\w* (?:(?:{names})|(?:{prefixes})[^=\n]*)(?:{value})?\n"
+    return re.compile(pattern.encode(), re.MULTILINE | re.DOTALL)
+
+
+def _write(target: Path, text: bytes) -> None:
+    """Whole or not at all: several runs may have the same environment at the same time."""
+    target.parent.mkdir(exist_ok=True)
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:  # noqa: PTH123
+        file.write(text)
+    with contextlib.suppress(FileNotFoundError):
+        part.rename(target)

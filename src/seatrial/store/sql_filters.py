@@ -1,0 +1,169 @@
+"""From ``Filters`` to SQL: which runs are asked for.
+
+    where, values = conditions(store, Filters(machine="frost*", failed=True))
+    store.rows(f"SELECT count(*) FROM runs {where}", values)
+
+Patterns are matched here, on the names of tests, machines and toolchains, and only the rows that
+were found go into the query: it asks of the table ``runs`` alone, whose indexes then suffice.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from seatrial.errors import UsageError
+from seatrial.journal.codes import CODES
+from seatrial.store.rows import Filters
+from seatrial.store.schema import Store
+from seatrial.store.tables import FAILED, STATES
+
+NOTHING = "1 = 0"
+MAX_NAMED = 5
+
+
+def conditions(
+    store: Store, filters: Filters, *more: str, runs: str = "runs", tests: str = "+runs.test"
+) -> tuple[str, list[Any]]:
+    """The condition of the runs that match, and of ``more``, for a query of ``runs``. A plus keeps
+    a database from finding runs by an index: it goes by the order that is asked for. With ``+runs``
+    that holds for all columns, with ``runs.test`` runs are found by their tests."""
+    found: list[str] = list(more)
+    values: list[Any] = []
+
+    def add(condition: str, *given: Any) -> None:
+        found.append(condition)
+        values.extend(given)
+
+    for condition in (
+        _of_trials(store, filters, f"{runs}.trial"),
+        _of_tests(store, filters, tests),
+    ):
+        if condition:
+            add(condition)
+    if filters.since:
+        add(f"{runs}.began >= ?", filters.since)
+    if filters.until:
+        add(f"{runs}.began < ?", filters.until)
+    states = {FAILED} if filters.failed else set()
+    if filters.states:
+        named = set(map(state_number, filters.states))
+        states = named & states if states else named
+        if not states:
+            add(NOTHING)
+    if states == {FAILED}:
+        add(f"{runs}.state = {FAILED}")  # they are few: an index has them
+    elif states:
+        add(f"+runs.state IN ({listed(sorted(states))})")
+    if filters.verdicts:
+        add(f"+runs.code IN ({listed(map(verdict_number, filters.verdicts))})")
+    if filters.toolchain:
+        names = [name for (name,) in store.rows("SELECT DISTINCT toolchain FROM cases")]
+        matching = [name for name in names if fnmatch.fnmatchcase(name, filters.toolchain)]
+        marks = ", ".join("?" * len(matching))
+        cases = f"SELECT id FROM cases WHERE toolchain IN ({marks})"
+        if len(matching) < len(names) or not names:
+            add(f"+runs.case_row IN ({cases})" if matching else NOTHING, *matching)
+    return f"WHERE {' AND '.join(found)}" if found else "", values
+
+
+def trials_chosen(store: Store, filters: Filters) -> str:
+    """The condition that the filters put on the table ``trials``, after others; "" for none."""
+    condition = _of_trials(store, filters, "trials.id")
+    return f" AND {condition}" if condition else ""
+
+
+def _of_trials(store: Store, filters: Filters, column: str) -> str:
+    known = store.rows("SELECT id, machine, rehearsed FROM trials")
+    if filters.trial:
+        named = trial_row(store, filters.trial)
+        chosen = [row for row in known if row[0] == named]
+    else:
+        chosen = [row for row in known if filters.rehearsed or not row[2]]
+    if filters.machine:
+        chosen = [row for row in chosen if fnmatch.fnmatchcase(row[1], filters.machine)]
+    return chosen_rows(column, [row[0] for row in chosen], [row[0] for row in known])
+
+
+def _of_tests(store: Store, filters: Filters, column: str) -> str:
+    if not filters.test and not filters.tag and filters.tests is None:
+        return ""
+    known = store.rows("SELECT id, name, tags FROM tests")
+    chosen = [
+        row
+        for row, name, tags in known
+        if _is_named(name, filters.test)
+        and (filters.tests is None or name in filters.tests)
+        and (not filters.tag or f"\n{filters.tag}\n" in tags)
+    ]
+    return chosen_rows(column, chosen, [row for row, *_ in known])
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    if any(sign in wanted for sign in "*?["):
+        return fnmatch.fnmatchcase(name, wanted)
+    return wanted in name
+
+
+def chosen_rows(column: str, chosen: list[int], known: list[int]) -> str:
+    """The condition that a column is one of the chosen rows; "" where all are chosen."""
+    if len(chosen) == len(known) and known:
+        return ""
+    if not chosen:
+        return NOTHING
+    if len(chosen) == 1:
+        return f"{column} = {chosen[0]}"
+    if 2 * len(chosen) <= len(known):
+        return f"{column} IN ({listed(chosen)})"
+    left_out = set(known) - set(chosen)
+    return f"{column} NOT IN ({listed(sorted(left_out))})"
+
+
+def trial_row(store: Store, wanted: str) -> int:
+    """The row of the trial of that tag, of a unique beginning of it, or at that path."""
+    sql = "SELECT id, tag, path FROM trials WHERE substr(tag, 1, ?) = ? OR path IN (?, ?)"
+    paths = _paths(wanted) if "/" in wanted else ("", "")
+    values = (len(wanted), wanted, *paths)
+    found = store.rows(sql + " ORDER BY created DESC", values) if wanted else []
+    exact = [row for row in found if wanted == row[1] or row[2] in paths]
+    if len(exact or found) == 1:
+        return int((exact or found)[0][0])
+    if not found:
+        latest = store.rows("SELECT tag FROM trials ORDER BY created DESC LIMIT 1")
+        hint = f"; the latest is {latest[0][0]}" if latest else ""
+        raise UsageError(f"no trial {wanted!r}{hint}; see `seatrial trials`")
+    names = [row[2] if exact else row[1] for row in exact or found]
+    more = ", ..." if len(names) > MAX_NAMED else ""
+    listed_names = ", ".join(names[:MAX_NAMED]) + more
+    raise UsageError(f"{wanted!r} could be several trials; say which: {listed_names}")
+
+
+def _paths(wanted: str) -> tuple[str, str]:
+    """A trial's folder as it may be recorded: it may itself be a link in the folder of trials."""
+    path = Path(wanted).absolute()
+    return os.path.realpath(path), str(Path(os.path.realpath(path.parent), path.name))
+
+
+def state_number(name: str) -> int:
+    """The number of a state: ``passed``, ``running``, ``waiting``, ``failed`` or ``again``."""
+    if name not in STATES:
+        raise UsageError(f"{name!r} is no state of runs; one of: {', '.join(STATES)}")
+    return STATES[name]
+
+
+def verdict_number(name: str) -> int:
+    """The code of a verdict's name or number: ``wrong answer``, ``wrong-answer`` or ``2``."""
+    plain = name.strip().lower().replace("-", " ").replace("_", " ")
+    for code in CODES.values():
+        if plain == code.name or name.strip() == str(code.number):
+            return code.number
+    known = ", ".join(code.name for code in CODES.values())
+    raise UsageError(f"--verdict: {name!r} is no verdict; one of: {known}")
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """Numbers as SQL lists them."""
+    return ", ".join(map(str, numbers))

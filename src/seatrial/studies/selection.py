@@ -1,0 +1,275 @@
+"""The sides of a comparison: which trials, and which cases and runs of them.
+
+    side = gather(store, parse_side("nightly-*:toolchain=gcc*,since=2026-05-01"))
+    side.cases
+
+A side is written as a trial (a tag, a unique beginning of one, a path), a pattern of tags, or `@`
+for all trials; behind `:` (behind `@` at once) stand conditions, joined by commas. Rehearsed trials
+answer where one is named, or with the condition `rehearsed=yes`, which leaves out measured ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.store import queries
+from seatrial.store.by_case import CaseRuns, Kind, by_case
+from seatrial.store.rows import TrialRow
+from seatrial.store.schema import Store
+from seatrial.suite.model import show
+from seatrial.units import moment_of
+
+# What a condition may ask for, besides parameters, and what it means.
+KEYS: dict[str, str] = {
+    "machine": "machine, by name or pattern",
+    "toolchain": "toolchain, by name or pattern",
+    "test": "test: a part of its name, or a pattern",
+    "tag": "a tag of the test",
+    "stage": "`alone` or `full`, of components that run isolated, then full",
+    "plan": "plan, by name or pattern",
+    "component": "component of a plan, by name or pattern",
+    "phase": "phase of a plan, by name or pattern",
+    "since": "runs begun since: `2h`, `3d`, `2026-11-20`, `2026-11-20T14:03`",
+    "until": "runs begun before",
+    "rehearsed": "`yes`: of rehearsals, and of these alone",
+}
+NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name
+
+_TRIAL_KEYS = ("machine", "plan", "component", "phase")
+_PARAMETER = "param."
+_PIECE = re.compile(r'([^=,"]+)=("[^"]*"|[^,"]*)(?:,|$)')
+_EXAMPLE = "write e.g. nightly, nightly:toolchain=gcc*, or @machine=frost,since=2026-05-01"
+
+
+class SideSelection(NamedTuple):
+    """A side as it was written: ``trial`` is "" for all; ``conditions`` by their keys."""
+
+    text: str
+    trial: str
+    conditions: dict[str, str]
+
+
+class Member(Struct, frozen=True):
+    """A case of a side in one stage: what tells it from others, and what it measured."""
+
+    test: str
+    parameters: dict[str, str]
+    machine: str
+    toolchain: str
+    stage: str
+    node: str
+    trial: str
+    nodes: int | None
+    tasks: int | None
+    threads: int | None
+    build: str
+    runs: list[int]
+    values: dict[Kind, list[float]]
+    excluded: dict[str, int]
+
+    def attribute(self, name: str) -> str:
+        """A parameter's value, or what else has that name; "" where it has none."""
+        if name in self.parameters:
+            return self.parameters[name]
+        if name in _ATTRIBUTES or name in NUMBERS:
+            value = getattr(self, name)
+            return "" if value is None else str(value)
+        return ""
+
+
+_ATTRIBUTES = ("machine", "toolchain", "stage", "node", "trial", "test")
+
+
+class Side(Struct, frozen=True):
+    """One side: its trials, oldest first, and its cases; ``text`` is what it was asked by."""
+
+    text: str
+    trials: list[TrialRow]
+    cases: list[Member]
+    conditions: dict[str, str] = {}
+
+    def all_of(self, name: str) -> set[str]:
+        """The values that an attribute has among the cases."""
+        return {member.attribute(name) for member in self.cases}
+
+
+# ---- writing ------------------------------------------------------------------------------
+
+
+def parse_side(text: str) -> SideSelection:
+    """A side as a person writes it. Raises UsageError that says what to write."""
+    written = text.strip()
+    if written.startswith("@"):
+        trial, rest = "", written[1:]
+    else:
+        trial, colon, rest = written.partition(":")
+        if not trial or (colon and not rest):
+            raise UsageError(f"{text!r} names no trial or no condition; {_EXAMPLE}")
+    return SideSelection(written, trial, _conditions(text, rest))
+
+
+def _conditions(text: str, rest: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(rest):
+        piece = _PIECE.match(rest, at)
+        name = piece[1].strip() if piece else ""
+        if piece is None or not name:
+            raise UsageError(f"{text!r}: {rest[at:]!r} is no NAME=VALUE; {_EXAMPLE}")
+        if name in found:
+            raise UsageError(f"{text!r}: {name} is there twice; use a pattern such as {name}=a*")
+        found[name] = piece[2].strip().strip('"')
+        at = piece.end()
+    return found
+
+
+# ---- gathering ----------------------------------------------------------------------------
+
+
+def gather(store: Store, selection: SideSelection, tests: Sequence[str] = ()) -> Side:
+    """The cases of a side with what they measured; of ``tests`` (parts of names, or patterns) alone
+    where some are given. Raises UsageError where nothing is selected."""
+    conditions = selection.conditions
+    trials = _trials(store, selection)
+    since, until = (_time(selection, key) for key in ("since", "until"))
+    members = [_member(each) for each in by_case(store, trials, since, until)]
+    if since or until:
+        members = [one for one in members if one.runs or one.excluded]
+        if not members:
+            raise UsageError(
+                f"{selection.text}: no run of it began in that time; see `seatrial runs`"
+            )
+    tagged = _tests_with(store, trials, conditions["tag"]) if "tag" in conditions else None
+    known = {name for one in members for name in one.parameters}
+    matches: list[Callable[[Member], bool]] = [
+        _match(selection, name, value, known, tagged)
+        for name, value in conditions.items()
+        if name not in (*_TRIAL_KEYS, "since", "until", "rehearsed")
+    ]
+    if tests:
+        matches.append(lambda one: any(is_like(one.test, pattern) for pattern in tests))
+    kept = [one for one in members if all(match(one) for match in matches)]
+    if not kept:
+        raise UsageError(f"{selection.text}: no case of it fits; {_what_there_is(members)}")
+    trials = [trial for trial in trials if trial.tag in {one.trial for one in kept}]
+    return Side(selection.text, trials, kept, conditions)
+
+
+def _time(selection: SideSelection, key: str) -> int:
+    if key not in selection.conditions:
+        return 0
+    try:
+        return moment_of(selection.conditions[key])
+    except ValueError as error:
+        raise UsageError(f"{selection.text}: {key}: {error}") from None
+
+
+def _trials(store: Store, selection: SideSelection) -> list[TrialRow]:
+    conditions, wanted = selection.conditions, selection.trial
+    asked = conditions.get("rehearsed", "")
+    if asked not in ("", "yes", "no"):
+        raise UsageError(f"{selection.text}: rehearsed is yes or no, not {asked!r}")
+    if wanted and not any(sign in wanted for sign in "*?["):
+        found = [queries.trial(store, wanted)]
+        if asked and found[0].rehearsed != (asked == "yes"):
+            said = "is a rehearsal" if found[0].rehearsed else "is no rehearsal"
+            raise UsageError(f"{selection.text}: {found[0].tag} {said}; leave the condition out")
+    else:
+        found = [trial for trial in queries.trials(store) if trial.rehearsed == (asked == "yes")]
+        found = [trial for trial in found if fnmatchcase(trial.tag, wanted or "*")]
+    for key in _TRIAL_KEYS:
+        if key in conditions:
+            found = [one for one in found if fnmatchcase(getattr(one, key), conditions[key])]
+    if not found:
+        raise UsageError(f"{selection.text}: no trial fits; see `seatrial trials`")
+    return found[::-1]
+
+
+def _member(found: CaseRuns) -> Member:
+    case = found.case
+    return Member(
+        case.test,
+        {name: show(value) for name, value in case.parameters.items()},
+        *(found.trial.machine, case.toolchain, found.stage, case.node, found.trial.tag),
+        *(case.nodes, case.tasks, case.threads, case.build),
+        *(found.runs, found.values, found.excluded),
+    )
+
+
+def _tests_with(store: Store, trials: Sequence[TrialRow], tag: str) -> set[tuple[str, str]]:
+    """(trial, test) of the tests that have a tag."""
+    sql = (
+        "SELECT DISTINCT tests.name, tests.tags FROM cases JOIN tests ON tests.id = cases.test"
+        " WHERE cases.trial = ?"
+    )
+    return {
+        (trial.tag, name)
+        for trial in trials
+        for name, tags in store.rows(sql, (trial.row,))
+        if f"\n{tag}\n" in tags
+    }
+
+
+def _match(
+    selection: SideSelection,
+    name: str,
+    value: str,
+    known: set[str],
+    tagged: set[tuple[str, str]] | None,
+) -> Callable[[Member], bool]:
+    if name == "tag":
+        return lambda one: tagged is not None and (one.trial, one.test) in tagged
+    if name == "test":
+        return lambda one: is_like(one.test, value)
+    plain = name.removeprefix(_PARAMETER)
+    if plain in known and (name != plain or name not in KEYS):
+        return lambda one: plain in one.parameters and fnmatchcase(one.parameters[plain], value)
+    if name in ("toolchain", "stage", *NUMBERS):
+        return lambda one: fnmatchcase(one.attribute(name), value)
+    parameters = ", ".join(sorted(known)) or "none"
+    raise UsageError(
+        f"{selection.text}: {name!r} is no condition ({', '.join([*KEYS, *NUMBERS])}) and no "
+        f"parameter of its cases ({parameters})"
+    )
+
+
+def is_like(name: str, pattern: str) -> bool:
+    """Whether a name fits a pattern such as ``io_*``, or holds a text without a wildcard."""
+    if any(sign in pattern for sign in "*?["):
+        return fnmatchcase(name, pattern)
+    return pattern in name
+
+
+def is_named(metric: str, patterns: Sequence[str]) -> bool:
+    """Whether a metric has one of these names, which may be patterns."""
+    return any(metric == pattern or fnmatchcase(metric, pattern) for pattern in patterns)
+
+
+def _what_there_is(members: Sequence[Member]) -> str:
+    """What the cases of a side are, where a condition left none."""
+    said = []
+    for key in ("test", "toolchain", "stage"):
+        values = sorted({one.attribute(key) for one in members} - {""})
+        if values:
+            said.append(f"{key} {', '.join(values[:5])}{', ...' if len(values) > 5 else ''}")
+    return f"there are {'; '.join(said)}" if said else "its trials have no case"
+
+
+# ---- naming -------------------------------------------------------------------------------
+
+
+def case_name(
+    test: str, parameters: Mapping[str, str], toolchain: str = "", node: str = "", stage: str = ""
+) -> str:
+    """A case as tables show it, without what it was compared across."""
+    bound = ",".join(f"{name}={value}" for name, value in parameters.items())
+    name = f"{test}{{{bound}}}" if bound else test
+    name += f"@{toolchain}" if toolchain else ""
+    name += f"%{node}" if node else ""
+    return f"{name} [{stage}]" if stage else name

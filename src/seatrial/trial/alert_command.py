@@ -1,0 +1,104 @@
+"""Telling people: every alert runs the command of the plan's ``alerts``, at a bounded rate.
+
+It gets the alert in its environment: ALERT (the text), ALERT_KIND, ALERT_SUBJECT, TRIAL, MACHINE.
+What comes while the rate is used up is counted, and told with the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from seatrial.journal.events import AlertRaised, Event
+from seatrial.plan.model import Tell
+from seatrial.runs.shell import Shell
+from seatrial.suite.model import Case
+from seatrial.trial.folder import Record
+from seatrial.trial.observer import Observer
+from seatrial.trial.tasks import Tasks
+from seatrial.units import SECOND_NS, count, seconds
+
+OWN_KIND = "alerts"  # of the alert that the command fails, which it is not run for
+
+
+class AlertCommand:
+    """An observer that passes all on to another one, and alerts to people, too."""
+
+    def __init__(self, record: Record, observer: Observer, tasks: Tasks) -> None:
+        self.observer = observer
+        self._record = record
+        self._tasks = tasks
+        self._waiting: list[AlertRaised] = []
+        self._there = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._busy = False
+        self._failing = False
+        self._ran: deque[float] = deque()  # when, as far as the rate counts it
+
+    def remember(self, alerts: Iterable[tuple[str, int]], now: int) -> None:
+        """An earlier driver ran the command, for each of these alerts (kind, ns) at most."""
+        tell = self._record.alerts
+        if tell is None:
+            return
+        present = asyncio.get_running_loop().time()
+        times = [present - (now - time) / SECOND_NS for kind, time in alerts if kind != OWN_KIND]
+        self._ran.extend(times[-tell.at_most :])
+
+    def on_open(self, finished: int, wanted: int) -> None:
+        self.observer.on_open(finished, wanted)
+
+    def on_event(self, event: Event, case: Case | None) -> None:
+        self.observer.on_event(event, case)
+        tell = self._record.alerts
+        if tell is not None and isinstance(event, AlertRaised) and event.kind != OWN_KIND:
+            self._waiting.append(event)
+            self._there.set()
+            if self._task is None:
+                self._task = self._tasks.spawn(self._work(tell))
+
+    async def _work(self, tell: Tell) -> None:
+        shell = Shell(tell.command, seconds(tell.timeout))
+        while True:
+            await self._there.wait()
+            pause = self._pause(tell)
+            await asyncio.sleep(pause)
+            self._busy = True
+            told = len(self._waiting) if pause else 1
+            alerts, self._waiting = self._waiting[:told], self._waiting[told:]
+            if not self._waiting:
+                self._there.clear()
+            self._ran.append(asyncio.get_running_loop().time())
+            said = await shell.run(self._variables(alerts))
+            self._busy = False
+            if said.why and not self._failing:
+                self._tasks.alert(OWN_KIND, "", f"the command of alerts fails: {said.why}")
+            self._failing = bool(said.why)
+
+    def _pause(self, tell: Tell) -> float:
+        """Seconds until the command may be run again."""
+        now = asyncio.get_running_loop().time()
+        while self._ran and self._ran[0] <= now - seconds(tell.per):
+            self._ran.popleft()
+        return 0.0 if len(self._ran) < tell.at_most else self._ran[0] + seconds(tell.per) - now
+
+    def _variables(self, alerts: list[AlertRaised]) -> dict[str, str]:
+        """The first of those that wait, and how many more there are."""
+        first, more = alerts[0], len(alerts) - 1
+        text = f"{first.text} (and {count(more, 'more alert')})" if more else first.text
+        about = {"ALERT": text, "ALERT_KIND": first.kind, "ALERT_SUBJECT": first.subject}
+        about |= {"TRIAL": self._record.tag, "MACHINE": self._record.machine.machine}
+        return {name: value.replace("\0", "") for name, value in about.items()}
+
+    async def end(self) -> None:
+        """Have the last alerts told, as far as the rate lets them be, before the driver leaves."""
+        tell = self._record.alerts
+        if tell is None or self._task is None:
+            return
+        loop, runs = asyncio.get_running_loop(), self._busy + min(len(self._waiting), tell.at_most)
+        began = loop.time()
+        while self._busy or (self._waiting and self._pause(tell) <= 0):
+            longest = (1 if self._failing else runs) * seconds(tell.timeout)
+            if self._task.done() or loop.time() - began > longest:
+                return
+            await asyncio.sleep(0.02)

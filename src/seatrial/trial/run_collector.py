@@ -1,0 +1,158 @@
+"""Collects a run that has ended: what its job wrote of itself, its figures, its verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from seatrial.backends.protocol import Ended
+from seatrial.journal.codes import FAILED, LOST, RECALLED, TIMEOUT, Code, code_of
+from seatrial.journal.events import ScriptEnded, ScriptStarted
+from seatrial.runs.daemon_thread import run_in_thread
+from seatrial.runs.directory import JobEvents, job_events
+from seatrial.runs.environment_capture import capture
+from seatrial.runs.script import CLAIMED
+from seatrial.suite.model import Case, Metric, Test
+from seatrial.trial.folder import Record, references_of
+from seatrial.units import show_seconds
+from seatrial.verify.figures import MetricValue
+from seatrial.verify.search import PAGE
+from seatrial.verify.verdict import judge
+
+THREADS = 2
+PATIENCE_SECONDS = 15.0
+LOOK_AGAIN_SECONDS = 0.5
+
+T = TypeVar("T")
+
+
+class CollectedRun(NamedTuple):
+    """The outcome of one run."""
+
+    job_events: Sequence[ScriptStarted | ScriptEnded]
+    figures: Sequence[MetricValue]
+    code: Code
+    reason: str
+
+
+class EndedRun(NamedTuple):
+    """A run whose job has ended. ``file_system`` is where its directory is, "" for the trial's own
+    folder. ``explain`` gives the end of the job, by what the job wrote of itself."""
+
+    case: Case
+    path: Path
+    file_system: str
+    explain: Callable[[JobEvents], Ended]
+
+
+class RunCollector:
+    """Collects and judges the runs of one trial. ``patient``: the backend is remote, so wait for a
+    run's own end to appear through the shared file system."""
+
+    def __init__(self, record: Record, environments: Path, patient: bool) -> None:
+        self.record = record
+        self.environments = environments
+        self.patient = patient
+        self.references = references_of(record)
+        self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
+
+    def collect(self, run: EndedRun) -> CollectedRun | Coroutine[None, None, CollectedRun]:
+        """Return the outcome of a run: at once where that is surely quick, else a coroutine that
+        waits, and reads in a thread. The loop itself reads nothing of a file system that runs are
+        placed on, because that may hang."""
+        if run.file_system:
+            return self._collect_later(run, None)
+        own = job_events(run.path)
+        if self._must_wait(run, own) or not self._is_quick(run, own):
+            return self._collect_later(run, own)
+        return self._collected(run, own)
+
+    async def _collect_later(self, run: EndedRun, own: JobEvents | None) -> CollectedRun:
+        seen = own or await self._look(run)
+        waited = 0.0
+        while self._must_wait(run, seen) and waited < PATIENCE_SECONDS:
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            waited += LOOK_AGAIN_SECONDS
+            seen = await self._look(run)
+        if not run.file_system and self._is_quick(run, seen):
+            return self._collected(run, seen)
+        return await self._in_thread(run, lambda: self._collected(run, seen))
+
+    async def _look(self, run: EndedRun) -> JobEvents:
+        if not run.file_system:
+            return job_events(run.path)
+        return await self._in_thread(run, lambda: job_events(run.path))
+
+    async def _in_thread(self, run: EndedRun, work: Callable[[], T]) -> T:
+        """Do in a thread what reads a run's files: a few at a time of each file system."""
+        free = self._free_threads.setdefault(run.file_system, asyncio.Semaphore(THREADS))
+        async with free:
+            return await run_in_thread(work, "judge")
+
+    def _must_wait(self, run: EndedRun, own: JobEvents) -> bool:
+        """Whether the job's own end may still appear through a shared file system."""
+        return self.patient and own.end is None and run.explain(own).code is None
+
+    def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
+        """Whether judging is surely so quick that walltimes and people need not be served
+        meanwhile: nothing is read, or a page of stdout at most."""
+        test = self.record.tests[run.case.test]
+        if run.explain(own).code is not None or not (test.verify or test.metrics):
+            return True
+        return _reads_stdout_alone(test) and _size(f"{run.path}/stdout") <= PAGE
+
+    def _collected(self, run: EndedRun, own: JobEvents) -> CollectedRun:
+        ended = run.explain(own)
+        environment = capture(run.path, self.environments, run.case.parameters)
+        start = own.start and replace(own.start, environment=environment)
+        events = [event for event in (start, own.end) if event is not None]
+        if ended.code is not None:
+            return CollectedRun(events, (), code_of(ended.code), _reason(ended, run.case.walltime))
+        if own.end is None and ended.exit_code == CLAIMED:
+            return CollectedRun(events, (), LOST, "it was started twice, and the first left no end")
+        if own.end is None and ended.exit_code is None:
+            return CollectedRun(
+                events, (), LOST, "the job ended without a word and left no exit code"
+            )
+        if own.end is None:
+            reason = (
+                "the job script ended before the test's own did, "
+                f"with exit code {ended.exit_code}: see stderr"
+            )
+            return CollectedRun(events, (), FAILED, reason)
+        test = self.record.tests[run.case.test]
+        verdict = judge(test, run.case, run.path, own.exit_code, self.references)
+        return CollectedRun(events, verdict.figures, verdict.code, verdict.why)
+
+
+def _reads_stdout_alone(test: Test) -> bool:
+    """Whether the checks and metrics of a test, exit codes and sizes aside, look at stdout alone
+    and by patterns alone."""
+    return all(
+        check.identical is None and check.in_file == "stdout" for check in test.verify
+    ) and all(
+        isinstance(metric, Metric) and metric.in_file == "stdout"
+        for metric in test.metrics.values()
+    )
+
+
+def _reason(ended: Ended, walltime: float) -> str:
+    meaning = code_of(ended.code or 0).meaning
+    if ended.code == RECALLED.number:
+        return meaning
+    if ended.code == TIMEOUT.number:
+        meaning += f" of {show_seconds(walltime)}"
+    where = f" on {ended.nodes}" if ended.nodes else ""
+    return f"{meaning}: {ended.state}{where}"
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116
+    except OSError:
+        return 0

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from typing import Any
+
+from seatrial.conduct.commands import Alert, Cancel, Finish, Launch, Wake
+from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.conduct.policy import Entry, Policy, WatchLimits, Window
+from seatrial.journal.codes import CANCELLED, HUNG, Name
+from seatrial.journal.events import Event
+
+from .world import a_run
+
+NS = 10**9
+
+
+class Told:
+    """A sustained trial of one test on 8 nodes, and what it tells."""
+
+    def __init__(self, copies: int = 2, watch: WatchLimits | None = None, **more: Any) -> None:
+        entry = Entry(name="t", copies=copies, most=copies, **more.pop("entry", {}))
+        policy = Policy(
+            kind="sustained",
+            entries=[entry],
+            entry_of=[0],
+            duration=1e6,
+            nodes=8,
+            watch=watch or WatchLimits(),
+            **more,
+        )
+        self.conductor = Conductor("tag", [a_run(0, "t")], Limits(), policy)
+        self.note(1, Name.TRIAL_START)
+
+    def note(self, time: float, name: str, run_id: str = "", **more: Any) -> None:
+        case = "case0" if run_id else ""
+        event = Event(time=round(time * NS), event=name, case=case, run_id=run_id, **more)
+        self.conductor.apply(event)
+
+    def alerts(self, time: float) -> list[tuple[str, str, str]]:
+        found = self.conductor.decide(round(time * NS))
+        alerts = [(each.kind, each.subject, each.text) for each in found if isinstance(each, Alert)]
+        for kind, subject, _ in alerts:
+            self.note(time, Name.ALERT, alias=kind, test=subject)
+        return alerts
+
+    def wake(self, time: float) -> float | None:
+        found = self.conductor.decide(round(time * NS))
+        return next((each.time / NS for each in found if isinstance(each, Wake)), None)
+
+
+def test_a_test_that_is_short_for_long_is_told_and_again_after_a_while() -> None:
+    told = Told(watch=WatchLimits(short_for=60, again=100))
+    told.note(10, Name.SUBMIT_START, "r1")
+    assert told.wake(11) == 61
+    assert told.alerts(60.9) == []
+    assert told.alerts(61) == [("short", "t", "t: 1 in flight instead of 2 for more than 1 m 0 s")]
+    assert told.wake(62) == 161
+    assert [kind for kind, _, _ in told.alerts(161)] == ["short"]
+    told.note(170, Name.SUBMIT_START, "r2")
+    assert told.alerts(400) == []
+
+
+def test_what_a_blackout_holds_back_is_not_short() -> None:
+    told = Told(watch=WatchLimits(short_for=60), blackouts=[Window(start=20, end=500)])
+    assert told.wake(2) == 21, "what is launched now may still wait then, and is taken back"
+    assert told.wake(21) == 501
+    assert told.alerts(560.9) == []
+    assert told.alerts(561)
+
+
+def test_after_a_pause_what_is_there_is_not_short() -> None:
+    told = Told(copies=1, watch=WatchLimits(short_for=60))
+    told.note(2, Name.SUBMIT_START, "r1")
+    told.note(50, Name.TRIAL_PAUSE)
+    told.note(500, Name.TRIAL_RESUME)
+    assert told.alerts(700) == []
+
+
+def test_silence_is_told_but_not_in_a_planned_outage() -> None:
+    told = Told(copies=1, watch=WatchLimits(silent_for=60), outages=[Window(start=100, end=200)])
+    told.note(2, Name.SUBMIT_START, "r1")
+    told.note(30, Name.METRIC, "r1")
+    text = "nothing has happened for 1 m 0 s, though 1 run are under way"
+    assert told.alerts(90) == [("silent", "", text.replace("are", "is"))]
+    told.note(95, Name.METRIC, "r1")
+    quiet = Told(copies=1, watch=WatchLimits(silent_for=60), outages=[Window(start=49, end=199)])
+    quiet.note(2, Name.SUBMIT_START, "r1")
+    assert (quiet.alerts(259), len(quiet.alerts(260))) == ([], 1)
+
+
+def test_a_wait_out_of_proportion_is_told() -> None:
+    told = Told(copies=3, watch=WatchLimits(wait_factor=5, wait_least=30))
+    for run, queued, started in (("a", 10, 20), ("b", 10, 20), ("c", 20, None)):
+        told.note(queued, Name.SUBMIT_START, run)
+        told.note(queued, Name.JOB_QUEUED, run)
+        if started:
+            told.note(started, Name.JOB_START, run)
+    assert told.alerts(69) == []
+    ((kind, subject, text),) = told.alerts(70)
+    assert (kind, subject) == ("wait", "t")
+    assert "run c has waited in the queue for more than 50.0 s; usual is 10.0 s" in text
+
+
+def test_a_hung_run_is_told_once_and_ended_if_so_wanted() -> None:
+    for ends in (True, False):
+        told = Told(copies=1, entry={"end_quiet": ends})
+        told.note(2, Name.SUBMIT_START, "r1")
+        told.note(3, Name.OUTPUT_QUIET, "r1", value=100.0)
+        cancels = [c for c in told.conductor.decide(4 * NS) if isinstance(c, Cancel)]
+        assert cancels == [Cancel("r1")] * ends
+        assert told.conductor.ended_for("r1") == (HUNG.number if ends else None)
+        assert [kind for kind, _, _ in told.alerts(4)] == ["hung"]
+        told.note(5, Name.OUTPUT_QUIET, "r1", value=200.0)
+        assert not ends or told.alerts(6) == []
+        told.note(7, Name.CHECK_END, "r1", value=CANCELLED.number)
+        assert not any(isinstance(c, Cancel) for c in told.conductor.decide(8 * NS))
+
+
+def test_stops_and_exclusions_are_told_once_and_again_after_they_were_taken_back() -> None:
+    told = Told()
+    for _ in range(2):
+        told.note(2, Name.TEST_STOP, test="t", text="broken")
+        told.note(2, Name.NODE_EXCLUDE, nodes="n[1-2]", text="bad")
+        assert sorted(each[:2] for each in told.alerts(3) if each[0] != "idle") == [
+            ("excluded", "n[1-2]"),
+            ("stopped", "t"),
+        ]
+        assert [kind for kind, _, _ in told.alerts(99999)] in ([], ["idle"])
+        told.note(4, Name.TEST_ADMIT, test="t")
+        told.note(4, Name.NODE_ADMIT, nodes="n[1-2]")
+
+
+def built(*, good: str = "", stop: str = "") -> Told:
+    """A sustained trial of the tests a and b; each has a build of its own, which fails unless it
+    is ``good``. The test to ``stop`` is stopped then."""
+    told = Told()
+    entries = [Entry(name=name, copies=1) for name in "ab"]
+    policy = Policy(kind="sustained", entries=entries, entry_of=[0, 1], duration=1e6, nodes=8)
+    cases = [a_run(number, name, build=name) for number, name in enumerate("ab")]
+    told.conductor = Conductor("tag", cases, Limits(), policy)
+    told.note(1, Name.TRIAL_START)
+    for number, name in enumerate("ab"):
+        told.note(2, Name.BUILD_START, alias=name)
+        value = 0 if name == good else 1
+        told.note(3, Name.BUILD_END, alias=name, value=value, text="cc ...\nno such file: mpi.h\n")
+        if value:
+            event = Event(time=4 * NS, event=Name.CHECK_END, case=f"case{number}", value=31)
+            told.conductor.apply(event)
+    if stop:
+        told.note(5, Name.TEST_STOP, test=stop, text="3 wrong answers in a row")
+    return told
+
+
+def test_where_no_build_is_good_that_is_told_and_the_trial_ends() -> None:
+    told = built()
+    ((kind, subject, text),) = told.alerts(6)
+    assert (kind, subject) == ("idle", "")
+    assert "the build of a, b failed: no such file: mpi.h; the trial ends" in text
+    assert "--name" in text
+    (finish,) = told.conductor.decide(7 * NS)
+    assert finish == Finish(True, "the build of a, b failed: no such file: mpi.h")
+    told.note(8, Name.TRIAL_ABANDON)
+    (given_up,) = told.conductor.decide(9 * NS)
+    assert isinstance(given_up, Finish)
+    assert not given_up.complete
+
+
+def test_where_all_that_is_left_is_stopped_that_is_told_at_once_and_waits_for_people() -> None:
+    assert built(good="a").alerts(6) == [], "one can run"
+    told = built(good="a", stop="a")
+    found = {kind: text for kind, _, text in told.alerts(6)}
+    assert found.keys() == {"stopped", "idle"}
+    assert "a is stopped: 3 wrong answers in a row" in found["idle"]
+    assert "the build of b failed: no such file: mpi.h" in found["idle"]
+    assert "--admit TEST" in found["idle"]
+    assert told.alerts(7) == []
+    assert told.wake(7) == 6 + 3600, "it does not end: a person may let the test back in"
+    assert [kind for kind, _, _ in told.alerts(6 + 3600)] == ["idle"]
+    told.note(4000, Name.TEST_ADMIT, test="a")
+    launches = [each for each in told.conductor.decide(4001 * NS) if isinstance(each, Launch)]
+    assert {launch.case for launch in launches} == {0}
+
+
+def test_a_build_that_may_come_yet_ends_nothing() -> None:
+    told = built(good="a", stop="a")
+    policy = told.conductor.policy
+    told.conductor = Conductor("tag", told.conductor.cases, Limits(), policy)
+    told.note(1, Name.TRIAL_START)
+    told.note(2, Name.BUILD_END, alias="a", value=1, text="log")
+    assert not told.conductor.unbuildable
+    assert not any(isinstance(each, Finish) for each in told.conductor.decide(3 * NS))
