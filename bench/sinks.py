@@ -21,9 +21,9 @@ from bench.measuring import SEATRIAL, Row, Timing, ratios, scratch, timed
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal, read
-from seatrial.sinks import standing
-from seatrial.sinks.about import about_of
+from seatrial.sinks import sink_lags
 from seatrial.sinks.points import Points
+from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder
 
 RUNS = 10_000
@@ -51,7 +51,7 @@ def _throughput(place: Workplace, influx: Influx) -> Row:
         _empty(influx)
         (trial.path / "sinks" / "site.json").unlink(missing_ok=True)
         ours = timed([*SEATRIAL, "sink", "t", "-m", str(place.machine)], place.folder)
-        whole = standing(trial)[0].sent
+        whole = sink_lags(trial)[0].sent
         assert whole == events, (whole, events)
         _empty(influx)
         pairs.append((ours, _bare(influx, bodies)))
@@ -128,7 +128,7 @@ def _beside_a_trial(place: Workplace, influx: Influx) -> Row:
                 journal.flush()
             share = (_cpu_seconds(sending.pid) - cpu) / (time.perf_counter() - since)
             peak = sending.peak_kib() / 1024
-            lag = standing(folder)[0].behind.seconds
+            lag = sink_lags(folder)[0].behind.seconds
     return Row(
         f"sink: a trial of {RATE} events/s, under 3 % of a core",
         f"{100 * share:.2f} %, {peak:.0f} MiB, {lag:.1f} s behind",

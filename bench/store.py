@@ -25,7 +25,7 @@ from bench.measuring import Row, machine_line, scratch
 from bench.site import DAY, MAIN, START, TESTS, make_trial
 from seatrial.journal.events import Event, encode
 from seatrial.journal.journal import read
-from seatrial.store import listing, points, queries, series
+from seatrial.store import elapsed_series, pagination, queries, series
 from seatrial.store.ingest import sync
 from seatrial.store.location import Location
 from seatrial.store.opening import open_store, reopen_empty
@@ -86,13 +86,15 @@ def questions(trial: str = TRIAL) -> dict[str, Question]:
         asked[f"newest 100 runs {words}".strip()] = of(queries.runs, replaced(filters, limit=100))
         asked[f"counts by state {words}".strip()] = of(queries.counts, filters)
     failed, main = Filters(failed=True), Filters(trial=trial, test=MAIN)
-    latest = (listing.BY_VERDICT, None, 100)
+    latest = (pagination.BY_VERDICT, None, 100)
     return asked | {
-        "newest 100 failures": of(listing.page, failed, *latest),
-        "newest 100 failures of a test": of(listing.page, replaced(failed, test="hpcg"), *latest),
-        "how many failures": of(listing.number_of, failed),
-        "how 100 failures came to their end": lambda store: listing.ends_of(
-            store, listing.page(store, failed, *latest)
+        "newest 100 failures": of(pagination.page, failed, *latest),
+        "newest 100 failures of a test": of(
+            pagination.page, replaced(failed, test="hpcg"), *latest
+        ),
+        "how many failures": of(pagination.number_of, failed),
+        "how 100 failures came to their end": lambda store: pagination.ends_of(
+            store, pagination.page(store, failed, *latest)
         ),
         "all trials with their counts": queries.trials,
         "elapsed over start, 1e5 points": of_points(trial, [MAIN]),
@@ -112,7 +114,9 @@ def of(function: Callable[..., object], *given: Any) -> Question:
 
 
 def of_points(trial: str, tests: Sequence[str]) -> Question:
-    return lambda store: points.elapsed_points(store, queries.trial(store, trial).row, tests)
+    return lambda store: elapsed_series.elapsed_points(
+        store, queries.trial(store, trial).row, tests
+    )
 
 
 def of_metric(function: Callable[..., object], filters: Filters) -> Question:

@@ -21,9 +21,9 @@ from urllib.parse import urlencode
 from bench.measuring import Row
 from bench.site import MAIN
 from seatrial.journal.journal import read
-from seatrial.sinks.about import about_of
 from seatrial.sinks.points import Points
-from seatrial.store import listing, points, queries
+from seatrial.sinks.trial_info import about_of
+from seatrial.store import elapsed_series, pagination, queries
 from seatrial.store.rows import Filters
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
@@ -35,7 +35,9 @@ FOUR: dict[str, tuple[str, Callable[[Store], object]]] = {
     "the newest 100 failures": (
         "SELECT machine, app, test, test_id, check_alias, comment, nodes FROM events"
         " WHERE event_name = 'check_end' AND value <> 0 ORDER BY time DESC LIMIT 100",
-        lambda store: listing.page(store, Filters(failed=True), listing.BY_VERDICT, None, 100),
+        lambda store: pagination.page(
+            store, Filters(failed=True), pagination.BY_VERDICT, None, 100
+        ),
     ),
     "counts by verdict": (
         "SELECT count(code) FROM runs GROUP BY verdict",
@@ -50,7 +52,7 @@ FOUR: dict[str, tuple[str, Callable[[Store], object]]] = {
     ),
     "elapsed over start of a test, 1e5 points": (
         f"SELECT elapsed, test_id, code FROM runs WHERE test = '{MAIN}'",
-        lambda store: points.elapsed_points(store, 1, [MAIN]),
+        lambda store: elapsed_series.elapsed_points(store, 1, [MAIN]),
     ),
 }
 

@@ -12,22 +12,23 @@ import msgspec
 import pytest
 import yaml
 
-from seatrial.backends.slurm_text import ENDED
+from seatrial.acceptance.criteria import CRITERIA
+from seatrial.acceptance.utilisation import USES
+from seatrial.backends.slurm_parse import ENDED
 from seatrial.cli import seatrial
+from seatrial.file_model import FileModel
 from seatrial.journal.codes import CODES, EVENT_NUMBERS, code_of
 from seatrial.journal.events import Event
-from seatrial.judge import score_file
-from seatrial.judge.criteria import CRITERIA
-from seatrial.judge.sides import KEYS, NUMBERS
-from seatrial.judge.timeline import USES
 from seatrial.machine import model as machine
-from seatrial.machine import rehearsed
+from seatrial.machine import rehearsal_model
 from seatrial.machine.load import load_machine
 from seatrial.machine.sinks import Sink
 from seatrial.plan import model as plan
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.policy import ANSWERS
 from seatrial.plan.prepare import prepare_plan
+from seatrial.studies import score_file
+from seatrial.studies.selection import KEYS, NUMBERS
 from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
@@ -35,7 +36,6 @@ from seatrial.trial.folder import Asked
 from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.verify import references
 from seatrial.verify.formats import find_format, formats
-from seatrial.written import Written
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -62,10 +62,10 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (machine.Target, MACHINES, "Metadata targets"),
     (machine.Gauge, MACHINES, "Gauges"),
     (Sink, MACHINES, "sinks"),
-    (rehearsed.FileSystemModel, MACHINES, "Capacity in a rehearsal"),
-    (rehearsed.Level, MACHINES, "Levels of load"),
-    (rehearsed.MachineModel, MACHINES, "How it behaves in a rehearsal"),
-    (rehearsed.Background, MACHINES, "Jobs of others"),
+    (rehearsal_model.FileSystemModel, MACHINES, "Capacity in a rehearsal"),
+    (rehearsal_model.Level, MACHINES, "Levels of load"),
+    (rehearsal_model.MachineModel, MACHINES, "How it behaves in a rehearsal"),
+    (rehearsal_model.Background, MACHINES, "Jobs of others"),
     (references.Reference, MACHINES, "References"),
     (references.Learned, MACHINES, "References"),
     (plan.Plan, PLANS, "Keys of a plan"),
@@ -173,13 +173,13 @@ def test_defaults_are_those_of_the_code(shape: type[msgspec.Struct], page: str, 
 
 def test_every_struct_of_a_file_is_told() -> None:
     """A new part of a file needs a section here."""
-    for module in (suite, machine, rehearsed, references, plan, score_file):
+    for module in (suite, machine, rehearsal_model, references, plan, score_file):
         shapes = {shape for shape in vars(module).values() if _is_part(shape)}
         assert shapes <= {shape for shape, _, _ in SHAPES} | {suite.Test, references.ReferencesFile}
 
 
 def _is_part(shape: object) -> bool:
-    return isinstance(shape, type) and issubclass(shape, Written) and shape is not Written
+    return isinstance(shape, type) and issubclass(shape, FileModel) and shape is not FileModel
 
 
 # ---- commands -----------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from seatrial.judge import changes
-from seatrial.judge.segments import starts
+from seatrial.statistics import changes
+from seatrial.statistics.segments import starts
 
 Array = NDArray[np.float64]
 Detector = Callable[[Array], list[int]]

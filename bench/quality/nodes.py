@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seatrial.judge import network, nodes, suspects
+from seatrial.statistics import all_pairs, defective_nodes, suspects
 
 Array = NDArray[np.float64]
 Random = np.random.Generator
@@ -70,7 +70,7 @@ def defective(case: str, count: int, seed: int) -> dict[str, Tally]:
     results: dict[str, list[tuple[int, int]]] = {"ours": [], "with suspects": [], "usual": []}
     for number in range(count):
         values = figures(np.random.default_rng([seed, number]), total, bad, worse, noise)
-        survey = nodes.survey(values, "higher")
+        survey = defective_nodes.survey(values, "higher")
         told = {"ours": set(survey.defective), "usual": usual_rule(values)}
         told["with suspects"] = told["ours"] | set(survey.suspect)
         for name, accused in told.items():
@@ -108,7 +108,7 @@ def links(count: int, seed: int, worse: float = 0.05) -> tuple[Tally, float]:
     for number in range(count):
         cut = number % 2 == 0
         planted = matrix(np.random.default_rng([seed, number]), 128, 8, 4, cut, worse)
-        told = network.survey(planted.matrix, "higher", groups=planted.groups)
+        told = all_pairs.survey(planted.matrix, "higher", groups=planted.groups)
         accused = {slow.name for slow in told.senders}
         wrong = len(accused - planted.slow) + len(told.receivers)
         results.append((len(accused & planted.slow), wrong))

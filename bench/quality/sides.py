@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from seatrial.judge.compare import compare_sides
-from seatrial.judge.sides import Member, Side
+from seatrial.studies.compare import compare_sides
+from seatrial.studies.selection import Member, Side
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Array]

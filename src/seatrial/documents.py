@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec import Meta
 
-from seatrial.places import Faults, Node, Place, parse, plain_scalar, read
-from seatrial.written import Scalar
+from seatrial.file_model import Scalar
+from seatrial.yaml_positions import Faults, Node, Place, parse, plain_scalar, read
 
 __all__ = ["Faults", "Node", "Place", "Spot", "decode", "decode_partly", "json_schema"]
 __all__ += ["key_text", "parse", "plain_scalar", "read"]

@@ -14,7 +14,7 @@ import pytest
 
 from seatrial.backends import local
 from seatrial.backends.local import LocalBackend
-from seatrial.backends.protocol import Ended, Fact, Job, NeverStarted, Queued, Refused, Submission
+from seatrial.backends.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 from tests.programs import LONG_S
 
@@ -296,10 +296,10 @@ def killed_driver(folder: Path, *names: str) -> None:
         driver.kill()
 
 
-async def found(backend: LocalBackend, *jobs: Job) -> dict[str, Fact]:
+async def found(backend: LocalBackend, *jobs: Job) -> dict[str, Update]:
     """The first fact about each job."""
     await backend.find([submission(job) for job in jobs], {})
-    facts: dict[str, Fact] = {}
+    facts: dict[str, Update] = {}
     while len(facts) < len(jobs):
         for fact in await backend.facts():
             facts.setdefault(fact.run_id, fact)  # type: ignore[union-attr]

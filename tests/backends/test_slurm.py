@@ -24,7 +24,7 @@ QUICK = {
     "backends.slurm.POLL_SHARE": 4.0,
     "backends.slurm.LONGEST_BACK_OFF": 0.5,
     "backends.slurm_client.QUERY_SECONDS": 3.0,
-    "backends.slurm_troubles.CALM_SECONDS": 0.2,
+    "backends.slurm_outages.CALM_SECONDS": 0.2,
 }
 ECHO = {"script": "echo ok", "verify": [{"contains": "ok"}]}
 
@@ -235,7 +235,7 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
     """One run for each node, pinned to it; each comes to another end."""
     with SlurmCluster(place.folder / "cluster", ClusterOptions(nodes=8)) as cluster:
         place.slurm(cluster, {"options": ["--requeue"]})
-        place.constants = {**QUICK, "trial.settle.PATIENCE_SECONDS": 1.0}
+        place.constants = {**QUICK, "trial.run_collector.PATIENCE_SECONDS": 1.0}
         gates = place.folder / "gates"
         gates.mkdir()
         script = (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.slurm_batch import arrange, cluster_option, sbatch_line, write
-from seatrial.backends.slurm_text import PREFIX
+from seatrial.backends.slurm_parse import PREFIX
 from seatrial.machine.model import Machine, Nodes, Slurm
 from tests.programs import LONG_S
 

@@ -9,7 +9,7 @@ import pytest
 from seatrial.backends.protocol import Job, NodesDown, NodesUp, Submission
 from seatrial.backends.slurm_batch import arrange, sbatch_line
 from seatrial.backends.slurm_nodes import changes
-from seatrial.backends.slurm_text import Nonsense, parse_sinfo
+from seatrial.backends.slurm_parse import Nonsense, parse_sinfo
 from seatrial.machine.model import Machine, Nodes, Slurm
 
 

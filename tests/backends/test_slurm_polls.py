@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.backends import slurm, slurm_troubles
-from seatrial.backends.protocol import Ended, Fact, Job, Queued, Started, Submission, Trouble
+from seatrial.backends import slurm, slurm_outages
+from seatrial.backends.protocol import Ended, Job, Queued, Started, Submission, Trouble, Update
 from seatrial.backends.slurm import SlurmBackend
 from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.machine.model import Machine, Nodes, Slurm
@@ -89,7 +89,7 @@ def with_backend(
     asyncio.run(course())
 
 
-async def first(backend: SlurmBackend, kind: type[Fact]) -> Fact:
+async def first(backend: SlurmBackend, kind: type[Update]) -> Update:
     while True:
         for fact in await backend.facts():
             if isinstance(fact, kind):
@@ -355,7 +355,7 @@ def test_an_sbatch_that_comes_and_goes_is_one_trouble(tmp_path: Path, commands: 
 def test_a_recovery_is_told_when_it_lasts(
     tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_troubles, "CALM_SECONDS", 0.1)
+    monkeypatch.setattr(slurm_outages, "CALM_SECONDS", 0.1)
     commands.say("sbatch", "echo 7")
     commands.say("squeue", "exit 1")
     commands.say("sinfo", "exit 1")

@@ -10,9 +10,9 @@ import pytest
 
 from seatrial.journal import codes
 
-from ..judge.figures import TIME, TRIAD, Measuring, bound, steady
 from ..store.trials import NOON
-from .test_asking import ask, is_safe
+from ..studies.figures import TIME, TRIAD, Measuring, bound, steady
+from .test_query_common import ask, is_safe
 
 
 @pytest.fixture(scope="module")

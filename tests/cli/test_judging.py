@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from seatrial.cli.plots import Mark, time_line
 from seatrial.journal import codes
 from seatrial.journal.codes import Code, Name
-from seatrial.judge import diary
+from seatrial.studies import note_file
 
-from ..judge.test_history import DAY, Story
-from ..judge.test_matrices import pairs_text
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
+from ..studies.test_history import DAY, Story
+from ..studies.test_matrices import pairs_text
 from ..verify.helpers import DATA
-from .test_asking import ask, is_safe
+from .test_query_common import ask, is_safe
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def stepped(tmp_path: Path) -> Path:
     story.level(5000, 15)
     story.level(4700, 15)
     note = ("fabric \x1b[31mreset", NOON + 15 * DAY + 3600 * SECOND)
-    diary.write(tmp_path / diary.FILE, *note)
+    note_file.write(tmp_path / note_file.FILE, *note)
     return tmp_path
 
 

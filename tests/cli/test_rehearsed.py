@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ..store.trials import NOON, a_trial
-from .test_asking import ask
+from .test_query_common import ask
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from seatrial.journal.codes import Name
 from ..store.conftest import NEEDS_POSTGRES, postgres  # noqa: F401
 from ..store.postgres import VIEWER, WRITER, PostgresServer
 from ..store.trials import TrialMaker, a_case, a_trial
-from .test_asking import Answer, ask
+from .test_query_common import Answer, ask
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from seatrial.conduct.answers import MOST_LOSSES
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.conduct.retry_policy import MOST_LOSSES
 from seatrial.journal.codes import CANCELLED, LOST, PASS, Name
 from seatrial.journal.events import Event
 from seatrial.suite.model import Case

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from seatrial.conduct.admission import Admission, Gates
-from seatrial.conduct.flights import Counts
+from seatrial.conduct.in_flight import Counts
 from seatrial.conduct.policy import Caps, Entry, Placement, Policy, Stagger, Target, Window
 from seatrial.conduct.policy import Throttle as About
-from seatrial.conduct.stagger import Bucket
+from seatrial.conduct.rate_limit import Bucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import Throttle
 from seatrial.journal.codes import Name

@@ -11,10 +11,10 @@ from hypothesis.stateful import (
     rule,
 )
 
-from seatrial.conduct.answers import MOST_LOSSES
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Answer, Entry, Policy
+from seatrial.conduct.retry_policy import MOST_LOSSES
 from seatrial.journal.codes import (
     BUILD_FAILED,
     CANCELLED,

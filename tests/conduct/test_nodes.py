@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seatrial.conduct.flights import Flight
+from seatrial.conduct.in_flight import RunInFlight
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.policy import Exclusion
 
@@ -11,8 +11,8 @@ def record(nodes: int = 100, **more: float) -> NodeRecord:
     return NodeRecord(Exclusion(after=2, within=100, **more), nodes)  # type: ignore[arg-type]
 
 
-def flight(on: str, case: int = 0, started: int = 1) -> Flight:
-    return Flight(case, 0, 0, 1, 1, 1, started=started, on=on)
+def flight(on: str, case: int = 0, started: int = 1) -> RunInFlight:
+    return RunInFlight(case, 0, 0, 1, 1, 1, started=started, on=on)
 
 
 def test_a_node_with_repeated_failures_is_to_be_excluded_and_can_be_let_back_in() -> None:

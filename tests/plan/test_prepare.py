@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.plan.component_tests import chosen_tests, part_of
 from seatrial.plan.model import Component, Part
 from seatrial.plan.moments import Moment, moment_of
-from seatrial.plan.parts import chosen_tests, part_of
 
 from .helpers import HEAD, PlanPlace
 

@@ -20,8 +20,8 @@ from seatrial.journal import journal
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.plan.prepare import PreparedPlan, prepare_plan
-from seatrial.rehearse.manners import manners_of
-from seatrial.rehearse.rehearse import Manners, rehearse
+from seatrial.rehearse.behaviour import run_models_of
+from seatrial.rehearse.plan_rehearsal import RunModels, rehearse
 from seatrial.rehearse.summary import Rehearsed
 
 START = 1_790_000_000_000_000_000
@@ -98,9 +98,9 @@ class Stage:
     def prepare(self) -> PreparedPlan:
         return prepare_plan(self.write())
 
-    def manners(self, plan: PreparedPlan) -> Manners:
+    def manners(self, plan: PreparedPlan) -> RunModels:
         tests = [test for part in plan.parts for test in part.tests.values()]
-        return manners_of(plan.plan, tests, lambda trial, test: ())
+        return run_models_of(plan.plan, tests, lambda trial, test: ())
 
     def play_all(self, seed: int = 1, name: str = "") -> list[Played]:
         """Rehearse the plan, each trial into the folder of trials."""

@@ -16,12 +16,12 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from seatrial.acceptance.criteria import CRITERIA
 from seatrial.journal.codes import Name
-from seatrial.judge import diary
-from seatrial.judge.criteria import CRITERIA
 from seatrial.report import html, markdown
 from seatrial.report.checksums import block, files_in
 from seatrial.report.content import Report, Table, as_json, bounded, shown
+from seatrial.studies import note_file
 from seatrial.trial.folder import TrialFolder
 from tests.programs import Workplace
 from tests.report.acceptance import UGLY, WORDS, acceptance
@@ -313,9 +313,9 @@ def test_json_says_the_same(rehearsed: Report) -> None:
 
 def test_notes_of_that_time_are_marked(seatrial: Command, copied: Path) -> None:
     first = Workplace(copied).events("t", Name.TRIAL_START)[0].time
-    diary.write(copied / "trials" / diary.FILE, f"fabric reset {UGLY}", first + 10**6)
-    diary.write(copied / "trials" / diary.FILE, "long before", first - 10**12)
-    diary.write(copied / "trials" / diary.FILE, "elsewhere", first + 10**6, machine="other")
+    note_file.write(copied / "trials" / note_file.FILE, f"fabric reset {UGLY}", first + 10**6)
+    note_file.write(copied / "trials" / note_file.FILE, "long before", first - 10**12)
+    note_file.write(copied / "trials" / note_file.FILE, "elsewhere", first + 10**6, machine="other")
     assert seatrial(copied, "report", "t", "-o", "r.html").code == 0
     text = (copied / "r.html").read_text()
     assert "Notes on the machine" in text

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.machine.model import Toolchain
-from seatrial.runs.captured import ENVIRONMENT, capture
+from seatrial.runs.environment_capture import ENVIRONMENT, capture
 from seatrial.runs.script import RunPlace, ScriptWriter
 
 from .helpers import RunFolder, a_case, a_machine, a_test

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from seatrial.machine.sinks import Sink
-from seatrial.sinks.about import about_of
-from seatrial.sinks.course import Course
 from seatrial.sinks.delivery import Delivery
+from seatrial.sinks.lifetime import Course
+from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder
 
 

@@ -13,7 +13,7 @@ from seatrial.journal.codes import Name
 from seatrial.journal.events import Event, encode
 from seatrial.journal.journal import Journal, read
 from seatrial.machine.sinks import Sink
-from seatrial.sinks import standing
+from seatrial.sinks import sink_lags
 from seatrial.sinks.cursor import load, save
 from seatrial.trial.folder import TrialFolder
 from tests.sinks.receiver import Receiver
@@ -42,7 +42,7 @@ def test_what_was_sent_is_not_sent_again(folder: TrialFolder, receiver: Receiver
     with Journal.own(folder.journal) as journal:
         journal.append(Event(time=NOON, event=Name.ALERT, text="more"))
     whole = len(list(read(folder.journal)))
-    assert standing(folder)[0].behind.events == 1
+    assert sink_lags(folder)[0].behind.events == 1
     assert deliver(folder, hook(receiver))
     assert numbers(receiver) == list(range(1, whole + 1))
 
@@ -54,7 +54,7 @@ def test_only_whole_lines_are_sent(folder: TrialFolder, receiver: Receiver) -> N
         journal.write(line[:20])
     assert deliver(folder, hook(receiver))
     assert numbers(receiver) == list(range(1, whole + 1))
-    assert standing(folder)[0].behind.events == 0
+    assert sink_lags(folder)[0].behind.events == 0
     with folder.journal.open("ab") as journal:
         journal.write(line[20:] + b"\n")
     assert deliver(folder, hook(receiver))
@@ -69,7 +69,7 @@ def test_damaged_lines_are_passed_over_and_counted(folder: TrialFolder, receiver
     folder.journal.write_bytes(b"".join(lines))
     assert deliver(folder, hook(receiver))
     assert len(receiver.events()) == len(lines) - 2
-    (where,) = standing(folder)
+    (where,) = sink_lags(folder)
     assert (where.damaged, where.sent) == (2, len(lines) - 2)
 
 
@@ -82,7 +82,7 @@ def test_a_line_that_never_ends_is_one_damaged_line(
         journal.write(encode(Event(time=NOON, event=Name.ALERT, text="behind it")) + b"\n")
     assert deliver(folder, hook(receiver, size="4KiB"))
     assert len(receiver.events()) == whole + 1
-    assert standing(folder)[0].damaged == 1
+    assert sink_lags(folder)[0].damaged == 1
 
 
 @pytest.mark.parametrize("how", ["other", "shorter", "same start"])
@@ -102,7 +102,7 @@ def test_a_journal_that_was_replaced_is_sent_from_its_beginning(
     assert deliver(folder, hook(receiver), tell=told)
     assert numbers(receiver) == list(range(1, len(new) + 1))
     assert "the journal is another one than before" in told[0]
-    assert standing(folder)[0].sent == len(new)
+    assert sink_lags(folder)[0].sent == len(new)
 
 
 @pytest.mark.parametrize(
@@ -151,14 +151,14 @@ def test_a_full_disk_stops_no_delivery(folder: TrialFolder, receiver: Receiver) 
     receiver.taken.clear()
     assert deliver(folder, hook(receiver))  # nothing is known of it: all comes again, by its seq
     assert numbers(receiver) == list(range(1, whole + 1))
-    assert standing(folder)[0].sent == whole
+    assert sink_lags(folder)[0].sent == whole
 
 
 def test_a_trial_without_a_journal_has_nothing_to_send(tmp_path: Path, receiver: Receiver) -> None:
     folder = a_trial(tmp_path).folder
     folder.journal.unlink()
     assert deliver(folder, hook(receiver))
-    assert standing(folder)[0].behind.events == 0
+    assert sink_lags(folder)[0].behind.events == 0
 
 
 def test_a_journal_that_cannot_be_read_is_tried_again(
@@ -168,17 +168,17 @@ def test_a_journal_that_cannot_be_read_is_tried_again(
     folder.journal.mkdir()
     told = Told()
     assert not deliver(folder, hook(receiver), patience=0.05, tell=told)
-    assert "Is a directory" in standing(folder)[0].error
+    assert "Is a directory" in sink_lags(folder)[0].error
     folder.journal.rmdir()
     aside.rename(folder.journal)
     assert deliver(folder, hook(receiver))
-    assert standing(folder)[0].error == ""
+    assert sink_lags(folder)[0].error == ""
     assert numbers(receiver) == list(range(1, len(list(read(folder.journal))) + 1))
 
 
 def test_nothing_stands_where_nothing_was_sent(tmp_path: Path) -> None:
-    assert standing(tmp_path / "no" / "trial") == []
-    assert standing(a_trial(tmp_path).folder) == []
+    assert sink_lags(tmp_path / "no" / "trial") == []
+    assert sink_lags(a_trial(tmp_path).folder) == []
 
 
 def test_how_far_behind_is_estimated_where_there_is_much(
@@ -190,4 +190,4 @@ def test_how_far_behind_is_estimated_where_there_is_much(
         journal.write(line * 40_000)
     assert not deliver(folder, hook(receiver), patience=0.01)
     whole = len(list(read(folder.journal)))
-    assert abs(standing(folder)[0].behind.events - whole) < whole / 100
+    assert abs(sink_lags(folder)[0].behind.events - whole) < whole / 100

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from seatrial.journal.codes import WRONG_ANSWER, Name
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
-from seatrial.sinks import standing
-from seatrial.sinks.about import about_of
+from seatrial.sinks import sink_lags
 from seatrial.sinks.points import Points
+from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder
 from tests.programs import Workplace, until
 from tests.sinks.influx import Influx
@@ -143,26 +143,26 @@ def test_the_server_is_killed_half_way(tmp_path: Path) -> None:
         place.constants = {"sinks.delivery.FIRST_PAUSE_S": 0.05}
 
         def is_sent(part: float) -> bool:
-            return any(each.sent >= part for each in standing(folder))
+            return any(each.sent >= part for each in sink_lags(folder))
 
         whole = len(list(read(folder.journal)))
         line = ("sink", "t", "-m", str(place.machine), "--patience", "1m")
         with place.start(*line) as sending:
             sending.until(lambda: is_sent(whole / 8), "the first events")
             influx.kill()
-            sending.until(lambda: standing(folder)[0].tries > 1, "tries in vain")
-            assert "refused" in standing(folder)[0].error
+            sending.until(lambda: sink_lags(folder)[0].tries > 1, "tries in vain")
+            assert "refused" in sink_lags(folder)[0].error
             influx.start()
             sending.until(lambda: is_sent(whole / 3), "more events")
             sending.send(signal.SIGKILL)
         influx.kill()
         with place.start(*line) as sending:
-            sending.until(lambda: standing(folder)[0].tries > 1, "tries in vain")
+            sending.until(lambda: sink_lags(folder)[0].tries > 1, "tries in vain")
             influx.start()
             done = sending.end()
         assert done.code == 0, done.said
         assert stored(influx) == expected(folder)
-        (where,) = standing(folder)
+        (where,) = sink_lags(folder)
         assert (where.sent, where.refused, where.behind.events) == (whole, 0, 0)
         assert not where.error
 
@@ -183,7 +183,7 @@ def test_points_that_are_dropped_are_counted_and_the_rest_goes_on(
     urllib.request.urlopen(urllib.request.Request(url, line), timeout=30).close()
     told = Told()
     assert deliver(folder, sink_of(influx), tell=told)
-    (where,) = standing(folder)
+    (where,) = sink_lags(folder)
     assert (where.refused, where.error) == (3, "")
     assert "field type conflict" in where.told
     assert "3 points not taken" in told[-1]
@@ -199,14 +199,14 @@ def test_what_is_dropped_all_the_time_is_told_now_and_then(tmp_path: Path) -> No
         assert deliver(folder, sink, tell=told)
         requests = len(receiver.requests)
     assert requests > 100
-    assert standing(folder)[0].refused == requests
+    assert sink_lags(folder)[0].refused == requests
     assert len(told) == 1
 
 
 def test_a_database_that_is_not_there_is_waited_for(folder: TrialFolder, influx: Influx) -> None:
     influx.query("DROP DATABASE trials")
     assert not deliver(folder, sink_of(influx), patience=0.05)
-    assert "database not found" in standing(folder)[0].error
+    assert "database not found" in sink_lags(folder)[0].error
     influx.query("CREATE DATABASE trials")
     assert deliver(folder, sink_of(influx))
     assert stored(influx) == expected(folder)
@@ -223,7 +223,7 @@ def test_a_request_that_is_refused_whole_is_taken_apart(folder: TrialFolder) -> 
         sink = Sink(name="site", kind="influxdb", url=receiver.url, org="o", bucket="b")
         assert deliver(folder, sink)
         bad = [e for e in read(folder.journal) if e.event == Name.CHECK_START]
-        assert standing(folder)[0].refused == len(bad)
+        assert sink_lags(folder)[0].refused == len(bad)
         lines = [line for request in receiver.taken for line in split(request.body)]
     whole = sum(map(len, expected(folder).values()))
     assert len(set(lines)) == len(lines) == whole - len(bad)
@@ -236,7 +236,7 @@ def test_a_server_that_takes_nothing_is_not_asked_for_ever(tmp_path: Path) -> No
         sink = Sink(name="site", kind="influxdb", url=receiver.url, org="o", bucket="b")
         assert not deliver(folder, sink, patience=0)
         assert len(receiver.requests) < 200
-    (where,) = standing(folder)
+    (where,) = sink_lags(folder)
     assert (where.refused, where.sent) == (0, 0)
     assert "it takes no event: 422: no" in where.error
 
@@ -250,7 +250,7 @@ def test_what_is_no_answer_to_the_points_is_waited_out(folder: TrialFolder, stat
         lines = list(split(receiver.requests[-1].body))
     assert len(receiver.requests) == 3
     assert len(lines) == sum(map(len, expected(folder).values()))
-    assert standing(folder)[0].refused == 0
+    assert sink_lags(folder)[0].refused == 0
 
 
 # ---- where and how ------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_influxdb_2_is_asked_as_it_wants(
     (request,) = receiver.requests
     assert request.path == "/influx/api/v2/write?org=my+org&bucket=a%2Fb&precision=ns"
     assert request.headers["Authorization"] == "Token t0ken=="
-    assert standing(folder)[0].refused == 2
+    assert sink_lags(folder)[0].refused == 2
 
 
 def test_a_user_of_influxdb_1(folder: TrialFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,6 +308,6 @@ def test_it_follows_a_journal_that_grows(tmp_path: Path, influx: Influx) -> None
         (tmp_path / "go").touch()
         assert driving.end().code == 0
     folder = place.trial("t")
-    until(lambda: standing(folder)[0].sent == len(place.events("t")), "the last event")
-    until(lambda: not standing(folder)[0].working, "the end of the process")
+    until(lambda: sink_lags(folder)[0].sent == len(place.events("t")), "the last event")
+    until(lambda: not sink_lags(folder)[0].working, "the end of the process")
     assert stored(influx) == expected(folder)

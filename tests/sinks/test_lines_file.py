@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
-from seatrial.sinks import standing
+from seatrial.sinks import sink_lags
 from seatrial.sinks.cursor import load, save
 from seatrial.trial.folder import TrialFolder
 from tests.sinks.sending import Told, deliver
@@ -98,7 +98,7 @@ def test_a_full_disk_leaves_whole_lines_and_is_waited_for(
         assert not deliver(folder, a_file(path, lines=4), patience=0.05, tell=told)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert "cannot be written" in standing(folder)[0].error
+    assert "cannot be written" in sink_lags(folder)[0].error
     held = path.read_bytes()
     assert held.endswith(b"\n")
     assert 0 < len(held) <= 2500
@@ -111,16 +111,16 @@ def test_a_file_that_another_process_keeps_locked(folder: TrialFolder, tmp_path:
     with path.open("ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert not deliver(folder, a_file(path, timeout=0.05), patience=0.05)
-        assert "another process keeps it locked" in standing(folder)[0].error
+        assert "another process keeps it locked" in sink_lags(folder)[0].error
     assert deliver(folder, a_file(path))
     assert numbers(path) == whole(folder)
 
 
 def test_a_place_that_is_none(folder: TrialFolder, tmp_path: Path) -> None:
     assert not deliver(folder, a_file(tmp_path / "no" / "such"), patience=0.01)
-    assert "No such file" in standing(folder)[0].error
+    assert "No such file" in sink_lags(folder)[0].error
     assert not deliver(folder, a_file(tmp_path), patience=0.01)
-    assert "neither a file nor a FIFO" in standing(folder)[0].error
+    assert "neither a file nor a FIFO" in sink_lags(folder)[0].error
 
 
 def test_a_fifo_with_a_reader(folder: TrialFolder, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_fifo_that_nobody_reads(folder: TrialFolder, tmp_path: Path) -> None:
     path = tmp_path / "fifo"
     os.mkfifo(path)
     assert not deliver(folder, a_file(path), patience=0.02)
-    assert "nobody reads it" in standing(folder)[0].error
+    assert "nobody reads it" in sink_lags(folder)[0].error
 
 
 def test_a_fifo_whose_reader_stops_reading(folder: TrialFolder, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_fifo_whose_reader_stops_reading(folder: TrialFolder, tmp_path: Path) 
     reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         assert not deliver(folder, a_file(path, timeout=0.1), patience=0.05)
-        assert "took nothing" in standing(folder)[0].error
+        assert "took nothing" in sink_lags(folder)[0].error
         os.set_blocking(reading, True)
         got = bytearray()
 

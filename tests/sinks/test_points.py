@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE, Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import read
-from seatrial.sinks.about import About, _Machine, about_of
-from seatrial.sinks.moments import Moments
+from seatrial.sinks.point_times import Moments
 from seatrial.sinks.points import Points
+from seatrial.sinks.trial_info import About, _Machine, about_of
 from seatrial.trial.folder import TrialFolder
 from tests.sinks.protocol import Point, parse
 from tests.store.trials import NOON, SECOND, TrialMaker, a_case, a_trial

@@ -18,7 +18,7 @@ from seatrial.cli import seatrial
 from seatrial.errors import TrialError, UsageError
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event, encode
-from seatrial.sinks import standing
+from seatrial.sinks import sink_lags
 from seatrial.sinks.lock import held, holder, stop
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.requests import Request, ask
@@ -40,7 +40,7 @@ def numbers(receiver: Receiver) -> list[int]:
 
 def until_it_left(place: Workplace, tag: str = "t") -> None:
     """The process of a trial came, and has left."""
-    until(lambda: standing(place.trial(tag)) != [], "the process")
+    until(lambda: sink_lags(place.trial(tag)) != [], "the process")
     until(lambda: not holder(place.trial(tag)), "the end of the process")
 
 
@@ -106,7 +106,7 @@ def test_a_dead_sink_slows_no_trial(place: Workplace) -> None:
         with_dead = seconds("t")
         until(lambda: bool(receiver.requests), "the process's first request")
         assert len(receiver.requests) == 1
-        assert standing(place.trial())[0].working
+        assert sink_lags(place.trial())[0].working
         _end(place)
     assert with_dead < without + 120, (without, with_dead)
     place.audit()
@@ -133,7 +133,7 @@ def test_it_gives_up_when_the_trial_is_over_and_its_patience_too(place: Workplac
         until_it_left(place)
         log = (place.trial().path / "sinks" / "log").read_text()
         assert "hook: given up for now: it answered 503" in log
-        assert {each.error for each in standing(place.trial())} == {"it answered 503"}
+        assert {each.error for each in sink_lags(place.trial())} == {"it answered 503"}
         receiver.otherwise = 204
         done = place.seatrial("sink", "t")
     assert done.code == 0, done.said
@@ -154,9 +154,9 @@ def test_one_sink_that_fails_holds_up_no_other(place: Workplace, tmp_path: Path)
         place.local(sinks=[hook(receiver), file])
         with place.start("sink", "t", "-m", str(place.machine)) as sending:
             sending.until(lambda: path.exists() and b"trial_end" in path.read_bytes(), "the file")
-            sending.until(lambda: standing(folder)[0].behind.events == 0, "its cursor")
+            sending.until(lambda: sink_lags(folder)[0].behind.events == 0, "its cursor")
             assert sending.alive
-    assert {each.name: each.behind.events > 0 for each in standing(folder)} == {
+    assert {each.name: each.behind.events > 0 for each in sink_lags(folder)} == {
         "file": False,
         "hook": True,
     }
@@ -217,9 +217,9 @@ def test_rehearsals_are_sent_where_it_is_asked_for(place: Workplace) -> None:
         place.local(sinks=[hook(receiver), hook(receiver, name="too", rehearsals=True)])
         line = ("sink", "t", "-m", str(place.machine))
         assert place.seatrial(*line).code == 0
-        assert [each.name for each in standing(place.trial())] == ["too"]
+        assert [each.name for each in sink_lags(place.trial())] == ["too"]
         assert place.seatrial(*line, "--sink", "hook").code == 0
-        assert len(standing(place.trial())) == 2
+        assert len(sink_lags(place.trial())) == 2
         place.local(sinks=[hook(receiver)])
         done = place.seatrial(*line)
         assert done.code == 2
@@ -316,7 +316,10 @@ def test_a_secret_that_is_not_set_is_told_at_the_start_and_holds_no_process(
         assert "variable HOOKTOKEN is not set" in done.err
         until_it_left(place)
         whole = len(place.events())
-        assert {each.name: each.sent for each in standing(place.trial())} == {"b": whole, "hook": 0}
+        assert {each.name: each.sent for each in sink_lags(place.trial())} == {
+            "b": whole,
+            "hook": 0,
+        }
         assert "given up: put that right" in (place.trial().path / "sinks" / "log").read_text()
         monkeypatch.setenv("HOOKTOKEN", "tok")
         sent = place.seatrial("sink", "t")
@@ -385,7 +388,7 @@ def test_memory_does_not_grow_with_the_journal(place: Workplace, alive: bool) ->
         def waits(last: bytes) -> bool:
             if alive:
                 return any(last in request.body for request in receiver.requests[-1:])
-            return any(each.tries > 1 for each in standing(folder))
+            return any(each.tries > 1 for each in sink_lags(folder))
 
         small = peak(1000)
         large = peak(30_000)

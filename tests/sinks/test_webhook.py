@@ -12,10 +12,10 @@ from seatrial.errors import UsageError
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import delivery as deliveries
-from seatrial.sinks import standing
-from seatrial.sinks.about import about_of
-from seatrial.sinks.course import Course
+from seatrial.sinks import sink_lags
 from seatrial.sinks.delivery import Delivery
+from seatrial.sinks.lifetime import Course
+from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder
 from tests.programs import LONG_S
 from tests.sinks.receiver import Answer, Receiver, Request
@@ -45,7 +45,7 @@ def test_every_event_comes_once_and_in_order(folder: TrialFolder, body: str) -> 
     assert numbers(receiver) == list(range(1, len(events) + 1))
     assert [(one["time"], one["event"]) for one in got] == [(e.time, e.event) for e in events]
     assert len(receiver.taken) == -(-len(events) // 7)
-    (where,) = standing(folder)
+    (where,) = sink_lags(folder)
     assert (where.sent, where.behind.events, where.error) == (len(events), 0, "")
 
 
@@ -66,7 +66,7 @@ def test_what_is_not_answered_well_is_sent_again(folder: TrialFolder, way: Answe
     whole = len(list(read(folder.journal)))
     assert numbers(receiver) == list(range(1, whole + 1))
     assert told[-1] == f"hook: {receiver.url} takes events again"
-    assert standing(folder)[0].refused == 0
+    assert sink_lags(folder)[0].refused == 0
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_is_refused_is_counted_and_told_and_the_rest_goes_on(
         assert deliver(folder, hook(receiver, lines=10), tell=told)
     whole = len(list(read(folder.journal)))
     assert numbers(receiver) == [*range(1, 15), *range(16, whole + 1)]
-    (where,) = standing(folder)
+    (where,) = sink_lags(folder)
     assert (where.refused, where.error) == (1, "")
     assert "1 event not taken" in told[-1]
     assert str(way if isinstance(way, int) else way[0]) in where.told
@@ -100,7 +100,7 @@ def test_a_server_that_refuses_everything_holds_the_delivery(
         assert deliver(folder, hook(receiver, lines=lines), tell=told)
         got = numbers(receiver)
     whole = len(list(read(folder.journal)))
-    (where,) = standing(folder)
+    (where,) = sink_lags(folder)
     assert (where.sent, where.error, where.behind.events) == (whole, "", 0)
     assert len(got) == len(set(got)) == whole - where.refused
     assert where.refused < deliveries.HELD_AFTER
@@ -115,7 +115,7 @@ def test_what_was_held_and_given_up_goes_on_from_there(folder: TrialFolder) -> N
     with Receiver() as receiver:
         receiver.otherwise = (404, "nothing here")
         assert not deliver(folder, hook(receiver), patience=0.05, tell=told)
-        (where,) = standing(folder)
+        (where,) = sink_lags(folder)
         assert (where.sent, where.refused, where.behind.events) == (0, 0, whole)
         assert where.error == "it takes no event: 404: nothing here"
         receiver.otherwise = 204
@@ -138,7 +138,7 @@ def test_nobody_there(folder: TrialFolder) -> None:
         sink = hook(gone)
     told = Told()
     assert not deliver(folder, sink, patience=0.2, tell=told)
-    (where,) = standing(folder)
+    (where,) = sink_lags(folder)
     assert where.error == "Connection refused"
     assert where.since > 0
     assert where.tries > 1
@@ -151,7 +151,7 @@ def test_nobody_there(folder: TrialFolder) -> None:
 def test_a_host_that_is_none(folder: TrialFolder) -> None:
     sink = Sink(name="hook", kind="webhook", url="http://no-such-host.invalid/")
     assert not deliver(folder, sink, patience=0.05)
-    assert standing(folder)[0].error != ""
+    assert sink_lags(folder)[0].error != ""
 
 
 def test_it_waits_as_long_as_the_server_wants(
@@ -183,7 +183,7 @@ def test_tokens_come_from_where_they_are_kept_and_are_shown_nowhere(
         sink = hook(receiver, token=f"file:{tmp_path}/token")
         assert deliver(folder, sink, tell=told)
     assert receiver.taken[0].headers["Authorization"] == "Bearer s3cret-token"
-    said = "\n".join([*told, *(str(each) for each in standing(folder))])
+    said = "\n".join([*told, *(str(each) for each in sink_lags(folder))])
     said += (folder.path / "sinks" / "hook.json").read_text()
     assert "127.0.0.1" in said
     assert "s3cret" not in said
@@ -196,12 +196,12 @@ def test_a_secret_that_our_environment_lacks_is_not_waited_for(
     with Receiver() as receiver:
         sink = hook(receiver, token="env:NO_TOKEN")
         assert not deliver(folder, sink, patience=3600)
-        (where,) = standing(folder)
+        (where,) = sink_lags(folder)
         assert "NO_TOKEN is not set" in where.error
         assert where.to == receiver.url
         monkeypatch.setenv("NO_TOKEN", "x")
         assert deliver(folder, sink)
-    assert standing(folder)[0].error == ""
+    assert sink_lags(folder)[0].error == ""
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_secrets_that_cannot_be_used_are_not_shown(
     told = Told()
     sink = Sink(name="hook", kind="webhook", url="env:HOOK", token="env:TOKEN")
     assert not deliver(folder, sink, patience=0.01, tell=told)
-    assert standing(folder)[0].error
-    assert "s3cr" not in str(told) + str(standing(folder))
+    assert sink_lags(folder)[0].error
+    assert "s3cr" not in str(told) + str(sink_lags(folder))
 
 
 def test_a_secret_in_a_file_that_is_not_there_yet_is_waited_for(
@@ -235,7 +235,7 @@ def test_a_secret_in_a_file_that_is_not_there_yet_is_waited_for(
     with Receiver() as receiver:
         sink = hook(receiver, token=f"file:{tmp_path}/token")
         assert not deliver(folder, sink, patience=0.05)
-        assert standing(folder)[0].tries > 1
+        assert sink_lags(folder)[0].tries > 1
         (tmp_path / "token").write_text("x")
         assert deliver(folder, sink)
 
@@ -268,7 +268,7 @@ def test_certificates_are_checked(folder: TrialFolder, certificate: Path) -> Non
     context.load_cert_chain(certificate, f"{certificate}.key")
     with Receiver(context) as receiver:
         assert not deliver(folder, hook(receiver), patience=0.05)
-        assert "certificate is not trusted" in standing(folder)[0].error
+        assert "certificate is not trusted" in sink_lags(folder)[0].error
         assert receiver.requests == []
         assert deliver(folder, hook(receiver, ca=str(certificate)))
         assert len(receiver.taken) == 1

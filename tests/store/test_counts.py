@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.codes import CODES, Name
-from seatrial.store import points, queries
+from seatrial.store import elapsed_series, queries
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.opening import open_store, reopen_empty
@@ -175,7 +175,7 @@ def test_points_are_the_runs_that_started_and_are_over(store: Store) -> None:
     ]
     for names in ((), ("hpl",), ("none",), TESTS[1:]):
         runs = [run for run in over if not names or run.test in names]
-        found = points.elapsed_points(store, trial.row, names)
+        found = elapsed_series.elapsed_points(store, trial.row, names)
         started = [run for run in runs if run.started is not None]
         assert found.never == len(runs) - len(started)
         assert found.odd == {run.run_id: run.code for run in runs if run.code != codes.PASS.number}

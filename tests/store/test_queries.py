@@ -17,12 +17,12 @@ from seatrial.journal.codes import Name
 from seatrial.journal.journal import Journal
 from seatrial.plan.model import Component
 from seatrial.store import export, queries
-from seatrial.store.choosing import conditions
 from seatrial.store.ingest import synced
 from seatrial.store.location import Location
 from seatrial.store.queries import NEWEST, count_runs, run, runs
 from seatrial.store.rows import Filters, SummaryRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.store.sql_filters import conditions
 
 from .trials import NOON, SECOND, TrialMaker, a_case, a_trial
 

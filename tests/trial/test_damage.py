@@ -316,7 +316,7 @@ def test_a_run_that_cannot_be_made_is_told_with_what_helps(
     def fail(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("seatrial.trial.placing.prepare", fail)
+    monkeypatch.setattr("seatrial.trial.staging.prepare", fail)
     with pytest.raises(TrialError, match=says):
         asyncio.run(Driver(place.trial()).drive())
 

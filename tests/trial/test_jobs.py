@@ -20,9 +20,9 @@ from seatrial.errors import TrialError
 from seatrial.journal.codes import Name
 from seatrial.plan.prepare import prepare_plan
 from seatrial.runs.directory import prepare
-from seatrial.trial import placing
-from seatrial.trial.accepting import begin
+from seatrial.trial import staging
 from seatrial.trial.driver import Driver
+from seatrial.trial.plan_trials import begin
 from tests.programs import LONG_S, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.plans import TAG, accept, alerts, audit, ends, paths, short, start, write_plan
@@ -96,7 +96,7 @@ def test_a_target_that_does_not_answer_holds_no_array_of_others(
     if where == "is looked at":
         monkeypatch.setattr(Path, "is_dir", hanging(Path.is_dir))
     else:
-        monkeypatch.setattr("seatrial.trial.placing.prepare", hanging(prepare))
+        monkeypatch.setattr("seatrial.trial.staging.prepare", hanging(prepare))
     short(place, "a", walltime="30s")
     driver = driver_of(place)
 
@@ -120,7 +120,7 @@ def test_a_target_that_dies_is_told(
         make(path, *more, **keys)
 
     monkeypatch.setattr(Path, "mkdir", hang)
-    monkeypatch.setattr(placing, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(staging, "SILENT_SECONDS", 0.05)
     short(place, "a", walltime="30s")
     driver = driver_of(place)
     told = partial(alerts, place, "placement")

@@ -143,7 +143,7 @@ def test_a_cluster_that_dies_with_its_jobs(place: Workplace, chance: random.Rand
         place.slurm(cluster, {"lost_after": "2s"}, jobs=16)
         place.constants = {
             "backends.slurm.SHORTEST_POLL": 0.2,
-            "trial.settle.PATIENCE_SECONDS": 1.0,
+            "trial.run_collector.PATIENCE_SECONDS": 1.0,
         }
         # Runs after the first few stay, so that some die whatever the moment.
         power = place.folder / "power"

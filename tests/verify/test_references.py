@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
-from seatrial.suite.model import Better
+from seatrial.units import Better
 from seatrial.verify.figures import Figure
 from seatrial.verify.references import (
     AmbiguousReference,

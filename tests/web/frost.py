@@ -18,10 +18,10 @@ from seatrial.journal.codes import Code, Name
 from seatrial.machine.model import Machine, Nodes, Toolchain
 from seatrial.suite.model import Case
 
-from ..judge.figures import TIME, TRIAD, Measuring, bound, steady
-from ..judge.test_matrices import pairs_text
 from ..programs import until
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
+from ..studies.figures import TIME, TRIAD, Measuring, bound, steady
+from ..studies.test_matrices import pairs_text
 from .served import Served
 
 NODES = 64

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.judge.compare import LEAST_EFFECT
+from seatrial.studies.compare import LEAST_EFFECT
 from seatrial.web.pages.compare import forest
 
-from ..judge.figures import Measuring, bound
+from ..studies.figures import Measuring, bound
 from . import frost
 from .served import Served, open_page
 
@@ -144,7 +144,7 @@ def test_two_sides_are_to_be_named(served: Served) -> None:
 def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
     from msgspec import convert
 
-    from seatrial.judge.compare import Row
+    from seatrial.studies.compare import Row
 
     rows = convert(judged(served)["rows"], list[Row])
     drawn = str(forest([row for row in rows if row.metric == "time"], LEAST_EFFECT))

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from seatrial.acceptance.criteria import Overall, State
+from seatrial.acceptance.status import status
+from seatrial.acceptance.step_functions import in_flight
+from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.journal.journal import read
-from seatrial.judge.criteria import Overall, State
-from seatrial.judge.levels import in_flight
-from seatrial.judge.status import status
-from seatrial.judge.timeline import USES, timeline_of
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from seatrial.judge import diary
+from seatrial.studies import note_file
 from seatrial.web.pages.history import MOST_DRAWN, _thinned
 
-from ..judge.figures import TRIAD, Measuring, bound, steady
 from ..store.trials import NOON, SECOND
+from ..studies.figures import TRIAD, Measuring, bound, steady
 from . import frost
 from .served import Served, open_page
 
@@ -50,8 +50,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     part.series(part.cases[0], TRIAD, [600_000.0, 600_100.0])
     part.done()
     at = NOON - (DAYS + 4 - 14) * frost.DAY - 3600 * SECOND
-    diary.write(folder / diary.FILE, "fabric <i>reset", at=at, machine="frost")
-    diary.write(folder / diary.FILE, "kernel 6.1", at=at - 5 * frost.DAY)
+    note_file.write(folder / note_file.FILE, "fabric <i>reset", at=at, machine="frost")
+    note_file.write(folder / note_file.FILE, "kernel 6.1", at=at - 5 * frost.DAY)
     with Served(folder) as running:
         running.until_read()
         yield running

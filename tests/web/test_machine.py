@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seatrial.machine.model import Machine, Nodes
-from seatrial.store import on_nodes
+from seatrial.store import node_runs
 from seatrial.store.ingest import synced
 from seatrial.store.queries import trials
 from seatrial.web import watch
@@ -282,7 +282,7 @@ def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> N
     for name in ("s.sqlite", "s.sqlite", "again.sqlite"):
         with synced(tmp_path / name, folder) as store:
             held = fleet.held(store, trials(store))
-            known = on_nodes.run_ids_of(store, held.columns.row.tolist())
+            known = node_runs.run_ids_of(store, held.columns.row.tolist())
         rows.append(held.columns.row.tolist())
         assert held.rebuilt == (2 if name == "again.sqlite" else 0)
         assert len(known) == 4
@@ -403,14 +403,14 @@ def test_runs_that_were_read_before_anybody_asked_are_not_read_again(
     site.refresh()
     prepare(site)
     read: list[int] = []
-    runs_after = on_nodes.runs_after
+    runs_after = node_runs.runs_after
 
-    def reading(*given: Any) -> on_nodes.NodeRuns:
+    def reading(*given: Any) -> node_runs.NodeRuns:
         found = runs_after(*given)
         read.extend(found.row)
         return found
 
-    monkeypatch.setattr(on_nodes, "runs_after", reading)
+    monkeypatch.setattr(node_runs, "runs_after", reading)
     assert machine.data(site, Asked({"machine": "frost"}, [])).runs == 184
     assert not read
     prepare(Site(tmp_path, tmp_path / "none.sqlite"))  # with nothing to prepare

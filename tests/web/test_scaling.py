@@ -9,8 +9,8 @@ import pytest
 
 from seatrial.web.pages.scaling import LABELS
 
-from ..judge.figures import Measuring
 from ..store.trials import a_case
+from ..studies.figures import Measuring
 from . import frost
 from .served import Served, open_page
 

@@ -18,17 +18,17 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from seatrial.backends.news import News
 from seatrial.backends.protocol import (
     Ended,
-    Fact,
     Job,
     NeverStarted,
     Queued,
     Refused,
     Started,
     Submission,
+    Update,
 )
+from seatrial.backends.update_queue import UpdateQueue
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.runs.directory import job_events
 
@@ -65,7 +65,7 @@ class LocalBackend:
         self.room = cores
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled when they were not running, perhaps yet
-        self._news = News()
+        self._news = UpdateQueue()
         self._null = -1
         self._environment = dict(os.environb)  # as bytes, which need not be encoded for each run
 
@@ -210,7 +210,7 @@ class LocalBackend:
     def watch_nodes(self, down: Collection[str]) -> None:
         pass  # this host is up
 
-    async def facts(self) -> list[Fact]:
+    async def facts(self) -> list[Update]:
         return await self._news.take()
 
     async def close(self) -> None:

@@ -99,7 +99,7 @@ class Trouble(Struct, frozen=True):
     over: bool = False
 
 
-Fact = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Trouble
+Update = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp | Trouble
 
 
 class Backend(Protocol):
@@ -132,6 +132,6 @@ class Backend(Protocol):
     def watch_nodes(self, down: Collection[str]) -> None:
         """From now on report nodes that go down or come back; ``down`` are known to be down."""
 
-    async def facts(self) -> list[Fact]: ...
+    async def facts(self) -> list[Update]: ...
 
     async def close(self) -> None: ...

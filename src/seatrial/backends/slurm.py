@@ -18,22 +18,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seatrial.backends import slurm_batch, slurm_text
-from seatrial.backends.news import News
+from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import (
     Ended,
-    Fact,
     Job,
     NeverStarted,
     Queued,
     Refused,
     Started,
     Submission,
+    Update,
 )
 from seatrial.backends.slurm_client import DEFAULT_ARRAY, Config, SlurmClient, Unanswered
 from seatrial.backends.slurm_nodes import NodeWatch
-from seatrial.backends.slurm_text import TaskState
-from seatrial.backends.slurm_troubles import Troubles
+from seatrial.backends.slurm_outages import SlurmOutages
+from seatrial.backends.slurm_parse import TaskState
+from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST
 from seatrial.machine.model import Machine
@@ -99,8 +99,8 @@ class SlurmBackend:
         self.machine = machine
         self.slurm = machine.slurm
         self.submissions = submissions
-        self._news = News()
-        self._troubles = Troubles(self._news.report)
+        self._news = UpdateQueue()
+        self._troubles = SlurmOutages(self._news.report)
         self.client = SlurmClient(machine, self._troubles.answered)
         self.config = Config(DEFAULT_ARRAY, False)
         self._config_known = False
@@ -320,18 +320,18 @@ class SlurmBackend:
     def _conclude(self, task: _Task, state: TaskState) -> bool:
         """Report that the task started, or its end if it has ended. One that Slurm keeps is
         cancelled before that, or it might run again later, over the output of this run."""
-        if state.state in slurm_text.KEPT and task.job.run_id not in self._to_cancel:
+        if state.state in slurm_parse.KEPT and task.job.run_id not in self._to_cancel:
             task.kept = state
             self._to_cancel.add(task.job.run_id)
         if state.state == "RUNNING" and not task.started:
             task.started = True
             self._to_recall.discard(task.job.run_id)
             self._news.report(Started(task.job.run_id, state.nodes))
-        if state.active or state.state in slurm_text.KEPT:
+        if state.active or state.state in slurm_parse.KEPT:
             return False
         if state.state == "CANCELLED":
             state = task.kept or state
-        code = slurm_text.ENDED[state.state]
+        code = slurm_parse.ENDED[state.state]
         self._end(task, Ended(task.job.run_id, code, state.state, state.exit_code, state.nodes))
         return True
 
@@ -354,7 +354,7 @@ class SlurmBackend:
             if own.end is not None:
                 self._end(task, Ended(task.job.run_id, None, "gone", own.exit_code))
             elif run_id in self._to_cancel or (run_id in self._to_recall and not own.claimed):
-                code = slurm_text.ENDED[task.kept.state] if task.kept else CANCELLED.number
+                code = slurm_parse.ENDED[task.kept.state] if task.kept else CANCELLED.number
                 self._end(task, Ended(task.job.run_id, code, "gone", None))
             elif now - task.missing_since >= seconds(self.slurm.lost_after):
                 await self._look_by_id(task)
@@ -382,7 +382,7 @@ class SlurmBackend:
         (self._to_recall if pending_only else self._to_cancel).update(run_ids)
         self._changed.set()
 
-    async def facts(self) -> list[Fact]:
+    async def facts(self) -> list[Update]:
         return await self._news.take()
 
     async def close(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.backends.protocol import Job, Submission
-from seatrial.backends.slurm_text import PREFIX
+from seatrial.backends.slurm_parse import PREFIX
 from seatrial.machine.model import Machine, Slurm
 from seatrial.runs.environment import write_script
 

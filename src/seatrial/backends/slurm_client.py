@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from seatrial.backends import slurm_batch, slurm_text
+from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
-from seatrial.backends.slurm_text import Nonsense, TaskState
+from seatrial.backends.slurm_parse import Nonsense, TaskState
 from seatrial.machine.model import Machine
 
 QUERY_SECONDS = 60.0
@@ -73,14 +73,14 @@ class SlurmClient:
     async def queue(self, *only: str) -> list[TaskState]:
         """Every array task of ours that the controller remembers, ended ones included."""
         return await self._ask(
-            slurm_text.parse_squeue,
+            slurm_parse.parse_squeue,
             "squeue",
             *self._cluster,
             "--noheader",
             "--array",
             "--states=all",
             f"--user={os.geteuid()}",
-            f"--Format={slurm_text.SQUEUE_FORMAT}",
+            f"--Format={slurm_parse.SQUEUE_FORMAT}",
             *only,
         )
 
@@ -94,23 +94,23 @@ class SlurmClient:
         return tasks
 
     async def _accounted(self, *which: str) -> list[TaskState]:
-        line = ("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_text.SACCT_FORMAT)
-        return await self._ask(slurm_text.parse_sacct, *line, *which)
+        line = ("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_parse.SACCT_FORMAT)
+        return await self._ask(slurm_parse.parse_sacct, *line, *which)
 
     async def nodes(self) -> dict[str, str]:
         """The machine's nodes, and why they take no work, "" where they do."""
         names = ",".join(kind.names for kind in self.machine.nodes)
         line = ("sinfo", *self._cluster, "--Node", "--noheader", f"--nodes={names}")
-        line = (*line, f"--format={slurm_text.SINFO_FORMAT}")
-        return await self._ask(slurm_text.parse_sinfo, *line)
+        line = (*line, f"--format={slurm_parse.SINFO_FORMAT}")
+        return await self._ask(slurm_parse.parse_sinfo, *line)
 
     async def job(self, job_id: str) -> TaskState | None:
         """What the controller has as that array task, whatever squeue shows; None: it has none."""
         line = ("scontrol", *self._cluster, "--oneliner", "show", "job", job_id)
         try:
-            return await self._ask(slurm_text.parse_job, *line)
+            return await self._ask(slurm_parse.parse_job, *line)
         except Unanswered as error:
-            if not slurm_text.is_no_job(str(error)):
+            if not slurm_parse.is_no_job(str(error)):
                 raise
             self._on_answer(error.command)
             return None
@@ -154,16 +154,16 @@ class SlurmClient:
             return Answer(job_id, "", False)
         said = (folder / "errors").read_text(errors="replace")
         if process.returncode != 0 and said.strip():
-            return Answer(None, slurm_text.first_words(said), slurm_text.is_temporary(said))
+            return Answer(None, slurm_parse.first_words(said), slurm_parse.is_temporary(said))
         out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
         why = f"sbatch ended with {process.returncode} and answered {out!r}, no job id"
-        why += f": {slurm_text.first_words(said)}" if said.strip() else ""
+        why += f": {slurm_parse.first_words(said)}" if said.strip() else ""
         return Answer(None, why, True)
 
     def answer(self, folder: Path) -> int | None:
         """The job id that sbatch wrote, if it did."""
         try:
-            return slurm_text.parse_job_id((folder / "answer").read_text(errors="replace"))
+            return slurm_parse.parse_job_id((folder / "answer").read_text(errors="replace"))
         except OSError:
             return None
 
@@ -216,7 +216,7 @@ class SlurmClient:
             await _ended(process, 0)
             raise
         if process.returncode != 0:
-            said = slurm_text.first_words((errors.strip() or out).decode(errors="replace"))
+            said = slurm_parse.first_words((errors.strip() or out).decode(errors="replace"))
             raise Unanswered(line[0], f"{line[0]} failed: {said}")
         return out.decode(errors="replace")
 

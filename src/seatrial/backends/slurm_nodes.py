@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from seatrial.backends.protocol import NodesDown, NodesUp
 from seatrial.backends.slurm_client import SlurmClient, Unanswered
-from seatrial.backends.slurm_troubles import Troubles
+from seatrial.backends.slurm_outages import SlurmOutages
 from seatrial.machine.facts import fold
 
 LONGEST_REASON = 200
@@ -22,7 +22,7 @@ class NodeWatch:
         client: SlurmClient,
         known: Collection[str],
         report: Callable[[NodesDown | NodesUp], None],
-        troubles: Troubles,
+        troubles: SlurmOutages,
     ) -> None:
         self._client = client
         self._down = set(known)

@@ -14,8 +14,8 @@ from seatrial.errors import InvalidFiles, UsageError
 if TYPE_CHECKING:
     from seatrial.plan.model import Component
     from seatrial.plan.prepare import PreparedComponent, PreparedPlan
-    from seatrial.trial.accepting import PlanTrial
     from seatrial.trial.folder import TrialFolder
+    from seatrial.trial.plan_trials import PlanTrial
 
 
 @click.command("accept")
@@ -92,7 +92,7 @@ def command(
     if abandon is not None and not abandon.strip():
         raise click.UsageError("--abandon: say why")
     if pause or extend is not None or abandon is not None or admit is not None:
-        from seatrial.cli.steering import Steering
+        from seatrial.cli.plan_control import Steering
 
         steering = Steering(folders, plan, name, components, phases)
         if extend is not None:
@@ -105,7 +105,7 @@ def command(
     except InvalidFiles as error:
         if not status:
             raise
-        from seatrial.cli.steering import Steering
+        from seatrial.cli.plan_control import Steering
 
         return Steering(folders, plan, name, components, phases).print_status(form, error)
     acceptance = Acceptance(folders, prepared, name, components, phases)
@@ -134,18 +134,18 @@ class Acceptance:
         self.name = name
 
     def _latest(self, part: PreparedComponent) -> PlanTrial | None:
-        from seatrial.trial.accepting import latest
+        from seatrial.trial.plan_trials import latest
 
         return latest(self.folders.trials, self.plan, part, self.name)
 
     def _next_tag(self, part: PreparedComponent) -> str:
-        from seatrial.trial.accepting import next_tag
+        from seatrial.trial.plan_trials import next_tag
 
         return next_tag(self.folders.trials, self.plan, part, self.name)
 
     def _latest_answered(self, part: PreparedComponent) -> PlanTrial | None:
         """As it stands when what was asked of it too late for its driver is noted."""
-        from seatrial.cli.driving import answer_late
+        from seatrial.cli.run_driver import answer_late
 
         trial = self._latest(part)
         if trial is not None and trial.state == "complete" and answer_late(trial.folder):
@@ -174,7 +174,7 @@ class Acceptance:
 
     def _folder(self, part: PreparedComponent, trial: PlanTrial | None) -> TrialFolder:
         from seatrial.backends.choose import require_scheduler
-        from seatrial.trial.accepting import begin
+        from seatrial.trial.plan_trials import begin
 
         if trial is not None and trial.state == "open":
             return trial.folder
@@ -183,8 +183,8 @@ class Acceptance:
 
     def _drive(self, folder: TrialFolder, quiet: bool) -> bool:
         """Whether the trial came to its end."""
-        from seatrial.cli.driving import drive
-        from seatrial.trial.accepting import state_of
+        from seatrial.cli.run_driver import drive
+        from seatrial.trial.plan_trials import state_of
 
         outcome = drive(folder, self.folders, quiet)
         if not outcome.complete:
@@ -195,7 +195,7 @@ class Acceptance:
 
     def _require_unchanged(self, part: PreparedComponent, trial: PlanTrial) -> None:
         """A trial goes on by what it was made with; whoever changed the plan must know."""
-        from seatrial.trial.accepting import changes
+        from seatrial.trial.plan_trials import changes
 
         changed = changes(trial, self.prepared, part)
         if not changed:
@@ -216,7 +216,7 @@ class Acceptance:
         self, part: PreparedComponent, trial: PlanTrial, builds: bool = True, err: bool = False
     ) -> None:
         """Tell of a plan that is not as it was when the trial was made."""
-        from seatrial.trial.accepting import changed_judging, changes
+        from seatrial.trial.plan_trials import changed_judging, changes
 
         changed = changed_judging(trial, part) + changes(trial, self.prepared, part, builds)
         if changed and trial.state != "abandoned":
@@ -232,13 +232,13 @@ class Acceptance:
             click.echo(f"left out: {what}: {why}", err=True)
 
     def _command(self, *words: str) -> str:
-        from seatrial.cli.steering import command_of
+        from seatrial.cli.plan_control import command_of
 
         return command_of(self.folders, self.prepared.path, self.name, *words)
 
     def tell(self) -> int:
         """A dry run: what would be run, continued, left alone or refused."""
-        from seatrial.trial.accepting import changes, duration_of
+        from seatrial.trial.plan_trials import changes, duration_of
         from seatrial.units import count, show_seconds
 
         state = {"open": "goes on", "complete": "is complete", "abandoned": "begins anew"}
@@ -271,18 +271,18 @@ class Acceptance:
 
     def print_status(self, form: str) -> int:
         """Show where the trials stand; the exit code of that."""
-        from seatrial.cli import standing
+        from seatrial.cli import status_table
 
         trials = [(part, self._latest(part)) for part in self.prepared.parts]
         made = [(part, trial) for part, trial in trials if trial is not None]
-        found = [standing.status_of(trial) for _, trial in made]
+        found = [status_table.status_of(trial) for _, trial in made]
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
         shown = [each for each in self._asked_components() if each.evidence]
         if form == "json":
-            standing.print_json(found, [_of_evidence(self.plan, each) for each in shown])
+            status_table.print_json(found, [_of_evidence(self.plan, each) for each in shown])
         else:
             if found or waiting or not shown:
-                standing.print_status(found, form)
+                status_table.print_status(found, form)
             if waiting:
                 click.echo(f"not begun: {', '.join(waiting)}")
                 self._tell_rehearsed(part for part, trial in trials if trial is None)
@@ -290,22 +290,22 @@ class Acceptance:
         for part, trial in made:
             self._tell_changed(part, trial, builds=False, err=form == "json")
         if form != "json":
-            standing.print_next(found, self._command())
-        code = standing.exit_code(found, [trial for _, trial in made])
+            status_table.print_next(found, self._command())
+        code = status_table.exit_code(found, [trial for _, trial in made])
         return 3 if waiting and code == 0 else code
 
     def tell_not_met(self) -> int:
         """Name the criteria that are not met of what did not come to its end; the exit code, as
         that of ``print_status``."""
-        from seatrial.cli import standing
+        from seatrial.cli import status_table
 
         trials = [trial for part in self.prepared.parts if (trial := self._latest(part))]
-        found = [standing.status_of(trial) for trial in trials]
+        found = [status_table.status_of(trial) for trial in trials]
         for one in found:
             labels = [each[0].label for each in one.criteria if each[0].state == "not met"]
             if labels:
                 click.echo(f"{one.tag}: not met: {', '.join(labels)}")
-        return standing.exit_code(found, trials) or 3
+        return status_table.exit_code(found, trials) or 3
 
     def _tell_rehearsed(self, parts: Iterable[PreparedComponent]) -> None:
         """Name the rehearsals of what has not begun, which are no trials of the plan."""

@@ -15,7 +15,7 @@ def command(folders: Folders, trial: str) -> int:
 
     The trial keeps everything that it has recorded, and `seatrial resume` can take it up again.
     """
-    from seatrial.cli.driving import cancel
+    from seatrial.cli.run_driver import cancel
     from seatrial.trial.folder import find
 
     return cancel(find(folders.trials, trial), folders)

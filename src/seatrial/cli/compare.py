@@ -48,11 +48,11 @@ def command(
     seatrial compare @machine=c5,until=2026-05-01 @machine=c5,since=2026-05-01
     seatrial compare week:launch=mpi week:launch=hybrid --across ranks
     """
-    from seatrial.cli.asking import opened, share
     from seatrial.cli.comparison_page import as_record, page
-    from seatrial.judge.compare import compare_sides
-    from seatrial.judge.provenance import differences
-    from seatrial.judge.sides import gather, is_named, parse_side
+    from seatrial.cli.query_common import opened, share
+    from seatrial.studies.compare import compare_sides
+    from seatrial.studies.provenance import differences
+    from seatrial.studies.selection import gather, is_named, parse_side
 
     if len(sides) < 2:
         raise click.UsageError("name two sides or more, such as `seatrial compare before after`")

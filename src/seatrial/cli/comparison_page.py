@@ -12,8 +12,8 @@ from seatrial.units import count, show_number
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
-    from seatrial.judge.compare import Comparison, Mean, Row, Sample
-    from seatrial.judge.provenance import Difference
+    from seatrial.studies.compare import Comparison, Mean, Row, Sample
+    from seatrial.studies.provenance import Difference
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST_REASONS = 10

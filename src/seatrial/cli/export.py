@@ -27,7 +27,7 @@ from seatrial.cli import Folders
 @click.pass_obj
 def command(folders: Folders, trial: str, form: str, output: Path | None) -> int:
     """Write a trial as JUnit XML or JSON. TRIAL is its tag, or a unique beginning of it."""
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.store import export, queries
 
     with opened(folders) as store:

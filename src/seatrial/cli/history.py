@@ -12,8 +12,8 @@ from seatrial.cli import Folders
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.judge.diary import Note
-    from seatrial.judge.history import History, Told
+    from seatrial.studies.history import History, Told
+    from seatrial.studies.note_file import Note
 
 MOST_DRAWN = 4  # series with a plot; of more there is a table, and plots of the changed ones
 MOST_ROWS = 100
@@ -55,14 +55,14 @@ def command(
     METRIC is a figure of merit, or `elapsed`: the time of the script. A change is *suspect* or
     *confirmed*; only confirmed ones for the worse make --check end with 1.
     """
-    from seatrial.cli.asking import moment, opened
-    from seatrial.judge import diary
-    from seatrial.judge.history import histories
+    from seatrial.cli.query_common import moment, opened
     from seatrial.store.rows import Filters
+    from seatrial.studies import note_file
+    from seatrial.studies.history import histories
 
-    notes = diary.read(folders.trials / diary.FILE)
+    notes = note_file.read(folders.trials / note_file.FILE)
     if notes.damaged:
-        click.echo(f"seatrial: {notes.damaged} lines of {diary.FILE} are no notes", err=True)
+        click.echo(f"seatrial: {notes.damaged} lines of {note_file.FILE} are no notes", err=True)
     filters = Filters(since=moment(since) if since else 0, **wanted)
     with opened(folders) as store:
         found = histories(store, metric, filters, case, notes.notes)
@@ -74,7 +74,7 @@ def command(
 
 
 def _print_table(found: list[History]) -> None:
-    from seatrial.judge.changes import LEAST_POINTS
+    from seatrial.statistics.changes import LEAST_POINTS
     from seatrial.units import count
 
     drawn = found if len(found) <= MOST_DRAWN else _changed(found)[:MOST_DRAWN]
@@ -111,7 +111,7 @@ def _badness(history: History) -> float:
 def _print_overview(found: list[History]) -> None:
     from statistics import median
 
-    from seatrial.cli.asking import show_figure
+    from seatrial.cli.query_common import show_figure
     from seatrial.cli.tables import Column, table
 
     several = len({history.series.machine for history in found}) > 1
@@ -160,7 +160,7 @@ def _percent(told: Told) -> str:
 
 
 def _print_history(history: History) -> None:
-    from seatrial.cli.asking import show_figure
+    from seatrial.cli.query_common import show_figure
     from seatrial.units import count
     from seatrial.verify.reading import plain_line
 
@@ -206,7 +206,7 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
 
 
 def _changes_table(history: History) -> str:
-    from seatrial.cli.asking import show_figure
+    from seatrial.cli.query_common import show_figure
     from seatrial.cli.tables import Column, table
 
     columns = [

@@ -10,8 +10,8 @@ import click
 from seatrial.cli import Folders
 
 if TYPE_CHECKING:
-    from seatrial.judge.matrices import Judged, Matrix
     from seatrial.store.rows import RunRow
+    from seatrial.studies.matrices import Judged, Matrix
     from seatrial.verify.figures import Figure
 
 HEAD = 64
@@ -44,9 +44,9 @@ def command(
     GPCNeT. FILE: an output of mpiGraph or GPCNeT, a `pairs.matrix`, or an output of `congestion`.
     """
     from seatrial.cli.network_page import print_impacts, print_network
-    from seatrial.judge import matrices
     from seatrial.machine.facts import groups_of
     from seatrial.machine.load import find_machine
+    from seatrial.studies import matrices
 
     file = Path(source)
     groups: dict[str, str] = {}
@@ -87,7 +87,7 @@ def _plain(text: str) -> str:
 
 def _of_file(file: Path) -> _Found:
     from seatrial.errors import UsageError
-    from seatrial.judge import matrices
+    from seatrial.studies import matrices
     from seatrial.verify.formats import LESS, find_format
     from seatrial.verify.reading import Unreadable, head, plain, read_text
 
@@ -112,7 +112,7 @@ def _of_file(file: Path) -> _Found:
 
 
 def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found], dict[str, str]]:
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.errors import UsageError
     from seatrial.machine.facts import groups_of
     from seatrial.store import queries
@@ -153,7 +153,7 @@ def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found],
 def _of_run(run: RunRow) -> _Found | None:
     """What a run's directory holds; None where it is of another kind. Raises UsageError where it is
     damaged: a run whose matrix is not whole must not look like one without a matrix."""
-    from seatrial.judge import matrices
+    from seatrial.studies import matrices
     from seatrial.verify.reading import head
 
     if not run.path:

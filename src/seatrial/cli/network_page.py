@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from seatrial.cli.asking import show_figure
+from seatrial.cli.query_common import show_figure
 from seatrial.cli.tables import Column, table
-from seatrial.judge.matrices import Judged
-from seatrial.judge.network import Link, Network, Slow
 from seatrial.machine.facts import fold
+from seatrial.statistics.all_pairs import Link, Network, Slow
+from seatrial.studies.matrices import Judged
 from seatrial.units import count, show_number
 from seatrial.verify.figures import Figure
 from seatrial.verify.reading import plain_line

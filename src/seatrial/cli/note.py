@@ -29,9 +29,9 @@ def command(
     """
     import time
 
-    from seatrial.cli.asking import moment
+    from seatrial.cli.query_common import moment
     from seatrial.errors import UsageError
-    from seatrial.judge import diary
+    from seatrial.studies import note_file
     from seatrial.units import SECOND_NS, show_seconds
     from seatrial.verify.reading import plain_line
 
@@ -39,17 +39,17 @@ def command(
         raise UsageError(
             "give a text, such as `seatrial note 'fabric reset'`, or --list or --remove"
         )
-    path = folders.trials / diary.FILE
+    path = folders.trials / note_file.FILE
     if listed:
         return _list(folders, machine)
     if remove is not None:
-        gone = diary.remove(path, remove)
+        gone = note_file.remove(path, remove)
         click.echo(f"removed {gone.id}  {_shown(gone.time)}  {plain_line(gone.text)}")
         return 0
     if machine:
         _require_known(folders, machine)
     when = time.time_ns() if at is None else moment(at, "--at")
-    note = diary.write(path, text or "", when, machine)
+    note = note_file.write(path, text or "", when, machine)
     about = f" on {plain_line(note.machine)}" if note.machine else ""
     click.echo(f"noted {note.id}  {_shown(note.time)}{about}  {plain_line(note.text)}")
     if note.time > note.written:
@@ -60,11 +60,11 @@ def command(
 
 def _list(folders: Folders, machine: str) -> int:
     from seatrial.cli.tables import Column, table
-    from seatrial.judge import diary
+    from seatrial.studies import note_file
 
-    found = diary.read(folders.trials / diary.FILE)
+    found = note_file.read(folders.trials / note_file.FILE)
     if found.damaged:
-        click.echo(f"seatrial: {found.damaged} lines of {diary.FILE} are no notes", err=True)
+        click.echo(f"seatrial: {found.damaged} lines of {note_file.FILE} are no notes", err=True)
     notes = found.of(machine) if machine else found.notes
     if not notes:
         click.echo("No notes yet. Write one: seatrial note 'fabric reset' --at 2h")
@@ -83,7 +83,7 @@ def _shown(time_ns: int) -> str:
 
 def _require_known(folders: Folders, machine: str) -> None:
     """A typing error in a machine's name would hide the note for ever."""
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.errors import UsageError
     from seatrial.machine.load import machine_file
     from seatrial.store import queries

@@ -49,9 +49,9 @@ def accept(
     """
     from pathlib import Path
 
-    from seatrial.cli.asking import moment, opened
+    from seatrial.cli.query_common import moment, opened
     from seatrial.errors import UsageError
-    from seatrial.judge.learned import learn_from
+    from seatrial.studies.learned import learn_from
     from seatrial.trial.folder import TrialFolder
     from seatrial.units import count
     from seatrial.verify import reference_file
@@ -142,7 +142,7 @@ def _table(references: object) -> str:
     from collections.abc import Sequence
     from typing import cast
 
-    from seatrial.cli.asking import show_figure
+    from seatrial.cli.query_common import show_figure
     from seatrial.cli.tables import Column, table
     from seatrial.suite.model import show
     from seatrial.verify.references import Reference

@@ -8,10 +8,10 @@ from textwrap import wrap
 
 import click
 
-from seatrial.cli.bars import bars
+from seatrial.acceptance.criteria import STATES, Result, show_value
+from seatrial.acceptance.utilisation import USES, Bin
+from seatrial.cli.sparkline import bars
 from seatrial.cli.tables import Column, table
-from seatrial.judge.criteria import STATES, Result, show_value
-from seatrial.judge.timeline import USES, Bin
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
 from seatrial.rehearse.report import Report

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.finite import FiniteRange
+from seatrial.cli.param_types import FiniteRange
 
 if TYPE_CHECKING:
     from seatrial.rehearse.summary import Rehearsed

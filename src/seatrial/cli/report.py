@@ -77,7 +77,7 @@ def write(
     TRIAL is a tag, a unique beginning of one, or a path; PLAN is a plan's file: the report is then
     on the trials of all its components. Several trials make one report.
     """
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.report.sign import require_key, sign, signature_of
     from seatrial.units import show_bytes
 

@@ -22,7 +22,7 @@ def command(folders: Folders, trial: str, quiet: bool, host_is_gone: bool) -> in
     TRIAL is its tag or a unique beginning of it. Jobs that were running are found again; what was
     cancelled or lost runs again; nothing is run twice.
     """
-    from seatrial.cli.driving import drive_and_tell
+    from seatrial.cli.run_driver import drive_and_tell
     from seatrial.trial.folder import find
 
     return drive_and_tell(find(folders.trials, trial), folders, quiet, host_is_gone)

@@ -46,7 +46,7 @@ def command(
     seatrial run suites/probes --machine c5 --dry-run
     """
     from seatrial.backends.choose import require_scheduler
-    from seatrial.cli.driving import drive_and_tell, write_scripts
+    from seatrial.cli.run_driver import drive_and_tell, write_scripts
     from seatrial.trial.folder import create
     from seatrial.trial.prepare import new_tag, prepare_trial
 

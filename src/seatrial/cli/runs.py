@@ -40,7 +40,7 @@ def command(
     folders: Folders, /, since: str | None, limit: int | None, form: str, **wanted: Any
 ) -> int:
     """List runs, newest first: what ran, where, with which verdict."""
-    from seatrial.cli.asking import moment, opened
+    from seatrial.cli.query_common import moment, opened
     from seatrial.store import queries
     from seatrial.store.rows import Filters
 
@@ -58,7 +58,7 @@ def command(
 
 
 def _print_table(folders: Folders, store: Store, filters: Filters, found: list[RunRow]) -> None:
-    from seatrial.cli.asking import nothing, show_time
+    from seatrial.cli.query_common import nothing, show_time
     from seatrial.cli.tables import Column, table
     from seatrial.store import queries
     from seatrial.units import show_seconds

@@ -9,7 +9,7 @@ import click
 from seatrial.cli import Folders
 
 if TYPE_CHECKING:
-    from seatrial.judge.scaling import Cell, Line, Table
+    from seatrial.studies.scaling import Cell, Line, Table
 
 
 @click.command("scaling")
@@ -52,9 +52,9 @@ def command(
     seatrial scaling week:test=cm4 --x nodes
     seatrial scaling v1 v2 --x nodes --by trial --weak
     """
-    from seatrial.cli.asking import opened, share
-    from seatrial.judge.scaling import Asked, scaling
-    from seatrial.judge.sides import gather, parse_side
+    from seatrial.cli.query_common import opened, share
+    from seatrial.studies.scaling import Asked, scaling
+    from seatrial.studies.selection import gather, parse_side
 
     asked = Asked(x=x, metric=metric, by=by, weak=weak, pays=share(pays, "--pays"))
     with opened(folders) as store:
@@ -121,7 +121,7 @@ def _table(one: Table, by: str) -> str:
 
 
 def _cells(cell: Cell) -> list[str]:
-    from seatrial.judge.compare import causes
+    from seatrial.studies.compare import causes
     from seatrial.units import show_number
 
     def shown(value: float | None) -> str:

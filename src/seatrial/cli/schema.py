@@ -27,9 +27,9 @@ def command(file: str) -> int:
 
 def shapes() -> dict[str, type[Struct]]:
     """The Struct that the loader decodes each kind of file by."""
-    from seatrial.judge.score_file import ScoreFile
     from seatrial.machine.model import Machine
     from seatrial.plan.model import Plan
+    from seatrial.studies.score_file import ScoreFile
     from seatrial.suite.model import TestFile
     from seatrial.verify.references import ReferencesFile
 

@@ -10,9 +10,9 @@ import click
 from seatrial.cli import Folders
 
 if TYPE_CHECKING:
-    from seatrial.judge.score_file import ScoreFile
-    from seatrial.judge.scores import PartScore, Phased, Score
-    from seatrial.judge.sides import Side
+    from seatrial.studies.score_file import ScoreFile
+    from seatrial.studies.scores import PartScore, Phased, Score
+    from seatrial.studies.selection import Side
 
 
 @click.command("score")
@@ -30,11 +30,11 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
     time is the sum. TRIAL may have conditions, as for `seatrial compare`. Exit code 1: a part has
     no figure, so there is no score.
     """
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.errors import UsageError
-    from seatrial.judge.score_file import load_score
-    from seatrial.judge.scores import over_phases, score_of
-    from seatrial.judge.sides import gather, parse_side
+    from seatrial.studies.score_file import load_score
+    from seatrial.studies.scores import over_phases, score_of
+    from seatrial.studies.selection import gather, parse_side
 
     wanted = load_score(file)
     if wanted.phases and len(wanted.phases) != len(trials):
@@ -121,7 +121,7 @@ def _total(wanted: ScoreFile, score: Score) -> str:
 
 def _table(wanted: ScoreFile, parts: list[PartScore]) -> str:
     from seatrial.cli.tables import Column, table
-    from seatrial.judge.compare import causes
+    from seatrial.studies.compare import causes
     from seatrial.units import show_number
 
     columns = [

@@ -37,7 +37,7 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 
     RUN is a run's id or a unique beginning of it; `seatrial runs` lists them.
     """
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.store import queries
 
     with opened(folders) as store:
@@ -127,7 +127,7 @@ def _word(value: object) -> str:
 
 
 def _when(run: RunRow) -> str:
-    from seatrial.cli.asking import show_time
+    from seatrial.cli.query_common import show_time
     from seatrial.units import show_seconds
 
     if run.started is None:
@@ -151,7 +151,7 @@ def _section(title: str, lines: list[str]) -> str:
 
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
     from seatrial.cli.tables import Column, table
-    from seatrial.judge.one_run import told
+    from seatrial.studies.one_run import told
     from seatrial.units import SECOND_NS
 
     columns = [Column("time", right=True), Column("event"), Column("what", folds=True)]
@@ -164,7 +164,7 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
 
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
     from seatrial.cli.tables import Column, table
-    from seatrial.judge.one_run import expected, references_for
+    from seatrial.studies.one_run import expected, references_for
     from seatrial.units import show_figure
 
     if not metrics:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from seatrial.machine.sinks import Sink
     from seatrial.sinks import Standing
-    from seatrial.sinks.course import Course
+    from seatrial.sinks.lifetime import Course
     from seatrial.trial.folder import TrialFolder
 
 FOREGROUND_PATIENCE = "1m"
@@ -73,7 +73,7 @@ def command(
     Exit codes:  0  everything was delivered
                  3  something was not, or was not taken
     """
-    from seatrial.sinks.course import Course
+    from seatrial.sinks.lifetime import Course
     from seatrial.trial.folder import find, tags
 
     if bool(trial) == every:
@@ -121,7 +121,7 @@ def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: st
 
 def _names_of(folder: TrialFolder) -> list[str]:
     from seatrial.errors import TrialError
-    from seatrial.sinks.about import about_of
+    from seatrial.sinks.trial_info import about_of
 
     try:
         return [sink.name for sink in about_of(folder).machine.sinks]
@@ -152,7 +152,7 @@ def _send(
 ) -> bool:
     """Deliver one trial; whether all of it was taken, or is being delivered."""
     from seatrial.errors import TrialError
-    from seatrial.sinks import standing
+    from seatrial.sinks import sink_lags
     from seatrial.sinks.lock import Busy
     from seatrial.sinks.process import deliver
 
@@ -163,7 +163,7 @@ def _send(
         sinks = _sinks(folder, names, machine, every)
         if not sinks:
             return True
-        before = {} if from_start else {each.name: each for each in standing(folder)}
+        before = {} if from_start else {each.name: each for each in sink_lags(folder)}
         done = deliver(folder, sinks, course, _tell, again=again, from_start=from_start)
     except Busy as busy:
         _tell(f"{busy}, --status shows how far it is")
@@ -175,7 +175,7 @@ def _send(
         return False
     taken = [
         _summarise(folder.tag, each, before.get(each.name))
-        for each in standing(folder)
+        for each in sink_lags(folder)
         if each.name in {sink.name for sink in sinks}
     ]
     return done and all(taken)
@@ -186,8 +186,8 @@ def _sinks(
 ) -> list[Sink]:
     """The sinks that one trial's events go to. Raises UsageError where there is none."""
     from seatrial.errors import UsageError
-    from seatrial.sinks.about import about_of
     from seatrial.sinks.process import wanted
+    from seatrial.sinks.trial_info import about_of
 
     about = about_of(folder)
     whose = f"{folder.tag}: its machine {about.machine.machine}"
@@ -256,7 +256,7 @@ def _stop(found: Sequence[TrialFolder]) -> int:
 
 def _print(found: Sequence[TrialFolder], follow: bool) -> int:
     """The events on stdout, from the journals' beginnings."""
-    from seatrial.sinks.course import Course
+    from seatrial.sinks.lifetime import Course
     from seatrial.sinks.webhook import records
 
     for folder in found:
@@ -270,9 +270,9 @@ def _print(found: Sequence[TrialFolder], follow: bool) -> int:
 
 
 def _show(found: Sequence[TrialFolder], form: str) -> int:
-    from seatrial.sinks import standing
+    from seatrial.sinks import sink_lags
 
-    rows = [(folder.tag, each) for folder in found for each in standing(folder)]
+    rows = [(folder.tag, each) for folder in found for each in sink_lags(folder)]
     if form == "json":
         import msgspec
 
@@ -289,7 +289,7 @@ def _show(found: Sequence[TrialFolder], form: str) -> int:
 
 
 def _table(rows: Sequence[tuple[str, Standing]]) -> str:
-    from seatrial.cli.asking import show_time
+    from seatrial.cli.query_common import show_time
     from seatrial.cli.tables import Column, table
     from seatrial.units import show_seconds
 

@@ -36,7 +36,7 @@ def path(folders: Folders) -> int:
 @click.pass_obj
 def info(folders: Folders) -> int:
     """What is in the store, and where it is."""
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.units import show_bytes
 
     with opened(folders) as store:
@@ -62,7 +62,7 @@ def info(folders: Folders) -> int:
 
 def _gaps(store: Store) -> list[str]:
     """Where journals are damaged, a line each."""
-    from seatrial.cli.asking import show_time
+    from seatrial.cli.query_common import show_time
     from seatrial.store import queries
     from seatrial.store.gaps import gaps
     from seatrial.verify.reading import plain_line

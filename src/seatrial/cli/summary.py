@@ -9,16 +9,16 @@ from collections import Counter
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.asking import opened, show_figure
+from seatrial.cli.query_common import opened, show_figure
 from seatrial.cli.tables import Column, table
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, SummaryRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.suite.model import Better
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import Outcome
+from seatrial.units import Better
 from seatrial.verify import references as refs
 from seatrial.verify.figures import Figure
 

@@ -35,12 +35,12 @@ def command(
     case. p is the chance of as many bad runs for a healthy node, times the number of nodes and
     groups that were compared.
     """
-    from seatrial.cli.accusing import print_suspects, suspects_record
-    from seatrial.cli.asking import moment, opened
+    from seatrial.cli.query_common import moment, opened
+    from seatrial.cli.suspect_text import print_suspects, suspects_record
     from seatrial.errors import UsageError
-    from seatrial.judge import evidence
-    from seatrial.judge.suspects import find
+    from seatrial.statistics.suspects import find
     from seatrial.store.rows import Filters
+    from seatrial.studies import evidence
 
     start = moment(since) if since else 0
     base = Filters(since=start, test=test, machine=machine)

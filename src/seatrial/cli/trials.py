@@ -25,7 +25,7 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
     any more, and `seatrial resume` would continue it. Rehearsals are marked rehearsed.
     Where the terminal is too narrow for it all, columns are left out before tags are folded.
     """
-    from seatrial.cli.asking import nothing, opened
+    from seatrial.cli.query_common import nothing, opened
     from seatrial.store import queries
 
     with opened(folders) as store:
@@ -51,7 +51,7 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
 
 
 def _table(found: list[TrialRow]) -> str:
-    from seatrial.cli.asking import show_time
+    from seatrial.cli.query_common import show_time
     from seatrial.cli.tables import Column, table
     from seatrial.units import show_seconds
 

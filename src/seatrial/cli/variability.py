@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.finite import FiniteRange
+from seatrial.cli.param_types import FiniteRange
 
 if TYPE_CHECKING:
-    from seatrial.judge.evidence import Kind
-    from seatrial.judge.variability import Row, Variability
+    from seatrial.studies.evidence import Kind
+    from seatrial.studies.variability import Row, Variability
 
 MOST_RUNS = 20
 
@@ -41,11 +41,11 @@ def command(
     folders: Folders, trial: str, test: str, metric: str, exclude: float | None, as_json: bool
 ) -> int:
     """Tell how much the tests of TRIAL vary, which runs stand out, and what these share."""
-    from seatrial.cli.asking import opened
+    from seatrial.cli.query_common import opened
     from seatrial.errors import SeatrialError, UsageError
-    from seatrial.judge.variability import variability
     from seatrial.machine.facts import groups_of
     from seatrial.store import queries, series
+    from seatrial.studies.variability import variability
     from seatrial.trial.folder import TrialFolder
 
     with opened(folders) as store:
@@ -118,7 +118,7 @@ def _print_whys(rows: list[Row]) -> None:
 
 def _print_shape(row: Row) -> None:
     """What the numbers of a row hide: a level that changed, several modes, defective nodes."""
-    from seatrial.cli.asking import show_figure
+    from seatrial.cli.query_common import show_figure
     from seatrial.units import count
     from seatrial.verify.reading import plain_line
 
@@ -175,7 +175,7 @@ def _print_outliers(kinds: list[Kind]) -> None:
 
 
 def _classes() -> tuple[str, ...]:
-    from seatrial.judge.outliers import Class
+    from seatrial.statistics.outliers import Class
 
     return tuple(get_args(Class))
 
@@ -187,7 +187,7 @@ def _short(run: str) -> str:
 def _print_shared(found: Variability) -> None:
     from datetime import datetime
 
-    from seatrial.cli.accusing import print_suspects
+    from seatrial.cli.suspect_text import print_suspects
     from seatrial.units import count
 
     if not any(kind.found.outliers for kind in found.kinds):
@@ -211,7 +211,7 @@ def _print_shared(found: Variability) -> None:
 def _record(found: Variability) -> dict[str, Any]:
     import msgspec
 
-    from seatrial.cli.accusing import suspects_record
+    from seatrial.cli.suspect_text import suspects_record
 
     rows = []
     for row in found.rows:

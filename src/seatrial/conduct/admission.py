@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.conduct.policy import Policy, Window
-from seatrial.conduct.stagger import Bucket
+from seatrial.conduct.rate_limit import Bucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import Throttle
 from seatrial.journal.events import Event

@@ -35,7 +35,7 @@ from seatrial.conduct.commands import (
 from seatrial.conduct.demand import Offer, Supply
 from seatrial.conduct.policy import Limits
 from seatrial.conduct.state import State
-from seatrial.conduct.watch import Finding
+from seatrial.conduct.watchdogs import Finding
 from seatrial.journal.codes import BUILD_FAILED
 
 __all__ = ["Conductor", "Limits"]

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from seatrial.conduct.admission import Admission, Gates, Shape
-from seatrial.conduct.flights import Counts, Flight
+from seatrial.conduct.in_flight import Counts, RunInFlight
 
 
 class Choice(Struct, frozen=True):
@@ -142,7 +142,7 @@ class Demand(Protocol):
 
     def launched(self, case: int, stage: str) -> None: ...
 
-    def ended(self, flight: Flight, seconds: float) -> None:
+    def ended(self, flight: RunInFlight, seconds: float) -> None:
         """A run has its verdict, after so many seconds on its nodes."""
 
     def wants(self, counts: Counts, room: int, nodes: int) -> bool:

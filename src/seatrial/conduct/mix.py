@@ -26,7 +26,7 @@ from collections.abc import Collection, Sequence
 
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.flights import Counts, Flight
+from seatrial.conduct.in_flight import Counts, RunInFlight
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
 
@@ -97,7 +97,7 @@ class Mix:
         self._fills += not self._claim[entry]
         self._passed_at[entry] = self._fills
 
-    def ended(self, flight: Flight, seconds: float) -> None:
+    def ended(self, flight: RunInFlight, seconds: float) -> None:
         entry = flight.entry
         self._delivered[entry] += flight.width * seconds
         if flight.started or seconds:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from seatrial.conduct.flights import Flight
+from seatrial.conduct.in_flight import RunInFlight
 from seatrial.conduct.policy import Exclusion
 from seatrial.machine.facts import fold, unfold
 from seatrial.units import SECOND_NS, count, show_seconds
@@ -83,7 +83,7 @@ class NodeRecord:
         if away:
             self._avoid.setdefault(case, set()).update(away)
 
-    def ended(self, flight: Flight, cause: str, elsewhere: bool, time: int) -> None:
+    def ended(self, flight: RunInFlight, cause: str, elsewhere: bool, time: int) -> None:
         """A run ended badly, for a cause; ``elsewhere``: its case's next run is to avoid what may
         be to blame, all of its nodes if nobody knows better."""
         held_against = cause in self._exclusion.causes and self._exclusion.after > 0
@@ -107,7 +107,7 @@ class NodeRecord:
         if len(failures) == after and node not in self.excluded:
             self._candidates[node] = None
 
-    def passed(self, flight: Flight) -> None:
+    def passed(self, flight: RunInFlight) -> None:
         """A run was good: what was merely suspected of its nodes is forgotten."""
         if not self._suspected or not flight.on:
             return

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.flights import Counts, Flight
-from seatrial.conduct.packing import Waiting
+from seatrial.conduct.in_flight import Counts, RunInFlight
+from seatrial.conduct.run_queue import Waiting
 from seatrial.suite.model import Case
 
 
@@ -41,7 +41,7 @@ class Once:
         shape = self._shapes[case]
         self._waiting.remove(case, shape.size, self._group(shape))
 
-    def ended(self, flight: Flight, seconds: float) -> None:
+    def ended(self, flight: RunInFlight, seconds: float) -> None:
         pass
 
     def wants(self, counts: Counts, room: int, nodes: int) -> bool:

@@ -9,18 +9,18 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from seatrial.conduct.admission import Admission, shapes_of
-from seatrial.conduct.answers import Answers
 from seatrial.conduct.builds import Builds
 from seatrial.conduct.clock import TrialClock
 from seatrial.conduct.commands import RECALLED
 from seatrial.conduct.demand import Demand
-from seatrial.conduct.flights import Counts, Flight
+from seatrial.conduct.in_flight import Counts, RunInFlight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
 from seatrial.conduct.policy import Limits, Policy, whole
+from seatrial.conduct.retry_policy import Answers
 from seatrial.conduct.run_ids import run_id_of
-from seatrial.conduct.watch import Watchdogs, dues_of
+from seatrial.conduct.watchdogs import Watchdogs, dues_of
 from seatrial.conduct.waves import Waves
 from seatrial.journal.codes import CANCELLED, HUNG, PASS, Name, code_of
 from seatrial.journal.events import Event
@@ -43,9 +43,9 @@ class State:
         self.index = {case.id: number for number, case in enumerate(cases)}
         self.changed = True
         self.shapes = shapes_of(cases, self.policy, limits.room)
-        self.in_flight: dict[str, Flight] = {}
-        self.queued: dict[str, Flight] = {}  # those of them that have not started
-        self.hung: dict[str, Flight] = {}  # those in flight that we end for that
+        self.in_flight: dict[str, RunInFlight] = {}
+        self.queued: dict[str, RunInFlight] = {}  # those of them that have not started
+        self.hung: dict[str, RunInFlight] = {}  # those in flight that we end for that
         self.failures = 0
         self.finished = 0
         self.held = ""  # why nothing is launched
@@ -113,7 +113,7 @@ class State:
         entry, nodes, size, width = self.shapes[number]
         self._attempts[number] += 1
         self.demand.launched(number, event.stage)
-        self.in_flight[event.run_id] = self.queued[event.run_id] = flight = Flight(
+        self.in_flight[event.run_id] = self.queued[event.run_id] = flight = RunInFlight(
             number, entry, size, nodes, width, event.time, event.target, event.stage
         )
         self.room -= size
@@ -200,7 +200,9 @@ class State:
         self._attempts[number] += left >= 0
         return left >= 0
 
-    def _judged(self, number: int, flight: Flight, code: int, again: bool, event: Event) -> None:
+    def _judged(
+        self, number: int, flight: RunInFlight, code: int, again: bool, event: Event
+    ) -> None:
         if code == PASS.number:
             self.nodes.passed(flight)
         else:

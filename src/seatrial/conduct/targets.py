@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from seatrial.conduct.flights import Counts
+from seatrial.conduct.in_flight import Counts
 from seatrial.conduct.policy import Caps, Entry, Placement, Target
 
 _ROUNDING = 1 + 1e-9  # loads are sums of floats

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.flights import Counts, Flight
+from seatrial.conduct.in_flight import Counts, RunInFlight
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
 
@@ -89,7 +89,7 @@ class Waves:
             waves[-1].missing -= 1
         self._flying[case] = self._flying.get(case, 0) + 1
 
-    def ended(self, flight: Flight, seconds: float) -> None:
+    def ended(self, flight: RunInFlight, seconds: float) -> None:
         case, waves = flight.case, self._left[flight.case]
         self._flying[case] -= 1
         if not self._flying[case]:

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.documents import Faults, Node, Spot
+from seatrial.file_model import Scalar
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.facts import unfold
 from seatrial.machine.model import FileSystem, Gauge, Machine
-from seatrial.machine.rehearsed import Background, MachineModel
+from seatrial.machine.rehearsal_model import Background, MachineModel
 from seatrial.units import bytes_of, seconds, share_of, span_of
-from seatrial.written import Scalar
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

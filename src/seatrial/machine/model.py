@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from seatrial.machine.rehearsed import FileSystemModel, MachineModel
+from seatrial.file_model import Duration, FileModel, Scalar, Size
+from seatrial.machine.rehearsal_model import FileSystemModel, MachineModel
 from seatrial.machine.sinks import Sink
-from seatrial.written import Duration, Scalar, Size, Written
 
 LauncherKind = Literal["srun", "mpirun", "mpiexec", "none"]
 
 
-class Nodes(Written, frozen=True):
+class Nodes(FileModel, frozen=True):
     """Nodes that are alike."""
 
     names: Annotated[str, Meta(description="node set, such as n[001-128]")]
@@ -26,7 +26,7 @@ class Nodes(Written, frozen=True):
     features: Annotated[list[str], Meta(description="features, as Slurm's constraints")] = []
 
 
-class Launcher(Written, frozen=True):
+class Launcher(FileModel, frozen=True):
     """What starts tasks, and what is added to its line."""
 
     kind: LauncherKind
@@ -37,7 +37,7 @@ class Launcher(Written, frozen=True):
     options: Annotated[list[str], Meta(description="arguments added to its line")] = []
 
 
-class Toolchain(Written, frozen=True):
+class Toolchain(FileModel, frozen=True):
     """Compilers, MPI and flags: a programming environment."""
 
     cc: str = "cc"
@@ -58,7 +58,7 @@ class Toolchain(Written, frozen=True):
     version: Annotated[str, Meta(description="what the compiler says of itself")] = ""
 
 
-class Slurm(Written, frozen=True):
+class Slurm(FileModel, frozen=True):
     """How jobs are given to Slurm."""
 
     partition: str = ""
@@ -75,14 +75,14 @@ class Slurm(Written, frozen=True):
     ] = "30m"
 
 
-class Target(Written, frozen=True):
+class Target(FileModel, frozen=True):
     """A metadata target of a file system: what run directories can be placed on."""
 
     name: Annotated[str, Meta(description="name, such as mdt0; scripts get it as $TARGET")]
     weight: Annotated[float, Meta(description="its part in weighted placement", gt=0)] = 1.0
 
 
-class FileSystem(Written, frozen=True):
+class FileSystem(FileModel, frozen=True):
     """A file system that runs work on, and how a run's directory is put on one of its targets."""
 
     path: Annotated[str, Meta(description="folder on it, below which run directories are made")]
@@ -105,7 +105,7 @@ class FileSystem(Written, frozen=True):
         return [Target(name=each) if isinstance(each, str) else each for each in self.targets]
 
 
-class Gauge(Written, frozen=True):
+class Gauge(FileModel, frozen=True):
     """A command that prints one number, such as the load of a metadata server."""
 
     command: Annotated[str, Meta(description="bash; its first line of output is the number")]
@@ -116,7 +116,7 @@ class Gauge(Written, frozen=True):
     ] = ""
 
 
-class Machine(Written, frozen=True):
+class Machine(FileModel, frozen=True):
     """A system under test."""
 
     machine: Annotated[str, Meta(description="name of the machine")]

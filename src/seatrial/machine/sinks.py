@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from seatrial.written import Duration, Size, Written
+from seatrial.file_model import Duration, FileModel, Size
 
 
-class Sink(Written, frozen=True):
+class Sink(FileModel, frozen=True):
     """A place that gets the events of every trial of a machine."""
 
     name: Annotated[str, Meta(description="name of it: letters, digits, _-")]

@@ -16,10 +16,7 @@ from seatrial.machine.facts import unfold
 from seatrial.machine.model import Gauge, Machine
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
-from seatrial.plan.load import Loaded, unread
-from seatrial.plan.model import Component, Exclude, Part, Plan, Span, Tell, Throttle, Watch
-from seatrial.plan.moments import moment_of
-from seatrial.plan.parts import (
+from seatrial.plan.component_tests import (
     chosen_tests,
     fits,
     named_tests,
@@ -27,6 +24,9 @@ from seatrial.plan.parts import (
     written_copies,
     written_shares,
 )
+from seatrial.plan.load import Loaded, unread
+from seatrial.plan.model import Component, Exclude, Part, Plan, Span, Tell, Throttle, Watch
+from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import names_of, phases_of, tag_of
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from seatrial.documents import Spot
 from seatrial.plan.bounds import bound_of
+from seatrial.plan.component_tests import chosen_tests, fits, only_evidence
 from seatrial.plan.load import unread
 from seatrial.plan.model import Component, Criterion
 from seatrial.plan.moments import day_of
-from seatrial.plan.parts import chosen_tests, fits, only_evidence
 from seatrial.suite.load import Suite
 from seatrial.verify.metrics import figure_names
 

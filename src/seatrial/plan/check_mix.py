@@ -15,8 +15,8 @@ from typing import NamedTuple
 from seatrial.documents import Spot
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan.check import ROUNDING, listed
+from seatrial.plan.component_tests import part_of, pattern_of, written_copies, written_shares
 from seatrial.plan.model import Component, Deck, Part
-from seatrial.plan.parts import part_of, pattern_of, written_copies, written_shares
 from seatrial.plan.phases import names_of
 from seatrial.plan.policy import (
     bytes_of_deck,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.documents import Spot
+from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Behaviour, Elapsed, Rehearsal
-from seatrial.plan.parts import fits
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Test
 from seatrial.units import seconds, share_of, span_of

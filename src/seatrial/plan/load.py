@@ -19,7 +19,7 @@ from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine, is_path, machine_file, read_machine
 from seatrial.plan.model import Component, Plan
 from seatrial.suite.load import Suite, load
-from seatrial.verify.written import check_judging
+from seatrial.verify.check_tests import check_judging
 
 
 class Loaded(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta
 
 from seatrial.conduct.policy import Answer, Kind, Placement, Weight
-from seatrial.written import Duration, Scalar, Share, Written
+from seatrial.file_model import Duration, FileModel, Scalar, Share
 
 Cause = Literal[
     "node failure",
@@ -41,7 +41,7 @@ Moment = Annotated[
 ]
 
 
-class Phase(Written, frozen=True):
+class Phase(FileModel, frozen=True):
     """A stage of the installation: the machine may have grown when the next one begins."""
 
     phase: Annotated[str, Meta(description="name of the phase")]
@@ -49,7 +49,7 @@ class Phase(Written, frozen=True):
     about: str = ""
 
 
-class Evidence(Written, frozen=True):
+class Evidence(FileModel, frozen=True):
     """A document that shows what no run of Seatrial's can, such as a vendor's own report."""
 
     document: Annotated[str, Meta(description="path, relative to the plan")]
@@ -59,7 +59,7 @@ class Evidence(Written, frozen=True):
     about: str = ""
 
 
-class Waiver(Written, frozen=True):
+class Waiver(FileModel, frozen=True):
     """Criteria that both sides agreed not to hold against the machine."""
 
     reason: str
@@ -70,7 +70,7 @@ class Waiver(Written, frozen=True):
     ] = []
 
 
-class Criterion(Written, frozen=True):
+class Criterion(FileModel, frozen=True):
     """One condition for acceptance; its formula is in docs/criteria.md. One bound, or both."""
 
     criterion: CriterionName
@@ -84,7 +84,7 @@ class Criterion(Written, frozen=True):
     ] = ""
 
 
-class Exclude(Written, frozen=True):
+class Exclude(FileModel, frozen=True):
     """When a node gets no more runs of the trial."""
 
     after: Annotated[int, Meta(description="failures there; 0: never", ge=0)] = 3
@@ -96,7 +96,7 @@ class Exclude(Written, frozen=True):
     ] = []
 
 
-class Retry(Written, frozen=True):
+class Retry(FileModel, frozen=True):
     """What follows a failed run."""
 
     answers: Annotated[
@@ -112,7 +112,7 @@ class Retry(Written, frozen=True):
     ] = 3
 
 
-class Deck(Written, frozen=True):
+class Deck(FileModel, frozen=True):
     """The input of a test, and how its runs come by it."""
 
     source: Annotated[str, Meta(description="file or folder, relative to the test's folder")]
@@ -123,7 +123,7 @@ class Deck(Written, frozen=True):
     name: Annotated[str, Meta(description="name in the run directory; default: its own")] = ""
 
 
-class Part(Written, frozen=True):
+class Part(FileModel, frozen=True):
     """How a test takes part in a component."""
 
     copies: Annotated[int, Meta(description="copies kept in flight", ge=0)] = 0
@@ -149,7 +149,7 @@ class Part(Written, frozen=True):
     full: Annotated[int, Meta(description="waves at full machine", ge=1)] = 1
 
 
-class Cap(Written, frozen=True):
+class Cap(FileModel, frozen=True):
     """Most runs in flight, as far as the parts do not say less."""
 
     machine: Annotated[int, Meta(description="of the component; default: no cap", ge=0)] = 0
@@ -161,14 +161,14 @@ class Cap(Written, frozen=True):
     ] = True
 
 
-class Stagger(Written, frozen=True):
+class Stagger(FileModel, frozen=True):
     """Starts are spread over time, but those of tests with light I/O."""
 
     starts: Annotated[int, Meta(description="starts at once", ge=1)]
     per: Annotated[Duration, Meta(description="time after which as many may follow")]
 
 
-class Throttle(Written, frozen=True):
+class Throttle(FileModel, frozen=True):
     """A gauge that holds back starts of tests whose I/O is not light."""
 
     gauge: Annotated[str, Meta(description="a gauge of the machine")]
@@ -182,7 +182,7 @@ class Throttle(Written, frozen=True):
     ] = "5m"
 
 
-class Span(Written, frozen=True, rename={"start": "from", "end": "to"}):
+class Span(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
     """A span of time, such as a maintenance."""
 
     start: Moment
@@ -192,7 +192,7 @@ class Span(Written, frozen=True, rename={"start": "from", "end": "to"}):
     tests: Annotated[list[str], Meta(description="tests that it is about; default: all")] = []
 
 
-class Watch(Written, frozen=True):
+class Watch(FileModel, frozen=True):
     """When people are told. 0 is never."""
 
     short_for: Annotated[Duration | int, Meta(description="a test has too few in flight")] = "10m"
@@ -203,7 +203,7 @@ class Watch(Written, frozen=True):
     again: Annotated[Duration, Meta(description="time after which the same is told again")] = "1h"
 
 
-class Tell(Written, frozen=True):
+class Tell(FileModel, frozen=True):
     """How alerts reach people."""
 
     command: Annotated[str, Meta(description="bash; gets $ALERT, $ALERT_KIND, $TRIAL, ...")]
@@ -212,7 +212,7 @@ class Tell(Written, frozen=True):
     timeout: Annotated[Duration, Meta(description="longest time that it may take")] = "30s"
 
 
-class Component(Written, frozen=True):
+class Component(FileModel, frozen=True):
     """A part of the acceptance: what runs, by which policy, and what decides it."""
 
     component: Annotated[str, Meta(description="name of the component")]
@@ -254,7 +254,7 @@ class Component(Written, frozen=True):
     waivers: list[Waiver] = []
 
 
-class Elapsed(Written, frozen=True):
+class Elapsed(FileModel, frozen=True):
     """A distribution of elapsed times: its mean and spread, or as runs took them."""
 
     mean: Annotated[Duration | None, Meta(description="mean elapsed time")] = None
@@ -263,14 +263,14 @@ class Elapsed(Written, frozen=True):
     trial: Annotated[str, Meta(description="a trial of the store to draw them from")] = ""
 
 
-class Figure(Written, frozen=True):
+class Figure(FileModel, frozen=True):
     """A distribution of a metric: normal."""
 
     mean: float
     sd: Annotated[float, Meta(ge=0)] = 0.0
 
 
-class Behaviour(Written, frozen=True):
+class Behaviour(FileModel, frozen=True):
     """How runs of a test turn out in a rehearsal."""
 
     elapsed: Annotated[Duration | Elapsed, Meta(description="elapsed time, or a distribution")]
@@ -288,7 +288,7 @@ class Behaviour(Written, frozen=True):
     figures: Annotated[dict[str, Figure], Meta(description="metrics, by name")] = {}
 
 
-class Rehearsal(Written, frozen=True):
+class Rehearsal(FileModel, frozen=True):
     """What a rehearsal of the plan assumes, beside what the machine's file says of it."""
 
     tests: Annotated[
@@ -297,7 +297,7 @@ class Rehearsal(Written, frozen=True):
     assumed: Annotated[list[str], Meta(description="what is assumed, in words")] = []
 
 
-class Plan(Written, frozen=True):
+class Plan(FileModel, frozen=True):
     """A ``plan.yaml``."""
 
     plan: Annotated[str, Meta(description="name of the plan")]

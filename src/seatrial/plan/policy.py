@@ -14,9 +14,9 @@ from pathlib import Path
 from seatrial.conduct import policy as resolved
 from seatrial.conduct.policy import Answer, Entry, Policy, Window
 from seatrial.machine.model import FileSystem, Machine
+from seatrial.plan.component_tests import fits, part_of
 from seatrial.plan.model import Component, Deck, Part, Plan, Retry, Span
 from seatrial.plan.moments import moment_of
-from seatrial.plan.parts import fits, part_of
 from seatrial.plan.phases import kept, names_of
 from seatrial.suite.model import Case, Test
 from seatrial.units import bytes_of, seconds, share_of, span_of

@@ -21,9 +21,9 @@ from seatrial.machine.load import Site
 from seatrial.machine.model import Machine
 from seatrial.plan.check import check_plan
 from seatrial.plan.check_mix import check_mix, check_sizes
+from seatrial.plan.component_tests import chosen_tests
 from seatrial.plan.load import Loaded, component_of, load_plan, suite_paths, unread
 from seatrial.plan.model import Component, Phase, Plan
-from seatrial.plan.parts import chosen_tests
 from seatrial.plan.phases import WHOLE, machine_of, phases_of, tag_of
 from seatrial.plan.policy import policy_of
 from seatrial.suite.build_key import BuildKeys

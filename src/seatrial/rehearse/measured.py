@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 
 from seatrial.errors import UsageError
-from seatrial.rehearse.manners import Measured
+from seatrial.rehearse.behaviour import Measured
 
 
 def measured_in(store_path: Path | str, trials: Path) -> Measured:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from seatrial.judge.criteria import Result, State
+from seatrial.acceptance.criteria import Result, State
 from seatrial.rehearse.summary import Rehearsed, Verdict
 
 Z = 1.96  # of a normal distribution, 95 % of which lie within

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.plan.prepare import PreparedPlan, prepare_plan
+from seatrial.rehearse.behaviour import run_models_of
 from seatrial.rehearse.loads import worst_loads
-from seatrial.rehearse.manners import manners_of
 from seatrial.rehearse.measured import measured_in
 from seatrial.rehearse.odds import Odds, odds_of
-from seatrial.rehearse.rehearse import lasting, over_seeds, rehearse
+from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.summary import Rehearsed
 
 Progress = Callable[[int, int], None]
@@ -74,7 +74,7 @@ def rehearse_plan(
         plan = lasting(plan, days)
     _require_parts(plan)
     tests = {name: test for part in plan.parts for name, test in part.tests.items()}
-    manners = manners_of(plan.plan, tests.values(), measured_in(store, trials))
+    manners = run_models_of(plan.plan, tests.values(), measured_in(store, trials))
     run = partial(rehearse, plan, manners, start=time.time_ns())
     by_seed = [run(seed=seed, trials=trials, name=name)]
     if seeds > 1:

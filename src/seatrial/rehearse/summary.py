@@ -6,13 +6,13 @@ from collections import Counter
 from statistics import fmean
 from typing import NamedTuple
 
+from seatrial.acceptance.counts import Waits, waits
+from seatrial.acceptance.criteria import Result, View, judged
+from seatrial.acceptance.trial_history import Run, TrialHistory
+from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.judge.accounts import Accounts, Run
-from seatrial.judge.criteria import Result, View, judged
-from seatrial.judge.tallies import Waits, waits
-from seatrial.judge.timeline import Bin, Use
 from seatrial.plan.prepare import PreparedComponent
-from seatrial.trial.rehearsal import Ending
+from seatrial.rehearse.virtual_driver import Ending
 from seatrial.verify.references import References
 
 BINS = 60  # spans that utilisation is given in
@@ -80,7 +80,7 @@ def summarise(
     part: PreparedComponent,
     seed: int,
     tag: str,
-    accounts: Accounts,
+    accounts: TrialHistory,
     ending: Ending,
     references: References,
 ) -> Rehearsed:

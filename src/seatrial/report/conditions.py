@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from seatrial.judge.accounts import Accounts
-from seatrial.judge.levels import Level, target_loads
+from seatrial.acceptance.step_functions import Level, target_loads
+from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.report.content import Cell, Column, Table, bounded
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
@@ -17,7 +17,7 @@ from seatrial.units import SECOND_NS
 MOST: Final = 200
 
 
-def conditions(record: Record, accounts: Accounts, now: int) -> list[Table]:
+def conditions(record: Record, accounts: TrialHistory, now: int) -> list[Table]:
     """Blackouts, and what its runs laid on metadata targets."""
     if not accounts.spans:
         return []
@@ -25,7 +25,7 @@ def conditions(record: Record, accounts: Accounts, now: int) -> list[Table]:
     return [table for table in made if table.rows]
 
 
-def _blackouts(accounts: Accounts, now: int) -> Table:
+def _blackouts(accounts: TrialHistory, now: int) -> Table:
     """Those that had begun by the trial's end."""
     policy = accounts.policy
     rows: list[list[Cell]] = []
@@ -48,7 +48,7 @@ def _blackouts(accounts: Accounts, now: int) -> Table:
     return bounded("Blackouts", columns, rows, about, MOST)
 
 
-def _loads(record: Record, accounts: Accounts, now: int) -> Table:
+def _loads(record: Record, accounts: TrialHistory, now: int) -> Table:
     """The open files that a trial's own runs laid on each target, by its plan or suite."""
     rows: list[list[Cell]] = []
     for name, levels in target_loads(accounts, now).items():

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from seatrial.judge.criteria import Overall
-from seatrial.judge.status import Status
+from seatrial.acceptance.criteria import Overall
+from seatrial.acceptance.status import Status
 from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import File
 from seatrial.store.export import iso, to_json

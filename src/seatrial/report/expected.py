@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from seatrial.judge.criteria import Result, View, judge
+from seatrial.acceptance.criteria import Result, View, judge
 from seatrial.plan.model import Criterion
 from seatrial.report.content import Cell, Column, Table, bounded
 from seatrial.suite.model import Case

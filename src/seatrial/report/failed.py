@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from seatrial.acceptance.trial_history import Run, TrialHistory
 from seatrial.journal.codes import code_of
-from seatrial.judge.accounts import Accounts, Run
 from seatrial.report.content import Cell, Column, Table, bounded
 from seatrial.verify.reading import plain_line
 
@@ -24,7 +24,7 @@ ALIKE: Final = ", or alike"
 _MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
 
 
-def failed(accounts: Accounts, reasons: Mapping[str, str]) -> Table:
+def failed(accounts: TrialHistory, reasons: Mapping[str, str]) -> Table:
     """Each reason of each test with its number of runs, the most frequent first. Reasons that
     differ in measured numbers or nodes alone are one: exit codes stay apart."""
     order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in accounts.cases))}

@@ -2,8 +2,8 @@
 
     for figure in figures(found, variability, tables): figure.title, figure.drawing
 
-Everything that is drawn was computed by ``judge``: the results of criteria, the classes of
-outliers, the table of variability, scaling.
+Everything that is drawn was computed by ``acceptance`` and ``studies``: the results of criteria,
+the classes of outliers, the table of variability, scaling.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from seatrial.acceptance.criteria import Result
+from seatrial.acceptance.status import Status
 from seatrial.draw import (
     Axis,
     Bar,
@@ -28,14 +30,12 @@ from seatrial.draw import (
     forest,
 )
 from seatrial.draw import scaling as scaling_plot
-from seatrial.judge.criteria import Result
-from seatrial.judge.evidence import Kind
-from seatrial.judge.scaling import Table as Scaled
-from seatrial.judge.status import Status
 from seatrial.report.content import Cell, Column, Figure, bounded
-from seatrial.report.courses import courses
-from seatrial.report.judged import Judged
+from seatrial.report.elapsed_figures import courses
+from seatrial.report.trial_findings import Judged
 from seatrial.store.queries import MEASURED
+from seatrial.studies.evidence import Kind
+from seatrial.studies.scaling import Table as Scaled
 
 MOST_SCALED: Final = 12
 MOST_CURVES: Final = 8  # of a scaling figure

@@ -15,23 +15,16 @@ from itertools import chain
 from pathlib import Path
 
 from seatrial import __version__
+from seatrial.acceptance.criteria import Result, View, judge, overall
+from seatrial.acceptance.outages import outages_of
+from seatrial.acceptance.status import Status, accounts_of, status
+from seatrial.acceptance.trial_history import NEVER, TrialHistory
 from seatrial.draw import Span
 from seatrial.errors import UsageError
-from seatrial.garbage import uncollected
+from seatrial.gc_pause import uncollected
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import read
-from seatrial.judge import diary
-from seatrial.judge.accounts import NEVER, Accounts
-from seatrial.judge.criteria import Result, View, judge, overall
-from seatrial.judge.diary import Note
-from seatrial.judge.outages import outages_of
-from seatrial.judge.scaling import Asked, scaling
-from seatrial.judge.scaling import Table as Scaled
-from seatrial.judge.sides import NUMBERS, Selection, Side
-from seatrial.judge.sides import gather as gather_side
-from seatrial.judge.status import Status, accounts_of, status
-from seatrial.judge.variability import Variability, variability
 from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
@@ -42,10 +35,17 @@ from seatrial.report.content import Component, Machine, Other, Report
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures
-from seatrial.report.judged import Judged
+from seatrial.report.trial_findings import Judged
 from seatrial.store import queries
 from seatrial.store.liveness import owned
 from seatrial.store.schema import Store
+from seatrial.studies import note_file
+from seatrial.studies.note_file import Note
+from seatrial.studies.scaling import Asked, scaling
+from seatrial.studies.scaling import Table as Scaled
+from seatrial.studies.selection import NUMBERS, Selection, Side
+from seatrial.studies.selection import gather as gather_side
+from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder, references_of
 from seatrial.units import SECOND_NS, count
@@ -197,17 +197,17 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
     return part, files
 
 
-def _notes(folder: TrialFolder, record: Record, accounts: Accounts, now: int) -> list[Note]:
+def _notes(folder: TrialFolder, record: Record, accounts: TrialHistory, now: int) -> list[Note]:
     """What people noted of its machine while it ran; nothing of a rehearsal, whose time is made
     up."""
     if record.rehearsed or not accounts.spans:
         return []
     end = max([now, *(stop for _, stop in accounts.spans)])
-    notes = diary.read(folder.path.parent / diary.FILE).of(record.machine.machine)
+    notes = note_file.read(folder.path.parent / note_file.FILE).of(record.machine.machine)
     return [note for note in notes if accounts.start <= note.time <= end]
 
 
-def _outages(accounts: Accounts) -> Iterator[tuple[float, float, str]]:
+def _outages(accounts: TrialHistory) -> Iterator[tuple[float, float, str]]:
     """Planned outages as far as they lie in the trial's time: seconds since the epoch."""
     first, last = accounts.start, accounts.last
     for each in outages_of(accounts) if accounts.spans else ():
@@ -222,7 +222,7 @@ def _component_title(component: str, phase: str, tag: str) -> str:
     return f"{component}, phase {phase}" if phase else component
 
 
-def _end(accounts: Accounts) -> int | None:
+def _end(accounts: TrialHistory) -> int | None:
     """When its clock stopped for good; None while it may go on."""
     if not accounts.over or not accounts.spans:
         return None

@@ -56,7 +56,7 @@ def _hash(style: str) -> str:
 
 
 def _filters() -> dict[str, Any]:
-    from seatrial.judge.criteria import show_value
+    from seatrial.acceptance.criteria import show_value
     from seatrial.verify.reading import plain
 
     def figure(value: Cell) -> str:

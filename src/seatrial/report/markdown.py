@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from seatrial.judge.criteria import Result, show_value
+from seatrial.acceptance.criteria import Result, show_value
 from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.content import (

@@ -14,8 +14,8 @@ from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
 from seatrial.report.content import Other
-from seatrial.trial.accepting import PlanTrial, changed_judging, changes, latest, made, plan_name
 from seatrial.trial.folder import TrialFolder, tags
+from seatrial.trial.plan_trials import PlanTrial, changed_judging, changes, latest, made, plan_name
 
 
 class Planned(NamedTuple):

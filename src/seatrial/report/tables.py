@@ -12,16 +12,16 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial import __version__
-from seatrial.judge.accounts import Accounts
-from seatrial.judge.outages import outages_of
-from seatrial.judge.status import Status
-from seatrial.judge.variability import Row
+from seatrial.acceptance.outages import outages_of
+from seatrial.acceptance.status import Status
+from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine as MachineFile
 from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
 from seatrial.report.content import Cell, Column, Machine, Table, bounded, moment
-from seatrial.report.judged import Judged
+from seatrial.report.trial_findings import Judged
+from seatrial.studies.variability import Row
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS, count, show_bytes
@@ -204,7 +204,7 @@ def _notes(found: Judged) -> Table:
 # ---- what was excluded --------------------------------------------------------------------
 
 
-def excluded(record: Record, accounts: Accounts, found: Judged, damaged: int) -> list[Table]:
+def excluded(record: Record, accounts: TrialHistory, found: Judged, damaged: int) -> list[Table]:
     """What is not in the figures or was taken out of the trial, and why."""
     status = found.status
     rows: list[list[Cell]] = [*_runs_left_out(found)]
@@ -249,7 +249,7 @@ def _runs_left_out(found: Judged) -> Iterator[list[Cell]]:
             yield ["runs", one.name, one.willed, why]
 
 
-def _outages(record: Record, accounts: Accounts) -> Iterator[Table]:
+def _outages(record: Record, accounts: TrialHistory) -> Iterator[Table]:
     if not record.policy.outages:
         return
     whys = ", ".join(dict.fromkeys(each.why for each in record.policy.outages if each.why))

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from seatrial.decoding import DAMAGED
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event, decode
-from seatrial.runs.captured import ENVIRONMENT
 from seatrial.runs.environment import write_script
+from seatrial.runs.environment_capture import ENVIRONMENT
 from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Input, Test
 from seatrial.units import SECOND_NS

@@ -8,9 +8,9 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine, Toolchain
 from seatrial.suite.model import Test, show
-from seatrial.written import Scalar
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+-]+")
 

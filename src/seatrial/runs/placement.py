@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.machine.model import FileSystem
-from seatrial.runs.beside import in_thread
+from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import put
 from seatrial.runs.shell import Shell
 from seatrial.units import seconds
@@ -92,26 +92,26 @@ class Placement:
         directory = place.root / name
         about = self._file_systems.get(place.file_system)
         if about is None or not about.place.strip():
-            await in_thread(lambda: _make(directory), "place")
+            await run_in_thread(lambda: _make(directory), "place")
             return ""
-        if await in_thread(directory.is_dir, "place"):
+        if await run_in_thread(directory.is_dir, "place"):
             return ""
-        await in_thread(lambda: _make(directory.parent), "place")
+        await run_in_thread(lambda: _make(directory.parent), "place")
         variables = {
             "DIRECTORY": str(directory),
             "TARGET": place.target,
             "TARGET_INDEX": str(place.number) if place.target else "",
         }
         said = await Shell(about.place, seconds(about.timeout)).run(variables)
-        made = await in_thread(directory.is_dir, "place")
+        made = await run_in_thread(directory.is_dir, "place")
         if not said.why and made:
             return ""
-        await in_thread(lambda: _make(directory), "place")
+        await run_in_thread(lambda: _make(directory), "place")
         return said.why or f"it ended well, but made no {directory}"
 
     async def _copy(self, place: Place, source: Path) -> str:
         why = await self.make(place, DECKS) if place.file_system else ""
-        await in_thread(lambda: put(source, copy_of(place, source), "copy"), "deck")
+        await run_in_thread(lambda: put(source, copy_of(place, source), "copy"), "deck")
         return why
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.launchers import launch_line
 from seatrial.suite.model import Case, Test
-from seatrial.written import Scalar
 
 CLAIMED = 93
 """The exit code of a job script that finds its run claimed by another job."""
@@ -59,7 +59,7 @@ seatrial_json() {  # _text = its argument, fit for a JSON string
 """
 
 # The environment goes to a file that the driver made, readable by its owner alone, and is folded
-# into a hash there (runs/captured.py): a checksum taken here would cost three processes.
+# into a hash there (runs/environment_capture.py): a checksum taken here would cost three processes.
 # A site's set-up may have changed how the shell works; the test's script finds it as usual.
 _START = r"""
 set +aeu

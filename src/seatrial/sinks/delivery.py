@@ -25,12 +25,12 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import cursor as cursors
-from seatrial.sinks.about import About
-from seatrial.sinks.course import Course
+from seatrial.sinks.lag import behind
+from seatrial.sinks.lifetime import Course
 from seatrial.sinks.protocol import Reply, Target
 from seatrial.sinks.secrets import BadEnvironment
-from seatrial.sinks.standing import behind
 from seatrial.sinks.targets import planned, target_of
+from seatrial.sinks.trial_info import About
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import bytes_of, count, seconds
 

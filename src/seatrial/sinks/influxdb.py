@@ -19,11 +19,11 @@ import msgspec
 
 from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink
-from seatrial.sinks.about import About
 from seatrial.sinks.points import Points
 from seatrial.sinks.post import Answer, Server, Unreachable, basic
 from seatrial.sinks.protocol import Reply
 from seatrial.sinks.secrets import secret_of
+from seatrial.sinks.trial_info import About
 from seatrial.units import seconds
 
 LONGEST_WHY = 300

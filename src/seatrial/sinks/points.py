@@ -22,10 +22,10 @@ from msgspec import Struct
 from seatrial.journal import codes
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event, finite
-from seatrial.sinks.about import About
+from seatrial.sinks.event_names import FIELDS, NO_VALUE, event_name, time_text
 from seatrial.sinks.line_protocol import field_text, line, tag_text
-from seatrial.sinks.moments import Moments
-from seatrial.sinks.names import FIELDS, NO_VALUE, event_name, time_text
+from seatrial.sinks.point_times import Moments
+from seatrial.sinks.trial_info import About
 from seatrial.units import SECOND_NS
 
 MOST_RUNS = 50_000  # that have begun and are not over

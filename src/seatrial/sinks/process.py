@@ -19,12 +19,12 @@ from pathlib import Path
 from seatrial.errors import SeatrialError
 from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink
-from seatrial.sinks.about import About, about_of
-from seatrial.sinks.course import Course
 from seatrial.sinks.cursor import folder_of, forget
 from seatrial.sinks.delivery import Delivery, Tell
+from seatrial.sinks.lifetime import Course
 from seatrial.sinks.lock import WAIT_S, Busy, held
 from seatrial.sinks.secrets import missing
+from seatrial.sinks.trial_info import About, about_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer

@@ -7,8 +7,8 @@ planned(sink)                                # what people are shown of it befor
 from __future__ import annotations
 
 from seatrial.machine.sinks import Sink, path_of
-from seatrial.sinks.about import About
 from seatrial.sinks.protocol import Target
+from seatrial.sinks.trial_info import About
 
 
 def planned(sink: Sink) -> str:

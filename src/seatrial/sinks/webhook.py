@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from seatrial.journal.events import Event, encode
 from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink
-from seatrial.sinks.course import Course
+from seatrial.sinks.lifetime import Course
 from seatrial.sinks.post import Server, Unreachable
 from seatrial.sinks.protocol import Reply
 from seatrial.sinks.secrets import secret_of

@@ -17,7 +17,14 @@ from msgspec import Struct
 from seatrial.journal import codes
 from seatrial.journal.codes import EVENT_NUMBERS, Name
 from seatrial.journal.events import Event, finite
-from seatrial.store.known import LARGEST_INTEGER, LONGEST_NAME, Runs, RunState, TrialState, replace
+from seatrial.store.run_upserts import (
+    LARGEST_INTEGER,
+    LONGEST_NAME,
+    Runs,
+    RunState,
+    TrialState,
+    replace,
+)
 from seatrial.store.schema import Writer
 from seatrial.units import SECOND_NS
 

@@ -15,8 +15,8 @@ import msgspec
 
 from seatrial.journal.events import decode_lines
 from seatrial.journal.journal import LONGEST_LINE, Block
-from seatrial.store.known import TrialState
 from seatrial.store.rows import GapRow, TrialRow
+from seatrial.store.run_upserts import TrialState
 from seatrial.store.schema import Store, Writer
 
 MOST = 1000  # gaps of a trial; of more, the count of damaged lines alone is kept

@@ -24,14 +24,14 @@ from msgspec import Struct
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import SeatrialError, TrialError
 from seatrial.files import open_regular, read_regular
-from seatrial.garbage import uncollected
+from seatrial.gc_pause import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.store.folding import fold
 from seatrial.store.gaps import keep_gaps
-from seatrial.store.known import LONGEST_NAME, TrialState, test_row
 from seatrial.store.location import Location
 from seatrial.store.opening import open_memory, open_store
+from seatrial.store.run_upserts import LONGEST_NAME, TrialState, test_row
 from seatrial.store.schema import Store, Writer
 
 if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at

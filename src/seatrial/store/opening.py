@@ -53,7 +53,7 @@ def create(url: str, writer: str = "", viewers: Sequence[str] = ()) -> str:
     """Make a store in a database of PostgreSQL, owned by ``writer`` (who is connected where that
     is "") and read by ``viewers``; says what was done. Raises StoreError."""
     _require_psycopg(url)
-    from seatrial.store.founding import found
+    from seatrial.store.provisioning import found
 
     return found(url, writer, viewers)
 

@@ -20,7 +20,6 @@ import msgspec
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.journal.codes import EVENT_NUMBERS
-from seatrial.store.choosing import MOST_NAMED, conditions, trial_row, trials_chosen
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
     CaseRow,
@@ -34,6 +33,7 @@ from seatrial.store.rows import (
     TrialRow,
 )
 from seatrial.store.schema import Store
+from seatrial.store.sql_filters import MOST_NAMED, conditions, trial_row, trials_chosen
 from seatrial.store.tables import STATES
 from seatrial.units import SECOND_NS
 

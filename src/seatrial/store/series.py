@@ -11,10 +11,10 @@ from operator import attrgetter
 from typing import Any
 
 from seatrial.journal import codes
-from seatrial.store.choosing import conditions, listed
 from seatrial.store.queries import MEASURED, OF_RUNS, UNFINISHED
 from seatrial.store.rows import CaseName, Filters, Measured, Outcome
 from seatrial.store.schema import Store
+from seatrial.store.sql_filters import conditions, listed
 
 
 def metric_names(store: Store) -> list[str]:

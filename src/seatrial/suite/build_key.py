@@ -23,9 +23,9 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Build, Case, Test, show
-from seatrial.written import Scalar
 
 MOST_LINKED = 200  # files of a folder that a link leads to, of which more than the name counts
 LARGEST_LINKED = 1 << 28  # bytes of these

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
 from seatrial.suite.inputs import name_of
@@ -16,7 +17,6 @@ from seatrial.suite.model import Build, Input, Test, show
 from seatrial.suite.parameters import fault_of_value
 from seatrial.suite.variables import is_reserved
 from seatrial.units import seconds
-from seatrial.written import Scalar
 
 RUN_FILES = frozenset({"job.sh", "job.environment", "stdout", "stderr", "events.jsonl"})
 BUILD_LOG, BUILD_FILES = "build.log", "seatrial."

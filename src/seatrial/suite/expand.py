@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
+from seatrial.file_model import Scalar
 from seatrial.machine.facts import NodeFacts, facts_of, facts_of_each_kind
 from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
@@ -27,7 +28,6 @@ from seatrial.suite.model import Case, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.select import compile_keyword
 from seatrial.units import seconds
-from seatrial.written import Scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,17 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from seatrial.written import Duration, Scalar, Size, Written
+from seatrial.file_model import Duration, FileModel, Scalar, Size
+from seatrial.units import Better
 
 Expression = Annotated[
     int | str, Meta(description="a whole number or an expression over parameters and facts")
 ]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
-Better = Literal["higher", "lower"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
-class Requires(Written, frozen=True):
+class Requires(FileModel, frozen=True):
     """What a node or machine must have; cases that cannot have it are not made."""
 
     nodes: Annotated[int, Meta(description="least number of nodes of the machine", ge=1)] = 1
@@ -30,7 +30,7 @@ class Requires(Written, frozen=True):
     ] = []
 
 
-class Input(Written, frozen=True):
+class Input(FileModel, frozen=True):
     """A file or folder that is put into each run directory before the script starts."""
 
     source: Annotated[str, Meta(description="path, relative to the test's folder")]
@@ -38,7 +38,7 @@ class Input(Written, frozen=True):
     how: Annotated[Literal["link", "copy"], Meta(description="symbolic link or a copy")] = "link"
 
 
-class Build(Written, frozen=True):
+class Build(FileModel, frozen=True):
     """How a test is built: once for each distinct content, outside any allocation. It has a script,
     or names a binary that there is."""
 
@@ -56,7 +56,7 @@ class Build(Written, frozen=True):
     timeout: Annotated[Duration, Meta(description="longest time a build may take")] = "1h"
 
 
-class Run(Written, frozen=True):
+class Run(FileModel, frozen=True):
     """How a test is run."""
 
     script: Annotated[str, Meta(description="bash as written; the run directory is its place")]
@@ -75,7 +75,7 @@ class Run(Written, frozen=True):
     exclusive: Annotated[bool, Meta(description="nothing else may run on its nodes")] = False
 
 
-class Check(Written, frozen=True, rename={"in_file": "in"}):
+class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, about one file."""
 
     in_file: Annotated[str, Meta(description="file that is looked at")] = "stdout"
@@ -95,7 +95,7 @@ class Check(Written, frozen=True, rename={"in_file": "in"}):
     size_limit: Annotated[Size | None, Meta(description="most bytes read of the file")] = None
 
 
-class Metric(Written, frozen=True, rename={"in_file": "in"}):
+class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
     """A figure of merit and where it is found."""
 
     find: Annotated[str, Meta(description="regular expression with one group, line by line")]
@@ -108,7 +108,7 @@ class Metric(Written, frozen=True, rename={"in_file": "in"}):
     size_limit: Annotated[Size | None, Meta(description="most bytes read of the file")] = None
 
 
-class TestFile(Written, frozen=True):
+class TestFile(FileModel, frozen=True):
     """A ``test.yaml``."""
 
     __test__ = False  # not a test of pytest's

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from seatrial.file_model import Scalar
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
 from seatrial.suite.model import TestFile, show
-from seatrial.written import Scalar
 
 MOST_CASES = 1_000_000
 

@@ -16,7 +16,7 @@ from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
-from seatrial.backends.protocol import Fact, NodesDown, NodesUp, Trouble
+from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
 from seatrial.conduct.commands import (
     Alert,
     Cancel,
@@ -35,19 +35,19 @@ from seatrial.errors import TrialError
 from seatrial.journal.codes import Name
 from seatrial.journal.journal import Journal
 from seatrial.trial import requests
+from seatrial.trial.alert_command import Telling
 from seatrial.trial.building import Building
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
+from seatrial.trial.hang_detection import QuietWatch
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import BY_REQUEST, Ledger
 from seatrial.trial.observer import Observer, Silent
 from seatrial.trial.outcome import INTERRUPTED, TWICE, Outcome, Stop
-from seatrial.trial.placing import Placing
-from seatrial.trial.quiet import QuietWatch
 from seatrial.trial.requests import Request
-from seatrial.trial.settle import Judge
+from seatrial.trial.run_collector import RunCollector
+from seatrial.trial.staging import Staging
 from seatrial.trial.tasks import Note, Tasks
-from seatrial.trial.telling import Telling
 from seatrial.units import SECOND_NS
 
 __all__ = ["Driver", "Outcome", "Stop"]
@@ -69,8 +69,8 @@ class Driver:
         self._tasks = Tasks()
         self._telling = Telling(record, observer or Silent(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._telling)
-        self._judge = Judge(record, folder.environments, self.backend.durable)
-        self._placing = Placing(folder, record, self._tasks)
+        self._judge = RunCollector(record, folder.environments, self.backend.durable)
+        self._placing = Staging(folder, record, self._tasks)
         self._jobs = Jobs(
             folder, self.ledger, self.backend, self._tasks, self._placing, self._judge
         )
@@ -282,7 +282,7 @@ class Driver:
 
     # ---- facts ----------------------------------------------------------------------------
 
-    def _receive(self, fact: Fact | Note | BaseException) -> None:
+    def _receive(self, fact: Update | Note | BaseException) -> None:
         if isinstance(fact, BaseException):
             raise fact
         if isinstance(fact, Note):

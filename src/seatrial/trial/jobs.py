@@ -32,15 +32,15 @@ from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger, Unresolved
-from seatrial.trial.placing import Placing, Room
 from seatrial.trial.remedies import remedy
-from seatrial.trial.settle import Judge, Settled
+from seatrial.trial.run_collector import CollectedRun, RunCollector
+from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
 from seatrial.units import show_seconds
 
 TOGETHER_SECONDS = 1.0  # for which the first runs that are made wait for others of their array
 
-RunFact = Queued | Started | Refused | Ended | NeverStarted
+RunUpdate = Queued | Started | Refused | Ended | NeverStarted
 
 
 class Attempt(NamedTuple):
@@ -60,8 +60,8 @@ class Jobs:
         ledger: Ledger,
         backend: Backend,
         tasks: Tasks,
-        placing: Placing,
-        judge: Judge,
+        placing: Staging,
+        judge: RunCollector,
     ) -> None:
         self._folder = folder
         self._record = ledger.record
@@ -233,7 +233,7 @@ class Jobs:
 
     # ---- facts ----------------------------------------------------------------------------
 
-    def on_fact(self, fact: RunFact) -> None:
+    def on_fact(self, fact: RunUpdate) -> None:
         """Note what became of a run."""
         run_id = fact.run_id
         note = self._ledger.note
@@ -333,7 +333,7 @@ class Jobs:
             return replace(ended, state=self._conductor.held)
         return ended
 
-    def _note_outcome(self, run_id: str, settled: Settled) -> None:
+    def _note_outcome(self, run_id: str, settled: CollectedRun) -> None:
         for event in settled.job_events:
             self._ledger.note_of_job(run_id, event)
         self._ledger.note(Name.CHECK_START, run_id)

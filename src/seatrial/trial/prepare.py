@@ -26,8 +26,8 @@ from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Asked, Record
 from seatrial.units import count
+from seatrial.verify.check_tests import check_judging
 from seatrial.verify.references import reference_text
-from seatrial.verify.written import check_judging
 
 LONGEST_STEM = 90  # of a tag, which may get a number
 

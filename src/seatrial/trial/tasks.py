@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
-from seatrial.backends.protocol import Fact
+from seatrial.backends.protocol import Update
 from seatrial.journal.codes import Name
 
 
@@ -21,10 +21,10 @@ class Tasks:
     """Tasks whose failure ends the drive, and an inbox of facts, notes and failures."""
 
     def __init__(self) -> None:
-        self.inbox: asyncio.Queue[Fact | Note | BaseException] = asyncio.Queue()
+        self.inbox: asyncio.Queue[Update | Note | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def put(self, news: Fact | Note) -> None:
+    def put(self, news: Update | Note) -> None:
         self.inbox.put_nowait(news)
 
     def note(self, event: str, **more: Any) -> None:

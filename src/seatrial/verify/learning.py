@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from seatrial.suite.model import Better
-from seatrial.verify.figures import unfit_of
+from seatrial.units import Better, unfit_of
 
 LEAST_TOLERANCE = 0.02
 ONE_SAMPLE_TOLERANCE = 0.10

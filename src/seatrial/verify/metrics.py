@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import cast
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
-from seatrial.suite.model import Better, Metric, Reduce, Test
-from seatrial.units import bytes_of
+from seatrial.suite.model import Metric, Reduce, Test
+from seatrial.units import Better, bytes_of
 from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
 from seatrial.verify.figures import Figure, Finding, number, shown
 from seatrial.verify.formats import LESS, find_format, formats
@@ -167,11 +167,11 @@ def _parsed(name: str, folder: Path) -> Measured:
 
 
 def _custom(named: str, test: Test, folder: Path) -> Measured:
-    from seatrial.verify.custom import CustomFailed, call
+    from seatrial.verify.metric_function import MetricFunctionFailed, call
 
     try:
         returned = call(named, Path(test.folder), folder)
-    except CustomFailed as error:
+    except MetricFunctionFailed as error:
         return [], [Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))]
     figures = [
         Figure(plain(name), value, plain(unit), cast(Better, better))
@@ -186,7 +186,7 @@ def _custom(named: str, test: Test, folder: Path) -> Measured:
 def faults_of_metrics(test: Test) -> list[tuple[str, str]]:
     """What is wrong with the metrics of a test as a person wrote them, for the loader of suites:
     the key, such as ``metrics.triad.find``, and a message. No code of the test is imported."""
-    from seatrial.verify.custom import fault_of_function
+    from seatrial.verify.metric_function import fault_of_function
 
     faults: list[tuple[str, str]] = []
     for name, metric in test.metrics.items():

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.places import LARGEST_FILE, Faults, parse, plain_scalar
+from seatrial.file_model import Scalar
 from seatrial.suite.model import show
 from seatrial.verify.references import Reference, References, faults_of, identity, loads
-from seatrial.written import Scalar
+from seatrial.yaml_positions import LARGEST_FILE, Faults, parse, plain_scalar
 
 Identity = tuple[object, ...]
 

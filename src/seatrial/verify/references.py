@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Annotated, Self
 from msgspec import Meta, Struct
 
 from seatrial.errors import UsageError
+from seatrial.file_model import FileModel, Scalar
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
-from seatrial.suite.model import Better, show
-from seatrial.units import show_number
+from seatrial.suite.model import show
+from seatrial.units import Better, show_number
 from seatrial.verify.figures import Figure, Finding
-from seatrial.written import Scalar, Written
 
 if TYPE_CHECKING:
-    from seatrial.places import Faults, Node
+    from seatrial.yaml_positions import Faults, Node
 
 DEFAULT_TOLERANCE = 0.05
 
 
-class Learned(Written, frozen=True):
+class Learned(FileModel, frozen=True):
     """Where a reference comes from that was accepted from measurements."""
 
     trial: Annotated[str, Meta(description="run tag of the trial; of several, the latest")]
@@ -39,7 +39,7 @@ class Learned(Written, frozen=True):
     trials: Annotated[int, Meta(description="number of trials that gave figures", ge=1)] = 1
 
 
-class Reference(Written, frozen=True):
+class Reference(FileModel, frozen=True):
     """What one metric of one test is expected to be, with relative or absolute bounds."""
 
     test: Annotated[str, Meta(description="name of the test in its suite")]
@@ -62,7 +62,7 @@ class Reference(Written, frozen=True):
     learned: Annotated[Learned | None, Meta(description="written by seatrial reference")] = None
 
 
-class ReferencesFile(Written, frozen=True):
+class ReferencesFile(FileModel, frozen=True):
     """A ``references.yaml``."""
 
     references: list[Reference]
@@ -95,7 +95,7 @@ def load(path: Path) -> References:
     with contextlib.suppress(OSError):  # other trouble than its absence is read's to tell
         if not path.is_symlink() and not path.exists():
             return References()
-    from seatrial.places import Faults, read
+    from seatrial.yaml_positions import Faults, read
 
     faults = Faults()
     node = read(path, faults)
@@ -110,7 +110,7 @@ def reference_text(path: Path) -> str:
 
 def loads(text: str, path: Path) -> References:
     """As ``load``, for text at hand; ``path`` is only named in faults."""
-    from seatrial.places import Faults, parse
+    from seatrial.yaml_positions import Faults, parse
 
     faults = Faults()
     node = parse(text.encode(), path, faults)

@@ -28,7 +28,7 @@ def find_all(patterns: list[str], text: str, most: int = MOST_MATCHES) -> list[l
         return [_find(pattern, text, most) for pattern in compiled]
     import json
 
-    from seatrial.verify.apart import Apart, run_apart
+    from seatrial.verify.isolated_process import Apart, run_apart
 
     header = json.dumps({"patterns": patterns, "most": most, "seconds": SEARCH_SECONDS})
     question = header.encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from seatrial.journal.codes import CODES
 from seatrial.store.gaps import gaps
-from seatrial.store.listing import Order, Place, place_of, tests_of
+from seatrial.store.pagination import Order, Place, place_of, tests_of
 from seatrial.store.queries import trial as trial_of
 from seatrial.store.rows import Filters, GapRow, RunRow, TrialRow
 from seatrial.store.schema import Store

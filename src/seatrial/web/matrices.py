@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.judge import matrices
-from seatrial.judge.matrices import Judged, Matrix
 from seatrial.machine.facts import groups_of
-from seatrial.store import on_nodes
+from seatrial.store import node_runs
 from seatrial.store.queries import trial_of, trials
 from seatrial.store.rows import RunRow
+from seatrial.studies import matrices
+from seatrial.studies.matrices import Judged, Matrix
 from seatrial.units import show_bytes
 from seatrial.verify.reading import plain
 from seatrial.web.judging import beside
@@ -259,7 +259,7 @@ def runs_with(site: Site) -> list[RunRow] | None:
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials(site.store()))
 
     def look() -> list[RunRow]:
-        return [run for run in on_nodes.widest_runs(site.store(), MOST_CASES) if file_of(run)]
+        return [run for run in node_runs.widest_runs(site.store(), MOST_CASES) if file_of(run)]
 
     made: list[RunRow] | None = beside(site, "runs with a matrix", version, look)
     return made

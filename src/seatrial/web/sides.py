@@ -1,4 +1,4 @@
-"""The sides of comparisons as pages are asked for them, see ``judge.sides``.
+"""The sides of comparisons as pages are asked for them, see ``studies.selection``.
 
 side_of("nightly-*", rehearsed=True)        # the rehearsals that fit
 """
@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import Iterable
 
 from seatrial.errors import UsageError
-from seatrial.judge.sides import Selection, parse_side
 from seatrial.store import queries
 from seatrial.store.schema import Store
+from seatrial.studies.selection import Selection, parse_side
 
 
 def side_of(text: str, rehearsed: bool) -> Selection:

@@ -11,7 +11,7 @@ from seatrial.backends.simulated.jobs import Over, SimulatedJob
 from seatrial.conduct.policy import Window
 from seatrial.machine.facts import unfold
 from seatrial.machine.model import FileSystem, Machine, Nodes
-from seatrial.machine.rehearsed import MachineModel
+from seatrial.machine.rehearsal_model import MachineModel
 
 S = 1_000_000_000
 START = 1_700_000_000 * S

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.backends.simulated.background import background, made
 from seatrial.backends.simulated.jobs import SimulatedJob
-from seatrial.machine.rehearsed import Background
+from seatrial.machine.rehearsal_model import Background
 from tests.backends.simulated.helpers import cluster, machine, placed, starts, to_the_end
 
 

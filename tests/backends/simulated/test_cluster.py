@@ -17,7 +17,7 @@ from seatrial.backends.simulated.jobs import Hangs, Over, SimulatedJob
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
 from seatrial.machine.facts import unfold
-from seatrial.machine.rehearsed import Background
+from seatrial.machine.rehearsal_model import Background
 from tests.backends.simulated.helpers import (
     START,
     S,

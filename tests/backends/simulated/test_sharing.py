@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.backends.simulated.sharing import speed, stretch
 from seatrial.machine.model import FileSystem, Machine, Target
-from seatrial.machine.rehearsed import FileSystemModel, Level
+from seatrial.machine.rehearsal_model import FileSystemModel, Level
 from tests.backends.simulated.helpers import START, S, cluster, ends, machine, to_the_end
 
 

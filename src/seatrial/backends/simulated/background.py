@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from seatrial.backends.simulated import swf
 from seatrial.backends.simulated.jobs import SimulatedJob
-from seatrial.machine.rehearsed import Background
+from seatrial.machine.rehearsal_model import Background
 from seatrial.units import count, seconds, share_of
 
 SIZES = (1, 4, 16, 64)  # nodes of made jobs

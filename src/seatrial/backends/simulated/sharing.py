@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from seatrial.backends.simulated.record import JobRecord
 from seatrial.machine.model import FileSystem, Machine
-from seatrial.machine.rehearsed import FileSystemModel
+from seatrial.machine.rehearsal_model import FileSystemModel
 from seatrial.units import SECOND_NS, span_of
 
 _ROUNDING = 1 + 1e-9  # loads are sums of floats

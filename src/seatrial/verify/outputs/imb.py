@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from seatrial.suite.model import Better
+from seatrial.units import Better
 from seatrial.verify.figures import Figure, number, shown
 from seatrial.verify.outputs._text import once
 

@@ -19,14 +19,14 @@ from weakref import WeakKeyDictionary
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal import codes
-from seatrial.judge import nodes
-from seatrial.judge.evidence import NOT_OF_NODES, WILLED
-from seatrial.judge.history import ELAPSED
 from seatrial.machine.model import Machine
-from seatrial.store import on_nodes, queries
+from seatrial.statistics import defective_nodes
+from seatrial.store import node_runs, queries
 from seatrial.store.queries import MEASURED, UNFINISHED
 from seatrial.store.rows import TrialRow
-from seatrial.suite.model import Better
+from seatrial.studies.evidence import NOT_OF_NODES, WILLED
+from seatrial.studies.history import ELAPSED
+from seatrial.units import Better
 from seatrial.web.asked import Asked
 from seatrial.web.nodes.kept import Kept
 from seatrial.web.nodes.layout import names_of
@@ -176,7 +176,7 @@ def _figures_of(site: Site, view: View, metric: str) -> RunFigures:
 
     columns = view.held.columns
     right = view.mask & np.isin(columns.code, MEASURED)
-    kinds = on_nodes.metric_kinds(site.store(), metric)
+    kinds = node_runs.metric_kinds(site.store(), metric)
     values = np.full(len(columns.row), np.nan)
     unit, better = "s", "lower"
     left_out: Counter[str] = Counter()
@@ -213,7 +213,7 @@ def _measured(site: Site, view: View, metric: str, kinds: list[int]) -> _Pairs:
         seen = (trial.row, trial.last, trial.passed, trial.failed, view.held.rebuilt)
         found = kept.get((trial.path, metric))
         if found is None or found[0] != seen:
-            rows = on_nodes.figures_of(site.store(), kinds, trial.row)
+            rows = node_runs.figures_of(site.store(), kinds, trial.row)
             table = np.array(rows, dtype=float).reshape(-1, 3)
             runs, which = (table[:, i].astype(np.int64) for i in (0, 1))
             found = (seen, (runs, which, table[:, 2].copy()))
@@ -263,13 +263,13 @@ class NodeFigures(NamedTuple):
     values: Figures
     counts: Numbers
     z: Figures
-    survey: nodes.Survey
+    survey: defective_nodes.Survey
     runs: int
     latest_only: bool
 
 
 def by_node(view: View, figures: RunFigures) -> NodeFigures:
-    """What the runs' figures say of nodes, by the rule of ``judge.nodes``."""
+    """What the runs' figures say of nodes, by the rule of ``statistics.defective_nodes``."""
     key = ("by node", figures.metric, view.key)
     return view.held.remembered(key, lambda: _by_node(view, figures))
 
@@ -280,7 +280,7 @@ def _by_node(view: View, figures: RunFigures) -> NodeFigures:
     values, counts, runs = view.held.medians(figures.values, MOST_PAIRS)
     known = np.flatnonzero(np.isfinite(values))
     names = view.held.names
-    survey = nodes.survey(
+    survey = defective_nodes.survey(
         {names[place]: float(values[place]) for place in known.tolist()}, figures.better
     )
     z = np.full(len(values), np.nan)
@@ -297,7 +297,7 @@ def metrics_by_test(site: Site, view: View) -> dict[str, list[str]]:
 
     def make() -> dict[str, list[str]]:
         rows = view.held.tests()
-        found = on_nodes.metrics_of(site.store(), [row for row in rows.values() if row >= 0])
+        found = node_runs.metrics_of(site.store(), [row for row in rows.values() if row >= 0])
         return {test: found.get(row, []) for test, row in rows.items()}
 
     return view.held.remembered("metrics", make)

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 from msgspec import Struct
 
-from seatrial.suite.model import Better
-from seatrial.units import show_number
+from seatrial.units import Better, show_number
 from seatrial.web.nodes.layout import Block
 
 if TYPE_CHECKING:

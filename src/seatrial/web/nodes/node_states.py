@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.acceptance.trial_history import names_in
 from seatrial.journal.codes import EVENT_NUMBERS, Name
-from seatrial.judge.accounts import names_in
-from seatrial.store.choosing import listed
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
+from seatrial.store.sql_filters import listed
 
 DOWN, UP, EXCLUDED, ADMITTED = "down", "up", "excluded", "let back in"
 _TURNS = {

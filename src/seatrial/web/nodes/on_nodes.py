@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from seatrial.machine.facts import unfold
-from seatrial.store import on_nodes
-from seatrial.store.on_nodes import NodeCase, NodeRuns
+from seatrial.store import node_runs
+from seatrial.store.node_runs import NodeCase, NodeRuns
 from seatrial.store.queries import MEASURED
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
@@ -139,7 +139,7 @@ class TrialRuns:
         import numpy as np
 
         self._read(store, names)
-        told = on_nodes.codes_of(store, self.trial.row)
+        told = node_runs.codes_of(store, self.trial.row)
         columns = self.columns
         assert columns is not None
         codes, counts = np.unique(columns.code, return_counts=True)
@@ -148,17 +148,17 @@ class TrialRuns:
             self._read(store, names)
         rows = self.columns.row if self.columns is not None else columns.row
         ends = [int(rows.min()), int(rows.max())] if len(rows) else []
-        self._ends = on_nodes.run_ids_of(store, ends)
+        self._ends = node_runs.run_ids_of(store, ends)
 
     def still(self, store: Store) -> bool:
         """Whether the rows are those of the same runs: a store that was rebuilt has others."""
-        return on_nodes.run_ids_of(store, list(self._ends)) == self._ends
+        return node_runs.run_ids_of(store, list(self._ends)) == self._ends
 
     def _read(self, store: Store, names: Names) -> None:
-        found = on_nodes.runs_after(store, self.trial.row, self._last, self._open)
+        found = node_runs.runs_after(store, self.trial.row, self._last, self._open)
         self._last = max(found.row, default=self._last)
         if not self.cases.keys() >= set(found.case):
-            cases = on_nodes.cases_of(store, self.trial.row)
+            cases = node_runs.cases_of(store, self.trial.row)
             self.cases = {case.row: case for case in cases}
         new = columns_of(found, names)
         is_over = new.finished != NEVER

@@ -12,7 +12,7 @@ from seatrial.units import show_figure
 from seatrial.web.shown import shares
 
 if TYPE_CHECKING:
-    from seatrial.judge.one_run import Phase
+    from seatrial.studies.one_run import Phase
     from seatrial.web.pages.run import Metric
 
 SPARK_WIDTH = 144.0

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial import draw
-from seatrial.judge.compare import LEAST_EFFECT, Comparison, Mean, Row, State, compare_sides
-from seatrial.judge.provenance import Difference, differences
-from seatrial.judge.sides import gather, is_named
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
+from seatrial.studies.compare import LEAST_EFFECT, Comparison, Mean, Row, State, compare_sides
+from seatrial.studies.provenance import Difference, differences
+from seatrial.studies.selection import gather, is_named
 from seatrial.units import share_of, show_number
 from seatrial.web.asked import Asked
 from seatrial.web.judging import answered

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.journal.codes import code_of
-from seatrial.store import listing
-from seatrial.store.listing import BY_VERDICT, Choices, End
+from seatrial.store import pagination
+from seatrial.store.pagination import BY_VERDICT, Choices, End
 from seatrial.store.rows import Filters, GapRow, RunRow
 from seatrial.verify.reading import plain
 from seatrial.web.asked import Asked, Unclear
@@ -104,10 +104,10 @@ def data(site: Site, asked: Asked) -> Failures:
     with store.reading():
         choice = choice_of(store, asked, ["failed"])
         filters, window = _by_verdict(choice.filters)
-        found = listing.page(store, filters, BY_VERDICT, place, limit + 1, window)
-        number = listing.number_of(store, filters, window)
-        ends = listing.ends_of(store, found[:limit])
-        choices = listing.choices(store)
+        found = pagination.page(store, filters, BY_VERDICT, place, limit + 1, window)
+        number = pagination.number_of(store, filters, window)
+        ends = pagination.ends_of(store, found[:limit])
+        choices = pagination.choices(store)
     outputs = _outputs(found[:limit]) if "output" in shown else {}
     more = len(found) > limit
     return Failures(

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from seatrial import draw
 from seatrial.errors import TrialError
-from seatrial.judge import diary
-from seatrial.judge.diary import Note
-from seatrial.judge.history import ELAPSED, History, Point, Told, histories
-from seatrial.judge.one_run import Expected, expected
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
+from seatrial.studies import note_file
+from seatrial.studies.history import ELAPSED, History, Point, Told, histories
+from seatrial.studies.note_file import Note
+from seatrial.studies.one_run import Expected, expected
 from seatrial.units import SECOND_NS, show_seconds
 from seatrial.web.asked import Asked
 from seatrial.web.judging import answered
@@ -191,16 +191,16 @@ def _shown(point: Point, machine: str, rehearsed: set[tuple[str, str]]) -> Shown
 
 def _notes_mark(site: Site) -> int:
     try:
-        return (site.trials / diary.FILE).stat().st_mtime_ns
+        return (site.trials / note_file.FILE).stat().st_mtime_ns
     except OSError:
         return 0
 
 
 def _judged(site: Site, metric: str, filters: Filters, case: str) -> _Answer:
     try:
-        notes = diary.read(site.trials / diary.FILE)
+        notes = note_file.read(site.trials / note_file.FILE)
     except TrialError:
-        notes = diary.Diary([])
+        notes = note_file.Diary([])
     found = histories(site.store(), metric, filters, case, notes.notes)
     return _Answer(sorted(found, key=_rank), notes.damaged, {})
 

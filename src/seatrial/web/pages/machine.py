@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.journal import codes
-from seatrial.judge import evidence, suspects
-from seatrial.judge.history import ELAPSED
-from seatrial.judge.suspects import Suspects
 from seatrial.machine.facts import groups_of
+from seatrial.statistics import suspects
+from seatrial.statistics.suspects import Suspects
 from seatrial.store import series
 from seatrial.store.rows import Filters, Outcome, TrialRow
+from seatrial.studies import evidence
+from seatrial.studies.history import ELAPSED
 from seatrial.web.asked import Asked, Unclear
 from seatrial.web.judging import beside
 from seatrial.web.nodes import node_map

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from seatrial.judge.network import Network
 from seatrial.machine.facts import fold
+from seatrial.statistics.all_pairs import Network
 from seatrial.store import queries
 from seatrial.store.rows import RunRow
 from seatrial.web.asked import Asked

@@ -10,10 +10,10 @@ from msgspec import Struct
 from seatrial import draw
 from seatrial.errors import UsageError
 from seatrial.journal.codes import code_of
-from seatrial.judge.history import ELAPSED
-from seatrial.store import on_nodes
-from seatrial.store.listing import again_of
+from seatrial.store import node_runs
+from seatrial.store.pagination import again_of
 from seatrial.store.rows import RunRow
+from seatrial.studies.history import ELAPSED
 from seatrial.units import SECOND_NS
 from seatrial.web.asked import Asked
 from seatrial.web.judging import beside
@@ -177,7 +177,7 @@ def data(site: Site, asked: Asked) -> Node:
     accused, _ = accused_of(site, view)
     alike = _alike(view, here)
     figures, over, why = _over_time(site, alike, metric, here)
-    runs = on_nodes.runs_of(
+    runs = node_runs.runs_of(
         site.store(), columns_chosen(view.held.columns, view.mask & here)[:shown]
     )
     titles = [

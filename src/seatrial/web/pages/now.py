@@ -24,8 +24,8 @@ from seatrial.web.trials.trial_facts import (
 )
 
 if TYPE_CHECKING:
-    from seatrial.judge.criteria import Overall
-    from seatrial.sinks.standing import Standing as SinkStanding
+    from seatrial.acceptance.criteria import Overall
+    from seatrial.sinks.lag import Standing as SinkStanding
     from seatrial.web.trials.followed import TestNow
 
 LATELY = 12
@@ -34,7 +34,7 @@ LATEST_RUNS = 8
 
 
 class Running(Struct, frozen=True, kw_only=True):
-    """A trial that runs. ``standing`` is None while its journal is read for the first time (of
+    """A trial that runs. ``sink_lags`` is None while its journal is read for the first time (of
     which ``share_read`` is done) or cannot be; the rest of what is None is being judged. ``course``
     is the utilisation over the trial's time: ends of spans in s, the share in each."""
 
@@ -123,8 +123,8 @@ def _late(site: Site, row: TrialRow) -> Late:
 
 def sinks_of(site: Site, row: TrialRow) -> list[SinkStanding]:
     """Where the sinks of a trial stand; none where nothing can be said of them."""
-    from seatrial.sinks.standing import standing
+    from seatrial.sinks.lag import sink_lags
 
     with contextlib.suppress(SeatrialError, OSError):
-        return standing(site.folder(row))
+        return sink_lags(site.folder(row))
     return []

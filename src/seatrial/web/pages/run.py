@@ -9,15 +9,15 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.journal.codes import Name, code_of
-from seatrial.judge.one_run import Expected, Phase, expected, phases, told
 from seatrial.machine.facts import unfold
-from seatrial.store import listing, queries
+from seatrial.store import pagination, queries
 from seatrial.store.gaps import gaps
-from seatrial.store.listing import BuildRow
+from seatrial.store.pagination import BuildRow
 from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, TrialRow
+from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
-from seatrial.store.siblings import Sibling, Siblings, earlier, siblings
 from seatrial.store.tables import state_of
+from seatrial.studies.one_run import Expected, Phase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
@@ -128,8 +128,8 @@ def data(site: Site, asked: Asked) -> Run:
         case = queries.case_of(store, run)
         events = queries.events_of(store, run)
         metrics = queries.metrics_of(store, run)
-        again = bool(listing.again_of(store, [run]))
-        build = listing.build_of(store, trial.row, case.build)
+        again = bool(pagination.again_of(store, [run]))
+        build = pagination.build_of(store, trial.row, case.build)
         beside = siblings(store, run)
         past = earlier(store, beside.runs, run)
         damage = gaps(store, trial)[:MOST_GAPS] if trial.damaged else []
@@ -174,7 +174,7 @@ def _run(store: Store, asked: Asked) -> RunRow:
     tag, run_id = asked.path["trial"], asked.path["run_id"]
     if not tag.strip() or not run_id.strip():
         raise UsageError("a run's address is /runs/TRIAL/RUN")
-    return listing.exact_run(store, tag, run_id) or queries.run(store, f"{tag}/{run_id}")
+    return pagination.exact_run(store, tag, run_id) or queries.run(store, f"{tag}/{run_id}")
 
 
 def _now(run: RunRow, trial: TrialRow) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from seatrial.store import listing, queries
-from seatrial.store.listing import ORDERS, Choices
+from seatrial.store import pagination, queries
+from seatrial.store.pagination import ORDERS, Choices
 from seatrial.store.rows import Counts, Filters, GapRow, RunRow
 from seatrial.web.asked import Asked
 from seatrial.web.choice import VERDICTS, behind, choice_of, next_place
@@ -76,10 +76,10 @@ def data(site: Site, asked: Asked) -> Runs:
     store = site.store()
     with store.reading():
         choice = choice_of(store, asked, [state] if state else ())
-        found = listing.page(store, choice.filters, ORDERS[order], place, limit + 1)
-        again = listing.again_of(store, found)
+        found = pagination.page(store, choice.filters, ORDERS[order], place, limit + 1)
+        again = pagination.again_of(store, found)
         counts = queries.counts(store, _of_any_state(choice.filters))
-        choices = listing.choices(store)
+        choices = pagination.choices(store)
     more = len(found) > limit
     tallies = [_tally(asked, name, counts, state) for name in STATES]
     return Runs(

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from seatrial import draw
 from seatrial.errors import UsageError
-from seatrial.judge.history import ELAPSED
-from seatrial.judge.scaling import PAYS, Best, Cell, Line, Table, scaling
-from seatrial.judge.scaling import Asked as Question
-from seatrial.judge.sides import NUMBERS, Side, gather
 from seatrial.store import queries
 from seatrial.store.series import metric_names
+from seatrial.studies.history import ELAPSED
+from seatrial.studies.scaling import PAYS, Best, Cell, Line, Table, scaling
+from seatrial.studies.scaling import Asked as Question
+from seatrial.studies.selection import NUMBERS, Side, gather
 from seatrial.web.asked import Asked
 from seatrial.web.judging import answered
 from seatrial.web.shown import NARROW

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from seatrial.acceptance.utilisation import USES
 from seatrial.journal.codes import CODES
-from seatrial.judge.timeline import USES
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
@@ -28,9 +28,9 @@ from seatrial.web.trials.trial_facts import (
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
 
 if TYPE_CHECKING:
-    from seatrial.judge.status import Status
-    from seatrial.judge.sub_phases import SubPhase
-    from seatrial.sinks.standing import Standing as SinkStanding
+    from seatrial.acceptance.status import Status
+    from seatrial.acceptance.sub_phases import SubPhase
+    from seatrial.sinks.lag import Standing as SinkStanding
     from seatrial.web.trials.judged import Steps
 
 MOST_GAPS = 20

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.acceptance.utilisation import USES
 from seatrial.journal import codes
-from seatrial.judge.timeline import USES
 from seatrial.store import queries
-from seatrial.store.points import elapsed_points
+from seatrial.store.elapsed_series import elapsed_points
 from seatrial.store.rows import TrialRow
 from seatrial.units import SECOND_NS
 from seatrial.web.asked import Asked, Unclear

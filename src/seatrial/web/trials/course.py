@@ -16,16 +16,16 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from seatrial.acceptance.counts import open_alerts
+from seatrial.acceptance.holds import Hold, Holds
+from seatrial.acceptance.status import accounts_of
+from seatrial.acceptance.sub_phases import TURNS
+from seatrial.acceptance.trial_history import Told
 from seatrial.errors import JournalError, TrialError
 from seatrial.files import open_regular
 from seatrial.journal.codes import Name, code_of
 from seatrial.journal.events import Event
 from seatrial.journal.journal import fingerprint, read_blocks
-from seatrial.judge.accounts import Told
-from seatrial.judge.holds import Hold, Holds
-from seatrial.judge.status import accounts_of
-from seatrial.judge.sub_phases import TURNS
-from seatrial.judge.tallies import open_alerts
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.units import SECOND_NS
 

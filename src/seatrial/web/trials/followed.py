@@ -24,9 +24,9 @@ from seatrial.errors import SeatrialError
 from seatrial.web.trials.desk import LEISURE, Desk, Shelf
 
 if TYPE_CHECKING:
-    from seatrial.judge.criteria import Overall
-    from seatrial.judge.holds import Hold
-    from seatrial.judge.status import Status
+    from seatrial.acceptance.criteria import Overall
+    from seatrial.acceptance.holds import Hold
+    from seatrial.acceptance.status import Status
     from seatrial.store.rows import TrialRow
     from seatrial.web.trials.course import Course
     from seatrial.web.trials.judged import Steps, Uses
@@ -340,7 +340,7 @@ class Followed:
 
 
 def _verdict_of(row: TrialRow) -> Overall:
-    from seatrial.judge.criteria import View, judged, overall
+    from seatrial.acceptance.criteria import View, judged, overall
     from seatrial.trial.folder import TrialFolder
     from seatrial.web.trials.course import Course
     from seatrial.web.trials.judged import present

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.judge import levels, losses
-from seatrial.judge.criteria.result import bounds_of
-from seatrial.judge.levels import Level
-from seatrial.judge.outages import whole_outages
-from seatrial.judge.status import Status, status_of
-from seatrial.judge.sub_phases import INTERRUPTED
-from seatrial.judge.timeline import USES, timeline_of
+from seatrial.acceptance import lost_node_hours, step_functions
+from seatrial.acceptance.criteria.result import bounds_of
+from seatrial.acceptance.outages import whole_outages
+from seatrial.acceptance.status import Status, status_of
+from seatrial.acceptance.step_functions import Level
+from seatrial.acceptance.sub_phases import INTERRUPTED
+from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.units import SECOND_NS
 from seatrial.web.trials.course import Course
 
@@ -45,7 +45,7 @@ def present(course: Course) -> int:
 
 
 def status_at(course: Course, now: int, driven: bool) -> Status:
-    """As ``judge.status.status``, of a course at hand."""
+    """As ``acceptance.status.status``, of a course at hand."""
     accounts = course.accounts
     found = status_of(course.record, accounts, course.turns, now, course.references)
     runs = accounts.state == "running"
@@ -58,8 +58,9 @@ def status_at(course: Course, now: int, driven: bool) -> Status:
 
 class Uses(Struct, frozen=True):
     """Node-seconds by use in ``FINEST`` equal spans from ``first`` on, each of ``step`` seconds; a
-    row for each of ``judge.timeline.USES``. ``available`` is in node-seconds, too. ``shares`` are
-    those of the whole, ``sentence`` the largest loss in words; all of it up to ``now`` (ns)."""
+    row for each of ``acceptance.utilisation.USES``. ``available`` is in node-seconds, too.
+    ``shares`` are those of the whole, ``sentence`` the largest loss in words; all of it up to
+    ``now`` (ns)."""
 
     now: int
     first: float
@@ -107,7 +108,7 @@ def uses_at(course: Course, now: int) -> Uses:
 
     timeline = timeline_of(course.accounts, now)
     shares = {use: timeline.total.share(use) for use in USES}
-    said = losses.sentence(course.accounts, timeline, now)
+    said = lost_node_hours.sentence(course.accounts, timeline, now)
     available = timeline.total.available / SECOND_NS
     if not timeline.pieces:
         return Uses(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
@@ -154,10 +155,10 @@ def flights_at(course: Course, now: int, expected: dict[str, int]) -> list[Steps
             by_test[accounts.test_of(run)].append((*held, 1.0))
     spans, without = accounts.window(now), whole_outages(accounts)
     everything = [one for each in by_test.values() for one in each]
-    found = [_steps("", levels.levels(everything, spans, without), _least_of_all(course))]
+    found = [_steps("", step_functions.levels(everything, spans, without), _least_of_all(course))]
     for test, intervals in by_test.items():
         wanted = expected.get(test, 0)
-        found.append(_steps(test, levels.levels(intervals, spans, without), wanted))
+        found.append(_steps(test, step_functions.levels(intervals, spans, without), wanted))
     return found
 
 
@@ -176,7 +177,7 @@ def loads_at(course: Course, now: int) -> list[Steps]:
     safe = _safe_loads(course)
     found = [
         _steps(name, each, most=safe.get(name, 0.0))
-        for name, each in levels.target_loads(course.accounts, now).items()
+        for name, each in step_functions.target_loads(course.accounts, now).items()
     ]
     highs = {throttle.gauge: throttle.high for throttle in course.record.policy.throttles}
     for name, readings in course.gauges.items():

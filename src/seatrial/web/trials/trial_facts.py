@@ -12,9 +12,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.acceptance.criteria import Result, State, show_value
+from seatrial.acceptance.status import Status
 from seatrial.journal.codes import PASS, code_of
-from seatrial.judge.criteria import Result, State, show_value
-from seatrial.judge.status import Status
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING

@@ -16,9 +16,9 @@ from seatrial.web.site import Site
 from seatrial.web.trials.followed import Following
 
 if TYPE_CHECKING:
-    from seatrial.judge.evidence import Kind
-    from seatrial.judge.suspects import Suspect
-    from seatrial.judge.variability import Row, Variability
+    from seatrial.statistics.suspects import Suspect
+    from seatrial.studies.evidence import Kind
+    from seatrial.studies.variability import Row, Variability
 
 MOST_JUDGED = 50_000  # runs; of more the command tells
 MOST_ROWS = 400
@@ -81,7 +81,7 @@ def variability_of(site: Site, row: TrialRow, following: Following) -> Variabili
         groups = groups_of(following.course.record.machine)
 
     def make() -> VariabilityShown:
-        from seatrial.judge.variability import variability
+        from seatrial.studies.variability import variability
 
         return _shown(variability(site.store(), row, groups))
 
@@ -93,8 +93,8 @@ def classes_of(site: Site, row: TrialRow, following: Following) -> dict[str, str
     """The classes of the runs that are outliers, by their ids."""
 
     def make() -> dict[str, str]:
-        from seatrial.judge.evidence import classified
         from seatrial.store.series import outcomes
+        from seatrial.studies.evidence import classified
 
         kinds = classified(outcomes(site.store(), Filters(trial=row.path)))
         return {

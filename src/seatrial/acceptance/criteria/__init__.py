@@ -1,0 +1,80 @@
+"""The criteria of an acceptance: each a small function; its formula is in docs/criteria.md.
+
+    view = View(accounts, now, references)
+    for result in judged(component, view): print(result.criterion, result.state, result.why)
+
+A criterion gives the result on all that it is about, and behind it those of its subjects (tests or
+cases) where there are several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from seatrial.acceptance.criteria import answers, nodes, paired, speed
+from seatrial.acceptance.criteria.result import STATES, Overall, Result, State, label, show_value
+from seatrial.acceptance.criteria.view import View
+from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
+
+__all__ = [
+    "CRITERIA",
+    "STATES",
+    "Overall",
+    "Result",
+    "State",
+    "View",
+    "first_reason",
+    "judge",
+    "judged",
+    "label",
+    "overall",
+    "show_value",
+]
+
+CRITERIA: dict[CriterionName, Callable[[View, Criterion], list[Result]]] = {
+    "pass_rate": answers.pass_rate,
+    "correct_answers": answers.correct_answers,
+    "accepted_runs": answers.accepted_runs,
+    "variability": speed.variability,
+    "slowdown": paired.slowdown,
+    "figure_of_merit": speed.figure_of_merit,
+    "utilisation": nodes.utilisation,
+    "availability": nodes.availability,
+    "mtbf": nodes.mtbf,
+    "jobs_in_flight": nodes.jobs_in_flight,
+}
+
+
+def judge(criterion: Criterion, view: View, waivers: Sequence[Waiver] = ()) -> list[Result]:
+    """The results of one criterion, that on all it is about first. Raises ValueError for a bound
+    that is none, which a checked plan has not."""
+    results = CRITERIA[criterion.criterion](view, criterion)
+    for waiver in waivers:
+        if not waiver.criteria or criterion.criterion in waiver.criteria:
+            why = f"waived by {waiver.by} on {waiver.on}: {waiver.reason}"
+            return [replace(result, state="waived", why=why) for result in results]
+    return results
+
+
+def judged(component: Component, view: View) -> list[list[Result]]:
+    """The results of each criterion of a component, in the plan's order."""
+    return [judge(criterion, view, component.waivers) for criterion in component.criteria]
+
+
+def overall(results: Sequence[Sequence[Result]]) -> Overall:
+    """The state of several criteria together: not met if one is not, else undecided if one is, else
+    met; waived where all are, "no criteria" where there is none."""
+    states = [each[0].state for each in results if each]
+    order: tuple[State, ...] = ("not met", "undecided", "met")
+    for state in order:
+        if state in states:
+            return state
+    return "waived" if states else "no criteria"
+
+
+def first_reason(result: Result) -> str:
+    """Why a criterion was missed, in a sentence; "" where it was not. ``numbers["cause"]`` of a
+    utilisation is the class of the largest loss, the same in all trials that miss it for that."""
+    return result.why if result.state == "not met" else ""

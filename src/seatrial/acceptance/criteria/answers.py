@@ -1,0 +1,168 @@
+"""Criteria on verdicts: how many runs passed, how many answers were right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from seatrial.acceptance.criteria.result import (
+    Reach,
+    Result,
+    bounds_of,
+    decided,
+    listed,
+    with_worst,
+)
+from seatrial.acceptance.criteria.view import View
+from seatrial.acceptance.trial_history import Run
+from seatrial.journal import codes
+from seatrial.journal.codes import code_of
+from seatrial.plan.model import Criterion
+from seatrial.units import count
+
+# What tells that the checks of the answer were carried out, and what they found.
+_ANSWERED = frozenset(
+    code.number for code in (codes.PASS, codes.PERFORMANCE, codes.NO_FIGURE, codes.WRONG_ANSWER)
+)
+JUST_LESS = 1e-9  # a share of 1 is out of reach once one run spoilt it
+
+
+def pass_rate(view: View, criterion: Criterion) -> list[Result]:
+    """Runs that passed over runs that ended.
+
+    Runs that a person cancelled, and those whose case runs again to make them good, are no part of
+    it; ``numbers`` give the rate of all attempts beside it.
+    """
+    ended = [run for run in view.runs(criterion) if run.over]
+    counted = [run for run in ended if not run.again and run.code != codes.CANCELLED.number]
+    attempts = [run for run in ended if run.code != codes.CANCELLED.number]
+    passed = sum(run.passed for run in counted)
+    numbers: dict[str, float | int | str] = {
+        "passed": passed,
+        "ended": len(counted),
+        "made good": len(attempts) - len(counted),
+        "cancelled": len(ended) - len(attempts),
+    }
+    if attempts:
+        numbers["rate of all attempts"] = sum(run.passed for run in attempts) / len(attempts)
+    result = decided(
+        criterion,
+        bounds_of(criterion),
+        passed / len(counted) if counted else None,
+        over=view.over,
+        n=len(counted),
+        why=_not_passed(view, counted),
+        goes_on=view.goes_on,
+        reach=_reach(view, criterion, passed, len(counted)),
+        numbers=numbers | {code_of(code).name: n for code, n in _tally(counted).items()},
+    )
+    return [_unless_cancelled(view, result, ended)]
+
+
+def _unless_cancelled(view: View, result: Result, ended: Sequence[Run]) -> Result:
+    """A criterion that is met only as far as others let the runs go on is undecided where each case
+    has a number of runs: what was cancelled may have been what would have failed."""
+    cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.again]
+    if result.state != "met" or view.accounts.policy.kind == "sustained" or not cancelled:
+        return result
+    tests = Counter(view.accounts.test_of(run) for run in cancelled)
+    of = listed([(f"of {name}", n) for name, n in tests.items()])
+    number = len(cancelled)
+    why = (
+        f"{count(number, 'run')} {'was' if number == 1 else 'were'} cancelled by others, and not "
+        f"made good ({of}): begin the component anew under another --name, or waive it"
+    )
+    return replace(result, state="undecided", why=why)
+
+
+def _reach(view: View, criterion: Criterion, good: int, counted: int) -> Reach:
+    """What the rate can still become. Where each case has a number of runs, none of them is more
+    than one of so many; else only that a rate below 1 stays below it."""
+    bad = counted - good
+    planned = 0
+    if view.accounts.policy.kind == "once":
+        tests = set(view.tests(criterion))
+        planned = sum(case.repeat for case in view.accounts.cases if case.test in tests)
+    if planned >= counted and planned:
+        return good / planned, 1 - bad / planned
+    return 0.0, 1.0 - (JUST_LESS if bad else 0)
+
+
+def _tally(runs: Sequence[Run]) -> Counter[int]:
+    return Counter(run.code for run in runs if not run.passed)
+
+
+def _not_passed(view: View, counted: Sequence[Run]) -> str:
+    bad = [run for run in counted if not run.passed]
+    if not counted:
+        return "no run has ended"
+    if not bad:
+        return f"all of {count(len(counted), 'run')} passed"
+    causes = listed([(code_of(code).name, n) for code, n in _tally(bad).items()])
+    tests = Counter(view.accounts.test_of(run) for run in bad)
+    return (
+        f"{len(bad)} of {count(len(counted), 'run')} did not pass: {causes}"
+        f" ({listed([(f'of {name}', n) for name, n in tests.items()])})"
+    )
+
+
+def correct_answers(view: View, criterion: Criterion) -> list[Result]:
+    """Runs with a right answer over runs that gave one.
+
+    A run gave an answer if it ended by itself and its checks were carried out: its verdict is pass,
+    performance, no figure or wrong answer. All attempts count: what is made good was wrong.
+    """
+    ended = [run for run in view.runs(criterion) if run.over]
+    answered = [run for run in ended if run.code in _ANSWERED]
+    wrong = [run for run in answered if run.code == codes.WRONG_ANSWER.number]
+    tests = Counter(view.accounts.test_of(run) for run in wrong)
+    why = f"all of {count(len(answered), 'answer')} were right"
+    if not answered:
+        why = "no run has given an answer"
+    elif wrong:
+        of = listed([(f"of {name}", n) for name, n in tests.items()])
+        why = f"{len(wrong)} of {count(len(answered), 'answer')} were wrong: {of}"
+    result = decided(
+        criterion,
+        bounds_of(criterion),
+        1 - len(wrong) / len(answered) if answered else None,
+        over=view.over,
+        n=len(answered),
+        why=why,
+        goes_on=view.goes_on,
+        reach=(0.0, 1.0 - (JUST_LESS if wrong else 0)),
+        numbers={"wrong": len(wrong), "without an answer": len(ended) - len(answered)},
+    )
+    return [_unless_cancelled(view, result, ended)]
+
+
+def accepted_runs(view: View, criterion: Criterion) -> list[Result]:
+    """The number of runs with verdict pass, of each test by itself."""
+    bounds = bounds_of(criterion)
+    accepted = dict.fromkeys(view.tests(criterion), 0)
+    ended = dict.fromkeys(accepted, 0)
+    for run in view.runs(criterion):
+        test = view.accounts.test_of(run)
+        accepted[test] += run.passed
+        ended[test] += run.over and not run.again
+    stopped = view.accounts.stopped
+    results = [
+        decided(
+            criterion,
+            bounds,
+            float(number),
+            over=view.over,
+            n=ended[test],
+            why=f"{count(number, 'run')} passed of {ended[test]} that ended"
+            + (f"; the test was stopped: {stopped[test]}" if test in stopped else ""),
+            goes_on=f"{number} so far; {view.goes_on}",
+            subject=test,
+            reach=(float(number), None),
+            numbers={"passed": number, "ended": ended[test]},
+        )
+        for test, number in accepted.items()
+    ]
+    high = bounds.least is None
+    return with_worst(criterion, results, lambda one: (one.value or 0) * (1 if high else -1))

@@ -1,0 +1,250 @@
+"""Criteria on nodes and time: how full the machine was, and how much of it was there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from seatrial.acceptance.criteria.result import Bounds, Result, bounds_of, decided
+from seatrial.acceptance.criteria.view import View
+from seatrial.acceptance.lost_node_hours import losses, sentence
+from seatrial.acceptance.outages import outages_of
+from seatrial.acceptance.step_functions import Level, dips, in_flight, kept_level
+from seatrial.acceptance.utilisation import USES, available_in_all
+from seatrial.journal import codes
+from seatrial.plan.model import Criterion
+from seatrial.units import SECOND_NS, count, show_number, show_seconds
+
+HOUR_NS = 3600 * SECOND_NS
+SHORT = 60.0  # seconds for which fewer runs may be in flight: one ends, the next one starts
+LATE_NS = 600 * SECOND_NS  # until when a scheduler tells that the node of a failed run is down
+
+
+def utilisation(view: View, criterion: Criterion) -> list[Result]:
+    """Accepted node-hours over available node-hours.
+
+    Accepted: the script time of runs with verdict pass, times their nodes. Available: the nodes
+    times the trial's time (pauses not counted, up to its duration), less planned outages. What is
+    neither accepted nor planned is a loss, and in ``numbers`` by its class.
+    """
+    total = view.timeline.total
+    value = total.share("accepted") if total.available else None
+    numbers: dict[str, float | int | str] = {
+        "available node-hours": total.available / HOUR_NS,
+        "accepted node-hours": total.accepted / HOUR_NS,
+    }
+    for use in USES:
+        if use != "accepted" and getattr(total, use):
+            numbers[f"{use} node-hours"] = getattr(total, use) / HOUR_NS
+    whole = available_in_all(view.accounts, view.now)
+    reach = (0.0, 1.0)
+    if whole:
+        lost = total.available - total.accepted - total.going
+        reach = (total.accepted / whole, 1 - lost / whole)
+    largest = losses(view.timeline)
+    if largest:
+        numbers["cause"] = largest[0][0]
+    bounds = bounds_of(criterion)
+    missed = value is not None and not bounds.holds(value)
+    why = "no node-hours were available yet"
+    if value is not None:
+        why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
+        why = sentence(view.accounts, view.timeline, view.now) if missed and largest else why
+    result = decided(
+        criterion,
+        bounds,
+        value,
+        over=view.over,
+        n=sum(run.passed for run in view.accounts.runs),
+        why=why,
+        goes_on=view.goes_on,
+        reach=reach,
+        numbers=numbers,
+    )
+    return [result]
+
+
+def _hours(node_ns: float) -> str:
+    """Node-hours as people write them: ``213,088``, ``12.5``."""
+    hours = node_ns / HOUR_NS
+    return f"{hours:,.0f}" if hours >= 1000 else show_number(hours)
+
+
+def availability(view: View, criterion: Criterion) -> list[Result]:
+    """Node-hours in which nodes were up over node-hours, planned outages aside.
+
+    A node is down from the scheduler's word that it is to its word that it is back, and n is the
+    number of times that one went down.
+    """
+    available, down = view.timeline.total.available, view.timeline.down
+    went = len(_failures(view))
+    whole = available_in_all(view.accounts, view.now)
+    reach = (0.0, 1.0)
+    if whole:
+        reach = ((available - down) / whole, 1 - down / whole)
+    hours = down / HOUR_NS
+    result = decided(
+        criterion,
+        bounds_of(criterion),
+        max(0.0, 1 - down / available) if available else None,
+        over=view.over,
+        n=went,
+        why=f"{_hours(down)} node-hours down in {count(went, 'failure')} of nodes"
+        if available
+        else "no node-hours were available yet",
+        goes_on=view.goes_on,
+        reach=reach,
+        numbers={
+            "available node-hours": available / HOUR_NS,
+            "down node-hours": hours,
+            "failures": went,
+        },
+    )
+    return [result]
+
+
+def mtbf(view: View, criterion: Criterion) -> list[Result]:
+    """The trial's time over the number of node failures, in seconds.
+
+    Failures are times that a node went down outside planned outages, and runs with verdict node
+    failure around which no node was told to be down. Without any the value is the lower bound of
+    the one-sided 90 % confidence interval, T / ln 10; a bound above it is not missed then, but the
+    time was too short to show it.
+    """
+    time = view.timeline.end / SECOND_NS
+    seen = _failures(view)
+    unseen = _unseen_failures(view, seen)
+    failures = len(seen) + unseen
+    value = None
+    why = "the trial has not run yet"
+    if time:
+        value = time / failures if failures else time / math.log(10)
+        why = f"{count(failures, 'node failure')} in {show_seconds(time)}"
+        if not failures:
+            why += "; the value is the lower bound that holds with 90 % confidence, T / ln 10"
+    duration = view.accounts.duration
+    reach = (0.0, max(duration, time) / max(1, failures) if duration else None)
+    bounds = bounds_of(criterion)
+    result = decided(
+        criterion,
+        bounds,
+        value,
+        over=view.over,
+        n=failures,
+        why=why,
+        goes_on=view.goes_on,
+        reach=reach,
+        numbers={"time": time, "failures": failures, "not told by the scheduler": unseen},
+    )
+    if result.state == "not met" and not failures and bounds.most is None:
+        too_short = f"{why}: too short a time to show {bounds.words}"
+        return [replace(result, state="undecided", why=too_short)]
+    return [result]
+
+
+def _failures(view: View) -> list[int]:
+    """The times at which a node went down, while the clock ran and outside its planned outages."""
+    outages = outages_of(view.accounts)
+    return [
+        down.start
+        for down in view.accounts.downs
+        if any(start <= down.start < end for start, end in view.timeline.spans)
+        and not any(
+            each.start <= down.start < each.end and (not each.names or down.node in each.names)
+            for each in outages
+        )
+    ]
+
+
+def _unseen_failures(view: View, seen: Sequence[int]) -> int:
+    failed = (run for run in view.accounts.runs if run.code == codes.NODE_FAILURE.number)
+    spans = [run.on_nodes(view.now) or (run.judged, run.judged) for run in failed]
+    return sum(
+        not any(start <= time <= end + LATE_NS for time in seen)
+        for start, end in spans
+        if any(begin <= end < stop for begin, stop in view.timeline.spans)
+    )
+
+
+def jobs_in_flight(view: View, criterion: Criterion) -> list[Result]:
+    """The largest number of runs that always held nodes, but for dips shorter than a minute (or 1 %
+    of the duration), from when the bound was first reached to the end of the trial's time (without
+    a duration: to the last start).
+
+    What only waits in the queue is not in flight here: it fills no machine. Planned outages of all
+    nodes are no part of it. For an upper bound alone it is the largest number at any time.
+    """
+    bounds = bounds_of(criterion)
+    accounts = view.accounts
+    found = in_flight(accounts, view.now, view.tests(criterion))
+    if not accounts.duration and accounts.over:
+        found = _to_last_start(view, criterion, found)
+    n = sum(run.on_nodes(view.now) is not None for run in view.runs(criterion))
+    largest = max((level.value for level in found), default=None)
+    if bounds.least is None:
+        reach = (largest, None)
+        why = "" if largest is None else f"at most {largest:.0f} ran at a time"
+        return [_flights(view, criterion, bounds, largest, n, why, reach, {})]
+    first = next((i for i, level in enumerate(found) if level.value >= bounds.least), None)
+    if first is None:
+        why = "no run has started" if largest is None else f"never more than {largest:.0f} ran"
+        return [_flights(view, criterion, bounds, largest or 0.0, n, why, (0.0, None), {})]
+    held = found[first:]
+    short = shortest_dip(accounts.duration)
+    kept, since = kept_level(held, round(short * SECOND_NS))
+    below = dips(held, bounds.least)
+    time = sum(dip.length for dip in below)
+    share = time / sum(level.end - level.start for level in held)
+    numbers = {
+        "share of time below": share,
+        "longest below": max((dip.length for dip in below), default=0) / SECOND_NS,
+        "shortest counted": short,
+        "reached after": accounts.clock(held[0].start),
+    }
+    why = f"never fewer than {kept:.0f} ran"
+    if below:
+        why += f" for {show_seconds(short)} or longer"
+    if kept < bounds.least:
+        why = (
+            f"only {kept:.0f} ran {show_seconds(accounts.clock(since))} after the start;"
+            f" {bounds.words} was missed for {show_seconds(time / SECOND_NS)},"
+            f" {100 * share:.3g} % of the time"
+        )
+    return [_flights(view, criterion, bounds, kept, n, why, (0.0, kept), numbers)]
+
+
+def shortest_dip(duration: float) -> float:
+    """From how long on (s) a dip counts: a minute, or 1 % of a trial's duration if that is less."""
+    return min(SHORT, duration / 100) if duration else SHORT
+
+
+def _flights(
+    view: View,
+    criterion: Criterion,
+    bounds: Bounds,
+    value: float | None,
+    n: int,
+    why: str,
+    reach: tuple[float | None, float | None],
+    numbers: dict[str, float],
+) -> Result:
+    return decided(
+        criterion,
+        bounds,
+        value,
+        over=view.over,
+        n=n,
+        why=why or "no run has started",
+        goes_on=view.goes_on,
+        reach=reach,
+        numbers=numbers,
+    )
+
+
+def _to_last_start(view: View, criterion: Criterion, found: list[Level]) -> list[Level]:
+    starts = [held[0] for run in view.runs(criterion) if (held := run.on_nodes(view.now))]
+    last = max(starts, default=0)
+    cut = [level._replace(end=min(level.end, last)) for level in found if level.start < last]
+    return cut or found[:1]

@@ -1,0 +1,191 @@
+"""How fast each case is at full machine beside the same case alone: pairs, waves, an interval.
+
+Copies of one wave share what the machine did at that time, so they are not independent: the
+interval is that of a bootstrap that draws whole waves.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from statistics import median
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from seatrial.acceptance.criteria.result import Bounds, Result, bounds_of, decided, with_worst
+from seatrial.acceptance.criteria.view import Group, View
+from seatrial.acceptance.trial_history import NEVER, Run
+from seatrial.plan.model import Criterion
+from seatrial.units import Better, count, show_number
+
+LEAST = 2  # runs of a side without which there is no interval
+ENOUGH = 5  # runs alone, and waves: from then on the median decides, whatever the interval
+RESAMPLES = 1000
+CONFIDENCE = 0.95
+
+Units = list[list[float]]  # values in sorted lists, each of which is drawn as a whole
+
+
+class Pair(NamedTuple):
+    """The figures of one case: alone, and in each wave at full machine. None is without values."""
+
+    alone: list[float]
+    waves: Units
+    better: Better
+
+    @property
+    def full(self) -> list[float]:
+        return sorted(chain.from_iterable(self.waves))
+
+    @property
+    def units(self) -> Units:
+        """What is drawn at full machine: waves, or runs where there is but one wave."""
+        return self.waves if len(self.waves) > 1 else [[value] for value in self.full]
+
+
+def slowdown(view: View, criterion: Criterion) -> list[Result]:
+    """Each case at full machine against the same case alone, in per cent; positive is better.
+
+    100 (alone - full) / alone of the medians of the elapsed times, or of the ``metric`` (the other
+    way round where higher is better), over runs whose answer was right. Cases that differ in their
+    node alone are paired each with itself, and the median of their values counts.
+    """
+    bounds = bounds_of(criterion)
+    results = [_of_group(view, criterion, bounds, group) for group in view.groups(criterion)]
+    return with_worst(criterion, results, lambda one: -(one.value or 0.0))
+
+
+def _of_group(view: View, criterion: Criterion, bounds: Bounds, group: Group) -> Result:
+    sides = list(_pairs(group, criterion.metric))
+    pairs = [pair for pair in sides if pair.alone and pair.waves and median(pair.alone)]
+    counted = pairs or sides
+    alone = sorted(chain.from_iterable(pair.alone for pair in counted))
+    full = sorted(chain.from_iterable(pair.full for pair in counted))
+    waves = sum(len(pair.waves) for pair in counted)
+    numbers: dict[str, float | int | str] = {
+        "alone n": len(alone),
+        "full n": len(full),
+        "waves": waves,
+    }
+    value, interval = None, None
+    why = f"needs runs alone and at full machine, has {len(alone)} and {len(full)}"
+    if pairs:
+        value = median(_per_cent(pair.alone, pair.full, pair.better) for pair in pairs)
+        numbers |= {"cases": len(pairs), "alone": median(alone), "full": median(full)}
+        in_waves = "one wave" if waves == 1 else f"{waves} waves"
+        why = f"median {show_number(median(alone))} alone (n {len(alone)}), "
+        why += f"{show_number(median(full))} at full machine (n {len(full)}, {in_waves})"
+        interval = _interval(pairs, group.name)
+    elif any(pair.alone and pair.waves for pair in sides):
+        why = "the median alone is 0: there is nothing to compare with"
+    if interval is not None:
+        numbers |= {"low": interval[0], "high": interval[1]}
+        why += f"; 95 % interval {interval[0]:+.3g} to {interval[1]:+.3g} %"
+    found = decided(
+        criterion,
+        bounds,
+        value,
+        over=view.over,
+        n=len(alone) + len(full),
+        why=why,
+        goes_on=view.goes_on,
+        subject=group.name,
+        numbers=numbers,
+    )
+    doubt = _doubt(bounds, interval, len(alone), waves) if found.state != "undecided" else ""
+    return replace(found, state="undecided", why=f"{why}; {doubt}") if doubt else found
+
+
+def _doubt(bounds: Bounds, interval: tuple[float, float] | None, alone: int, waves: int) -> str:
+    """Why there are too few runs to say on which side of the bound a value is; "" if there are
+    not: the whole interval is on one side, or there are enough runs alone and enough waves."""
+    if interval is None:
+        return f"a case with fewer than {LEAST} runs on a side has no interval: raise alone or full"
+    clear = bounds.contains(interval) or bounds.excludes(interval)
+    if clear or (alone >= ENOUGH and waves >= ENOUGH):
+        return ""
+    return (
+        f"the bound is inside it, and {count(alone, 'run')} alone with {count(waves, 'wave')} "
+        f"cannot tell on which side (from {ENOUGH} of each the median decides)"
+    )
+
+
+# ---- pairs and waves ----------------------------------------------------------------------
+
+
+def _pairs(group: Group, metric: str) -> Iterator[Pair]:
+    """What is compared, case by case, and in which direction it improves."""
+    by_case: dict[int, list[Run]] = {}
+    for run in group.runs:
+        by_case.setdefault(run.case, []).append(run)
+    for runs in by_case.values():
+        alone = _values([run for run in runs if run.stage == "alone"], metric)
+        waves = [_values(wave, metric) for wave in waves_of(runs)]
+        yield Pair(alone, [wave for wave in waves if wave], _better(runs, metric))
+
+
+def waves_of(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of one case at full machine, wave by wave. A wave begins when the one before has
+    its verdicts, and goes on where the last of them is run again."""
+    waves: list[list[Run]] = []
+    until, again = NEVER, False  # when all so far had their verdicts
+    full = (run for run in runs if run.stage == "full" and run.submitted != NEVER)
+    for run in sorted(full, key=lambda run: run.submitted):
+        if not waves or (run.submitted >= until and not again):
+            waves.append([])
+        waves[-1].append(run)
+        end = run.judged if run.over else 1 << 62
+        if end >= until:
+            until, again = end, run.again or (again and end == until)
+    return waves
+
+
+def _values(runs: Sequence[Run], metric: str) -> list[float]:
+    right = [run for run in runs if run.right]
+    if not metric:
+        return sorted(time for run in right if (time := run.elapsed) is not None)
+    figures = ((run.figures or {}).get(metric) for run in right)
+    return sorted(figure.value for figure in figures if figure is not None)
+
+
+def _better(runs: Sequence[Run], metric: str) -> Better:
+    if not metric:
+        return "lower"
+    figures = ((run.figures or {}).get(metric) for run in runs if run.right)
+    lower = any(figure is not None and figure.better == "lower" for figure in figures)
+    return "lower" if lower else "higher"
+
+
+# ---- values -------------------------------------------------------------------------------
+
+
+def _per_cent(alone: Sequence[float], full: Sequence[float], better: Better) -> float:
+    """The change from the median of one to that of the other; 0 where the first is 0."""
+    one, two = median(alone), median(full)
+    change = one - two if better == "lower" else two - one
+    return 100 * change / abs(one) if one else 0.0
+
+
+def _interval(pairs: Sequence[Pair], seed: str) -> tuple[float, float] | None:
+    """The percentile bootstrap's: of each pair, runs alone and waves at full machine are drawn
+    anew, with a fixed seed. None where a pair has too few to draw from."""
+    sides = [([[value] for value in pair.alone], pair.units, pair.better) for pair in pairs]
+    if any(min(len(alone), len(full)) < LEAST for alone, full, _ in sides):
+        return None
+    draw = random.Random(zlib.crc32(seed.encode()))
+    found = sorted(
+        median(
+            _per_cent(_drawn(alone, draw), _drawn(full, draw), better)
+            for alone, full, better in sides
+        )
+        for _ in range(RESAMPLES)
+    )
+    tail = round((1 - CONFIDENCE) / 2 * RESAMPLES)
+    return found[tail], found[-1 - tail]
+
+
+def _drawn(units: Units, draw: random.Random) -> list[float]:
+    return list(chain.from_iterable(draw.choices(units, k=len(units))))

@@ -1,0 +1,206 @@
+"""Criteria on how fast runs were: how alike, and how fast by references."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, median
+
+from seatrial.acceptance.criteria.result import (
+    Result,
+    bounds_of,
+    decided,
+    label,
+    undecided,
+    with_worst,
+)
+from seatrial.acceptance.criteria.view import Group, View
+from seatrial.acceptance.trial_history import Figure as Measured
+from seatrial.acceptance.trial_history import Run
+from seatrial.plan.model import Criterion
+from seatrial.units import Better, count, show_number
+from seatrial.verify import references as refs
+from seatrial.verify.figures import Figure
+
+LEAST = 2  # runs without which there is no spread
+ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
+
+
+# ---- variability --------------------------------------------------------------------------
+
+
+def variability(view: View, criterion: Criterion) -> list[Result]:
+    """The coefficient of variation of the elapsed time of each test's script: s / mean.
+
+    Over the runs whose answer was right, slow ones among them (verdict pass or performance). Cases
+    of a test that differ in more than their node are each compared with their own mean m:
+    sqrt(sum((x / m - 1)^2) / (n - cases)), which is s / mean for one case. ``numbers`` give the
+    robust one beside it, 1.4826 MAD / median. Needs two runs of a case.
+    """
+    bounds = bounds_of(criterion)
+    by_test: dict[str, list[list[float]]] = {test: [] for test in view.tests(criterion)}
+    for group in view.groups(criterion):
+        times = [run.elapsed for run in group.runs if run.right]
+        by_test[group.case.test].append(sorted(t for t in times if t is not None and t > 0))
+    results = []
+    for test, series in by_test.items():
+        enough = [times for times in series if len(times) >= LEAST]
+        n = sum(map(len, enough))
+        numbers = _spread(enough) if enough else {}
+        value = float(numbers["cv"]) if numbers else None
+        why = f"needs {LEAST} runs with a right answer, has {sum(map(len, series))}"
+        if value is not None:
+            why = f"{100 * value:.3g} % over {n} runs; the robust value is "
+            why += f"{100 * float(numbers['robust']):.3g} %"
+        results.append(
+            decided(
+                criterion,
+                bounds,
+                value,
+                over=view.over,
+                n=n,
+                why=why,
+                goes_on=view.goes_on,
+                subject=test,
+                numbers=numbers,
+            )
+        )
+    return with_worst(criterion, results, lambda one: one.value or 0.0)
+
+
+def _spread(series: Sequence[Sequence[float]]) -> dict[str, float | int | str]:
+    n = sum(map(len, series))
+    off: list[float] = []
+    far: list[float] = []
+    for times in series:
+        middle, typical = fmean(times), median(times)
+        off += [x / middle - 1 for x in times]
+        far += [abs(x / typical - 1) for x in times]
+    mean = math.fsum(x for times in series for x in times) / n
+    return {
+        "cv": math.sqrt(math.fsum(x * x for x in off) / (n - len(series))),
+        "robust": ROBUST * median(far),
+        "mean": mean,
+        "least": min(times[0] for times in series),
+        "largest": max(times[-1] for times in series),
+        "cases": len(series),
+    }
+
+
+# ---- figures ------------------------------------------------------------------------------
+
+
+def figure_of_merit(view: View, criterion: Criterion) -> list[Result]:
+    """The median of a metric over the runs of each case whose answer was right, against the bounds
+    of the criterion (in the metric's unit, or per cent of the machine's reference for the case) or,
+    where it gives none, against the reference's own tolerance."""
+    results = [
+        found
+        for group in view.groups(criterion)
+        if (found := _against(view, criterion, group)) is not None
+    ]
+    if not results:
+        return [undecided(criterion, f"no run has given {criterion.metric or 'a metric'}")]
+    return with_worst(criterion, results, _furthest)
+
+
+def _figure(run: Run, metric: str) -> Measured | None:
+    return (run.figures or {}).get(metric)
+
+
+def _furthest(one: Result) -> float:
+    """How far a figure is on either side of its reference, of two that are alike otherwise."""
+    off = one.numbers.get("per cent off", 0.0)
+    return abs(off) if isinstance(off, int | float) else 0.0
+
+
+def _against(view: View, criterion: Criterion, group: Group) -> Result | None:
+    metric = criterion.metric
+    figures = [f for run in group.runs if run.right and (f := _figure(run, metric)) is not None]
+    try:
+        reference = _reference(view, criterion, group)
+        if criterion.at_least is None and criterion.at_most is None:
+            return _against_reference(view, criterion, group, reference, figures)
+        alike = reference is not None and all(f.unit == reference.unit for f in figures)
+        bounds = bounds_of(criterion, reference.value if reference and alike else None)
+    except (refs.AmbiguousReference, ValueError) as error:
+        return undecided(criterion, str(error), subject=group.name)
+    values = sorted(figure.value for figure in figures)
+    value = median(values) if values else None
+    why = f"no run with a right answer has given {metric}"
+    if value is not None:
+        why = f"median {_shown(value, figures)} of {count(len(values), 'run')}"
+    return decided(
+        criterion,
+        bounds,
+        value,
+        over=view.over,
+        n=len(values),
+        why=why,
+        goes_on=view.goes_on,
+        subject=group.name,
+        numbers=_numbers(figures),
+    )
+
+
+def _reference(view: View, criterion: Criterion, group: Group) -> refs.Reference | None:
+    case = group.case
+    return refs.matching(
+        view.references, case.test, criterion.metric, case.parameters, case.toolchain
+    )
+
+
+def _numbers(figures: Sequence[Measured]) -> dict[str, float | int | str]:
+    if not figures:
+        return {}
+    values = [figure.value for figure in figures]
+    return {"unit": figures[0].unit, "least": min(values), "largest": max(values)}
+
+
+def _against_reference(
+    view: View,
+    criterion: Criterion,
+    group: Group,
+    reference: refs.Reference | None,
+    figures: Sequence[Measured],
+) -> Result:
+    if reference is None:
+        return undecided(
+            criterion, f"there is no reference for {criterion.metric}", subject=group.name
+        )
+    if not figures:
+        why = f"no run with a right answer has given {criterion.metric}"
+        return undecided(criterion, why, subject=group.name)
+    better: Better = "lower" if figures[0].better == "lower" else "higher"
+    value = median(sorted(figure.value for figure in figures))
+    unit = "" if reference.unit == "1" else f" {reference.unit}"
+    low, high = refs.bounds(reference, better)
+    sides = (("at least", low), ("at most", high))
+    words = " and ".join(
+        f"{word} {show_number(side)}{unit}" for word, side in sides if side is not None
+    )
+    if figures[0].unit != reference.unit:
+        why = f"{criterion.metric} is in {figures[0].unit}, but its reference in {reference.unit}"
+        return undecided(criterion, why, words, group.name)
+    finding = refs.judge(Figure(criterion.metric, value, figures[0].unit, better), reference)
+    off = refs.percent_off(value, reference)
+    numbers = _numbers(figures)
+    if off is not None:
+        numbers["per cent off"] = off
+    met = f"median {_shown(value, figures)} of {count(len(figures), 'run')}"
+    return Result(
+        criterion=criterion.criterion,
+        label=label(criterion),
+        subject=group.name,
+        state="undecided" if not view.over else "met" if finding is None else "not met",
+        value=value,
+        bound=words,
+        n=len(figures),
+        numbers=numbers,
+        why=view.goes_on if not view.over else met if finding is None else finding.text,
+    )
+
+
+def _shown(value: float, figures: Sequence[Measured]) -> str:
+    unit = figures[0].unit
+    return show_number(value) + (f" {unit}" if unit not in ("", "1") else "")

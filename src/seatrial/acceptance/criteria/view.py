@@ -1,0 +1,94 @@
+"""A trial at a moment, as criteria look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from seatrial.acceptance.trial_history import Run, TrialHistory
+from seatrial.acceptance.utilisation import Timeline, timeline_of
+from seatrial.plan.component_tests import fits
+from seatrial.plan.model import Criterion
+from seatrial.suite.model import Case, show
+from seatrial.units import show_seconds
+from seatrial.verify.references import References
+
+TOO_SOON = 1.0  # seconds that a trial may miss of its duration
+_IS = {"ended": "has", "paused": "is"}
+
+
+class Group(NamedTuple):
+    """Cases that differ in nothing but their node, of which ``case`` is the first, and their
+    runs."""
+
+    case: Case
+    runs: list[Run]
+
+    @property
+    def name(self) -> str:
+        return self.case.name.removesuffix(f"%{self.case.node}")
+
+
+class View:
+    """What the accounts say at ``now`` (ns), and the references that the trial judges by."""
+
+    def __init__(
+        self, accounts: TrialHistory, now: int, references: References | None = None
+    ) -> None:
+        self.accounts = accounts
+        self.now = now
+        self.references = references or References()
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        return timeline_of(self.accounts, self.now)
+
+    @property
+    def over(self) -> bool:
+        """Whether the trial came to its end: it was not abandoned, nor ended before its time unless
+        nothing could ever run."""
+        accounts = self.accounts
+        if not accounts.ended or accounts.abandoned:
+            return False
+        timely = accounts.clock(self.now) >= accounts.duration - TOO_SOON
+        return timely or bool(accounts.ended_for)
+
+    @property
+    def goes_on(self) -> str:
+        """Why a criterion is not decided yet."""
+        accounts = self.accounts
+        so_far = show_seconds(accounts.clock(self.now))
+        whole = f" of {show_seconds(accounts.duration)}" if accounts.duration else ""
+        if accounts.state == "new":
+            return "the trial has not begun"
+        word = "goes on:"
+        if accounts.state != "running":
+            word = f"{_IS.get(accounts.state, 'was')} {accounts.state} after"
+        return f"the trial {word} {so_far}{whole}"
+
+    def tests(self, criterion: Criterion) -> list[str]:
+        """The tests that a criterion is about, in their order."""
+        names = dict.fromkeys(case.test for case in self.accounts.cases)
+        return [name for name in names if fits(criterion.tests, name)]
+
+    def runs(self, criterion: Criterion) -> Iterator[Run]:
+        """The runs of those tests."""
+        wanted = set(self.tests(criterion))
+        return (run for run in self.accounts.runs if self.accounts.test_of(run) in wanted)
+
+    def groups(self, criterion: Criterion) -> list[Group]:
+        """The cases of those tests with their runs; nodes apart, as they are to be alike."""
+        found: dict[tuple[object, ...], Group] = {}
+        of_case: list[Group | None] = []
+        wanted = set(self.tests(criterion))
+        for case in self.accounts.cases:
+            bound = tuple((name, show(value)) for name, value in case.parameters.items())
+            key = (case.test, bound, case.toolchain, case.nodes)
+            chosen = case.test in wanted
+            of_case.append(found.setdefault(key, Group(case, [])) if chosen else None)
+        for run in self.accounts.runs:
+            group = of_case[run.case]
+            if group is not None:
+                group.runs.append(run)
+        return list(found.values())

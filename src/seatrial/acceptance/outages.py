@@ -1,0 +1,63 @@
+"""Planned outages: spans of time that no criterion counts, of all nodes or of some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from seatrial.acceptance.trial_history import TrialHistory, names_in
+from seatrial.units import SECOND_NS
+
+Span = tuple[int, int]
+
+
+class Outage(NamedTuple):
+    """A span of time in which nodes are planned to be out: ``names``, or all where that is empty;
+    ``size`` is their number. No two overlap."""
+
+    start: int
+    end: int
+    names: frozenset[str]
+    size: int
+
+
+def outages_of(accounts: TrialHistory) -> list[Outage]:
+    """The planned outages, cut so that no two overlap."""
+    windows = []
+    for window in accounts.policy.outages:
+        since = 0 if window.absolute else max(0, accounts.start)
+        start, end = (since + round(at * SECOND_NS) for at in (window.start, window.end))
+        names = frozenset(names_in(window.nodes))
+        if accounts.names is not None and window.nodes:
+            names &= accounts.names
+        if end > start and (names or not window.nodes):
+            windows.append((start, end, names))
+    edges = sorted({edge for start, end, _ in windows for edge in (start, end)})
+    found = []
+    for start, end in pairwise(edges):
+        there = [names for begin, stop, names in windows if begin <= start and end <= stop]
+        if there:
+            whole = not all(there)
+            names = frozenset() if whole else frozenset[str]().union(*there)
+            size = accounts.nodes if whole else min(len(names), accounts.nodes)
+            found.append(Outage(start, end, names, size))
+    return found
+
+
+def whole_outages(accounts: TrialHistory) -> list[Span]:
+    """When all nodes are in a planned outage."""
+    return [(each.start, each.end) for each in outages_of(accounts) if not each.names]
+
+
+def outside(node: str, start: int, end: int, outages: Iterable[Outage]) -> Iterator[Span]:
+    """What of a span is in no planned outage of the node."""
+    for outage in outages:  # in the order of time
+        if outage.names and node not in outage.names:
+            continue
+        if outage.start < end and outage.end > start:
+            if outage.start > start:
+                yield start, outage.start
+            start = max(start, outage.end)
+    if end > start:
+        yield start, end

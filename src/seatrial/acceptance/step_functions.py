@@ -1,0 +1,133 @@
+"""Numbers over the time of a trial: runs in flight, the load of metadata targets.
+
+in_flight(accounts, now), target_loads(accounts, now)["scratch/mdt0"]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from seatrial.acceptance.outages import whole_outages
+from seatrial.acceptance.trial_history import NEVER, TrialHistory
+
+Span = tuple[int, int]
+
+
+class Level(NamedTuple):
+    """A span of the trial in which a number held, in ns."""
+
+    start: int
+    end: int
+    value: float
+
+
+def levels(
+    intervals: Iterable[tuple[int, int, float]], spans: Sequence[Span], without: Sequence[Span] = ()
+) -> list[Level]:
+    """The sum of the weights of the intervals that hold, over the time of the spans less that of
+    others. What ends and begins at one time makes no dip."""
+    changes: Counter[tuple[int, float]] = Counter()
+    for start, end, weight in intervals:
+        if end > start:
+            changes[start, weight] += 1
+            changes[end, weight] -= 1
+    clock: Counter[int] = Counter()
+    for start, end in spans:
+        clock[start] += 1
+        clock[end] -= 1
+    for start, end in without:
+        clock[start] -= len(spans) + 1
+        clock[end] += len(spans) + 1
+    marks = sorted([*((at, 1, w, n) for (at, w), n in changes.items() if n)])
+    marks += [(at, 0, 0.0, n) for at, n in clock.items() if n]
+    marks.sort()
+    found: list[Level] = []
+    there: Counter[float] = Counter()
+    running = since = 0
+    for at, kind, weight, number in marks:
+        if at > since:
+            if running > 0:
+                value = sum([w * n for w, n in sorted(there.items()) if n], 0.0)
+                _add(found, since, at, value)
+            since = at
+        if kind:
+            there[weight] += number
+        else:
+            running += number
+    return found
+
+
+def _add(found: list[Level], start: int, end: int, value: float) -> None:
+    """Go on from the last level where it is the same."""
+    if found and found[-1].end == start and found[-1].value == value:
+        found[-1] = Level(found[-1].start, end, value)
+    else:
+        found.append(Level(start, end, value))
+
+
+class Dip(NamedTuple):
+    """Levels below a bound, one after another: the start of the first, and their length, in ns."""
+
+    start: int
+    length: int
+
+
+def dips(found: Iterable[Level], bound: float) -> list[Dip]:
+    """The dips below a bound. What is not in the levels (a pause) does not end one."""
+    each: list[Dip] = []
+    going = False
+    for level in found:
+        length = level.end - level.start
+        if level.value >= bound:
+            going = False
+        elif going:
+            each[-1] = Dip(each[-1].start, each[-1].length + length)
+        else:
+            each.append(Dip(level.start, length))
+            going = True
+    return each
+
+
+def kept_level(found: Sequence[Level], short: int) -> tuple[float, int]:
+    """The largest of the levels below which no dip is as long as ``short`` (ns), and the start of
+    the first such dip below the next larger one (of the levels, if there is none larger)."""
+    values = sorted({level.value for level in found})
+
+    def lasting(number: int) -> list[Dip]:
+        return [dip for dip in dips(found, values[number]) if dip.length >= short]
+
+    low, high = 0, len(values) - 1  # nothing is below the least; the higher, the longer the dips
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (low, middle - 1) if lasting(middle) else (middle, high)
+    longer = lasting(low + 1) if low + 1 < len(values) else []
+    return values[low], longer[0].start if longer else found[0].start
+
+
+def in_flight(accounts: TrialHistory, now: int, tests: Iterable[str] | None = None) -> list[Level]:
+    """How many runs held nodes at a time, in the trial's time and outside planned outages of all
+    nodes; of these tests, or of all."""
+    wanted = None if tests is None else frozenset(tests)
+    intervals = [
+        (*held, 1.0)
+        for run in accounts.runs
+        if (held := run.on_nodes(now)) and (wanted is None or accounts.test_of(run) in wanted)
+    ]
+    return levels(intervals, accounts.window(now), whole_outages(accounts))
+
+
+def target_loads(accounts: TrialHistory, now: int) -> dict[str, list[Level]]:
+    """The load on each metadata target over time: the sum of the ``opens`` of the runs there, while
+    their jobs hold nodes."""
+    by_target: dict[str, list[tuple[int, int, float]]] = {
+        target.name: [] for target in accounts.policy.targets
+    }
+    for run in accounts.runs:
+        held = run.on_nodes(now)
+        if run.target and held is not None and run.entry != NEVER:
+            opens = accounts.policy.entries[run.entry].opens
+            by_target.setdefault(run.target, []).append((*held, opens))
+    spans = accounts.window(now)
+    return {name: levels(intervals, spans) for name, intervals in by_target.items()}

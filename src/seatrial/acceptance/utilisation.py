@@ -1,0 +1,296 @@
+"""What nodes, queue and metadata targets were at, over the time of a trial.
+
+    timeline = timeline_of(accounts, now)
+    timeline.total.accepted / timeline.total.available      # utilisation
+    utilisation.bins(240)                                      # the same over time
+
+Every node-hour that was available belongs to exactly one use (``USES``), so that they add up.
+Available are the trial's nodes while its clock runs, less planned outages. Sums are of whole
+nanoseconds: no order of events and no cut of time changes them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from operator import add, mul, sub
+from typing import NamedTuple
+
+from seatrial.acceptance.outages import Outage, Span, outages_of, outside
+from seatrial.acceptance.trial_history import NEVER, Run, TrialHistory, names_in
+from seatrial.units import SECOND_NS
+
+USES = {
+    "accepted": "scripts of runs that passed",
+    "failed": "jobs of runs that did not pass",
+    "going": "jobs of runs that have no verdict yet",
+    "starting": "jobs of runs that passed, before the script began",
+    "kept": "jobs of runs that passed, after the script's end",
+    "down": "nodes that were down",
+    "idle": "idle, with nothing queued",
+    "unfilled": "idle, though runs were queued",
+    "drained": "idle after the last start, with nothing queued",
+}
+CHUNK = 64  # pieces that are summed at a time
+_FIRST_COME = ("accepted", "failed", "going", "starting", "kept", "down")  # should they overlap
+
+
+class Use(NamedTuple):
+    """Node-nanoseconds by what they were used for; ``available`` is the sum of the others."""
+
+    available: int = 0
+    accepted: int = 0
+    failed: int = 0
+    going: int = 0
+    starting: int = 0
+    kept: int = 0
+    down: int = 0
+    idle: int = 0
+    unfilled: int = 0
+    drained: int = 0
+
+    def share(self, use: str) -> float:
+        """The share of what was available; 0 where nothing was."""
+        part: int = getattr(self, use)
+        return part / self.available if self.available else 0.0
+
+
+class Piece(NamedTuple):
+    """A span in which nothing changed, in ns; ``use`` is in nodes, of which ``down`` may hold more
+    than its part of ``use`` as runs can be on nodes that are called down."""
+
+    start: int
+    end: int
+    use: Use
+
+
+class Bin(NamedTuple):
+    """A span of the trial's clock, in seconds, and how the nodes were used in it."""
+
+    start: float
+    end: float
+    use: Use
+
+
+class Timeline(NamedTuple):
+    """How nodes were used. ``sums`` are the uses in node-ns before each ``CHUNK`` of pieces, and
+    after the last; ``down`` are node-ns of nodes that were down, whether or not a run held them;
+    ``end`` is the trial's clock at its end, ns."""
+
+    pieces: list[Piece]
+    sums: list[Use]
+    down: int
+    end: int
+    spans: list[Span]
+
+    @property
+    def total(self) -> Use:
+        """The node-ns by use in all."""
+        return self.sums[-1]
+
+    def bins(self, number: int) -> list[Bin]:
+        """The uses in so many equal spans of the trial's clock."""
+        if number < 1 or self.end <= 0 or not self.pieces:
+            return []
+        edges = [self.end * i // number for i in range(number + 1)]
+        starts = list(self._starts())
+        before = [self._before(edge, starts) for edge in edges]
+        return [
+            Bin(since / SECOND_NS, until / SECOND_NS, Use._make(map(sub, after, ahead)))
+            for (since, ahead), (until, after) in pairwise(zip(edges, before, strict=True))
+        ]
+
+    def _before(self, time: int, starts: Sequence[int]) -> Use:
+        """The node-ns by use up to a time of the trial's clock."""
+        place = max(0, bisect_right(starts, time) - 1)
+        start, end, use = self.pieces[place]
+        cut = Piece(start, max(start, min(end, start + time - starts[place])), use)
+        chunk = place // CHUNK
+        return _and(self.sums[chunk], _added([*self.pieces[chunk * CHUNK : place], cut]))
+
+    def _starts(self) -> Iterator[int]:
+        """The starts of the pieces by the trial's clock."""
+        before = 0
+        spans = iter(self.spans)
+        since, until = next(spans, (0, 0))
+        for start, _, _ in self.pieces:
+            while start >= until:
+                before += until - since
+                since, until = next(spans)
+            yield before + start - since
+
+
+# ---- nodes --------------------------------------------------------------------------------
+
+
+def timeline_of(accounts: TrialHistory, now: int) -> Timeline:
+    """How the nodes were used up to ``now``, within the trial's duration."""
+    spans = accounts.window(now)
+    outages = outages_of(accounts)
+    changes = [*_of_runs(accounts, now, outages), *_of_nodes(accounts, now, outages)]
+    changes += [(at, _OUT, change) for at, change in _steps_out(accounts, outages)]
+    changes += [
+        (at, _CLOCK, change) for span in spans for at, change in zip(span, (1, -1), strict=True)
+    ]
+    if (last := _last_start(accounts, now, spans)) is not None:
+        changes.append((last, _CLOSED, 1))
+    changes.sort()
+    pieces = list(_swept(changes, accounts.nodes))
+    down = _down_time(accounts, now, spans, outages)
+    return Timeline(pieces, _sums(pieces), down, sum(b - a for a, b in spans), spans)
+
+
+def _sums(pieces: Sequence[Piece]) -> list[Use]:
+    """The node-ns by use before each chunk of pieces, and after the last."""
+    chunks = (pieces[i : i + CHUNK] for i in range(0, len(pieces), CHUNK))
+    return list(accumulate(map(_added, chunks), _and, initial=Use()))
+
+
+def _and(one: Use, other: Use) -> Use:
+    return Use._make(map(add, one, other))
+
+
+def _added(pieces: Sequence[Piece]) -> Use:
+    """The node-ns by use in some pieces, of which there is one at least."""
+    starts, ends, uses = zip(*pieces, strict=True)
+    widths = list(map(sub, ends, starts))
+    columns = zip(*uses, strict=True)
+    return Use._make(sum(map(mul, column, widths)) for column in columns)
+
+
+Change = tuple[int, int, int]  # time, which count, by how much
+_QUEUED, _OUT, _CLOCK, _CLOSED = range(len(_FIRST_COME), len(_FIRST_COME) + 4)
+_ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN = range(len(_FIRST_COME))
+
+
+def _swept(changes: Sequence[Change], nodes: int) -> Iterator[Piece]:
+    """The pieces between the times at which anything changes, while the clock runs."""
+    counts = [0] * (_CLOSED + 1)
+    known: dict[tuple[int, ...], Use] = {}  # most states come again and again
+    since = 0
+    for time, which, change in changes:
+        if time > since:
+            if counts[_CLOCK]:
+                state = tuple(counts)
+                if (use := known.get(state)) is None:
+                    use = known[state] = _use(counts, nodes)
+                yield Piece(since, time, use)
+            since = time
+        counts[which] += change
+
+
+def _use(counts: list[int], nodes: int) -> Use:
+    """The nodes by use. Where more are in use than there are, as jobs share a node or the end of
+    one is seen late, those named first in ``_FIRST_COME`` count."""
+    parts = counts[:_QUEUED]
+    available = nodes - counts[_OUT]
+    left = available - sum(parts)
+    if left < 0:
+        left = available = max(0, available)
+        for i, count in enumerate(parts):
+            parts[i] = min(count, left)
+            left -= parts[i]
+    rest = (0, left, 0)
+    if not counts[_QUEUED]:
+        rest = (0, 0, left) if counts[_CLOSED] else (left, 0, 0)
+    return Use._make((available, *parts, *rest))
+
+
+def _of_runs(accounts: TrialHistory, now: int, outages: Sequence[Outage]) -> list[Change]:
+    partial = [outage for outage in outages if outage.names]
+    changes: list[Change] = []
+    add = changes.append
+    for run in accounts.runs:
+        held = run.on_nodes(now)
+        waited = run.waited(held, now)
+        if waited is not None and waited[1] > waited[0]:
+            add((waited[0], _QUEUED, 1))
+            add((waited[1], _QUEUED, -1))
+        if held is None:
+            continue
+        size = run.size
+        for use, start, end in _parts(run, held):
+            if end > start:
+                add((start, use, size))
+                add((end, use, -size))
+                if partial:
+                    changes += _out_of(use, start, end, run, partial)
+    return changes
+
+
+def _parts(run: Run, held: Span) -> tuple[tuple[int, int, int], ...]:
+    """The parts of a job: (use, start, end)."""
+    start, end = held
+    if not run.over:
+        return ((_GOING, start, end),)
+    if not run.passed:
+        return ((_FAILED, start, end),)
+    began, left = run.script(held)
+    return (_STARTING, start, began), (_ACCEPTED, began, left), (_KEPT, left, end)
+
+
+def _out_of(
+    use: int, start: int, end: int, run: Run, partial: Sequence[Outage]
+) -> Iterator[Change]:
+    """A run's nodes that are in a planned outage within a span do not count for it."""
+    for outage in partial:
+        begin, stop = max(start, outage.start), min(end, outage.end)
+        if begin < stop and (out := len(outage.names.intersection(names_in(run.nodes)))):
+            yield begin, use, -out
+            yield stop, use, out
+
+
+def _of_nodes(accounts: TrialHistory, now: int, outages: Sequence[Outage]) -> Iterator[Change]:
+    for down in accounts.downs:
+        for start, end in outside(down.node, down.start, _until(down.end, now), outages):
+            yield start, _DOWN, 1
+            yield end, _DOWN, -1
+
+
+def _last_start(accounts: TrialHistory, now: int, spans: Sequence[Span]) -> int | None:
+    """When the last job started, if nothing is started any more; None else."""
+    closed = accounts.over or (bool(accounts.duration) and accounts.clock(now) >= accounts.duration)
+    if not closed or not spans:
+        return None
+    held = (run.on_nodes(now) for run in accounts.runs)
+    starts = [span[0] for span in held if span is not None and span[0] < spans[-1][1]]
+    return max(starts, default=None)
+
+
+def _down_time(
+    accounts: TrialHistory, now: int, spans: Sequence[Span], outages: Sequence[Outage]
+) -> int:
+    """Node-ns down while the clock ran, planned outages aside."""
+    return sum(
+        max(0, min(end, stop) - max(start, begin))
+        for down in accounts.downs
+        for start, end in outside(down.node, down.start, _until(down.end, now), outages)
+        for begin, stop in spans
+    )
+
+
+def _until(end: int, now: int) -> int:
+    return now if end == NEVER else min(end, now)
+
+
+def _steps_out(accounts: TrialHistory, outages: Iterable[Outage]) -> Iterator[tuple[int, int]]:
+    for outage in outages:
+        yield outage.start, outage.size
+        yield outage.end, -outage.size
+
+
+def available_in_all(accounts: TrialHistory, now: int) -> int | None:
+    """Node-ns that will have been available when the trial's duration is over, if its clock runs on
+    from now; None where it has none. Outages to come are those that are planned so far."""
+    if not accounts.duration or accounts.start == NEVER:
+        return None
+    spans = accounts.window(now)
+    left = round(accounts.duration * SECOND_NS) - sum(end - start for start, end in spans)
+    if left > 0:
+        spans = [*spans, (now, now + left)]
+    total = accounts.nodes * sum(end - start for start, end in spans)
+    for outage in outages_of(accounts):
+        for start, end in spans:
+            total -= outage.size * max(0, min(end, outage.end) - max(start, outage.start))
+    return total

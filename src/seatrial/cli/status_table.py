@@ -1,0 +1,218 @@
+"""Where the components of a plan stand, as tables or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seatrial.cli.sparkline import bars
+from seatrial.cli.tables import Column, table
+from seatrial.units import count, show_seconds
+
+if TYPE_CHECKING:
+    from seatrial.acceptance.criteria import Result
+    from seatrial.acceptance.status import Part, Status
+    from seatrial.trial.plan_trials import PlanTrial
+
+_HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
+COURSE = 40  # characters of the utilisation's course
+
+
+def print_status(found: Sequence[Status], form: str = "table") -> None:
+    """Print where trials of a plan stand: a table of all (``passed`` are runs, ``accepted`` is
+    their share of the node-hours), then the tests, sub-phases, notes and criteria of each. ``form``
+    is ``table`` or ``json``."""
+    if form == "json":
+        print_json(found)
+        return
+    if not found:
+        click.echo("No component has been started yet")
+        return
+    click.echo(_components(found))
+    for one in found:
+        parts = [_parts(one), _sub_phases(one), _notes(one), criteria_table(one.criteria)]
+        shown = [part for part in parts if part]
+        if shown:
+            click.echo()
+            click.echo(click.style(_title(one), bold=True))
+            click.echo("\n\n".join(shown))
+
+
+def print_json(found: Sequence[Status], more: Sequence[dict[str, Any]] = ()) -> None:
+    """The trials, then what else there is to show."""
+    import msgspec
+
+    from seatrial.store.export import to_json
+
+    click.echo(to_json([*(msgspec.to_builtins(one) for one in found), *more]), nl=False)
+
+
+def print_next(found: Sequence[Status], again: str) -> None:
+    """The command that goes on with what nobody drives."""
+    stopped = [one for one in found if one.state in ("interrupted", "paused", "cancelled")]
+    for one in stopped:
+        if one.state == "interrupted":
+            click.echo(f"{one.tag} is interrupted: nobody drives it")
+    if stopped:
+        click.echo(f"next   {again}")
+
+
+def status_of(trial: PlanTrial) -> Status:
+    """Where a trial stands; one that runs by its journal, and that nobody drives, is
+    interrupted."""
+    from seatrial.acceptance.status import status
+    from seatrial.journal.journal import read
+    from seatrial.store.liveness import owned
+
+    driven = owned(str(trial.folder.path))
+    events = read(trial.folder.journal)
+    return status(trial.record, trial.folder.cases(), events, driven=driven)
+
+
+def exit_code(found: Sequence[Status], trials: Sequence[PlanTrial]) -> int:
+    """1 where a criterion is not met, 3 where one is open or a trial is not complete (it may have
+    ended, and been extended since), else 0."""
+    if any(one.verdict == "not met" for one in found):
+        return 1
+    undecided = any(one.verdict == "undecided" for one in found)
+    return 3 if undecided or any(trial.state != "complete" for trial in trials) else 0
+
+
+def _title(one: Status) -> str:
+    phase = f", phase {one.phase}" if one.phase else ""
+    return f"{one.component or one.tag}{phase}{' (rehearsed)' if one.rehearsed else ''}"
+
+
+def _components(found: Sequence[Status]) -> str:
+    columns = [
+        Column("component", folds=True),
+        Column("state"),
+        Column("verdict"),
+        Column("clock", right=True),
+        Column("of", right=True),
+        Column("passed", right=True),
+        Column("accepted", right=True),
+    ]
+    return table(columns, [_component(one) for one in found])
+
+
+def _component(one: Status) -> list[str]:
+    accepted = sum(part.accepted for part in one.parts)
+    return [
+        *(_title(one), one.state, one.verdict),
+        show_seconds(one.clock) if one.clock else "",
+        show_seconds(one.duration) if one.duration else "",
+        str(accepted),
+        "" if one.utilisation is None else f"{100 * one.utilisation:.1f} %",
+    ]
+
+
+def _parts(one: Status) -> str:
+    """The tests: what is in flight beside what is to be, what passed and what did not."""
+    columns = [
+        Column("test", folds=True),
+        Column("in flight", right=True),
+        Column("expected", right=True),
+        Column("running", right=True),
+        Column("passed", right=True),
+        Column("others", folds=True),
+    ]
+    rows = [
+        [
+            *(part.test, str(part.in_flight), str(part.expected or "")),
+            *(str(part.running), str(part.accepted), _others(part)),
+        ]
+        for part in one.parts
+    ]
+    text = table(columns, rows) if rows else ""
+    course = _course(one)
+    return f"{text}\n{course}" if course else text
+
+
+def _others(part: Part) -> str:
+    words = [f"{n} {name}" for name, n in sorted(part.verdicts.items()) if name != "pass"]
+    return ", ".join([*words, *(["stopped"] if part.stopped else [])])
+
+
+def _course(one: Status) -> str:
+    """The utilisation over time, a bar for each span."""
+    points = one.over_time
+    if len(points) < 2:
+        return ""
+    width = min(COURSE, len(points))
+    shares = [points[i * len(points) // width][1] for i in range(width)]
+    return f"accepted over time  |{bars(shares)}|  to {show_seconds(one.clock)}"
+
+
+def _sub_phases(one: Status) -> str:
+    """The stretches between pauses and interruptions, where there are several."""
+    from seatrial.cli.query_common import show_time
+
+    if len(one.sub_phases) < 2:
+        return ""
+    columns = [
+        Column("sub-phase", right=True),
+        Column("from"),
+        Column("to"),
+        Column("clock", right=True),
+        Column("passed", right=True),
+        Column("ended by", folds=True),
+    ]
+    rows = [
+        [
+            *(str(each.number), show_time(each.start)),
+            "" if each.end is None else show_time(each.end),
+            *(show_seconds(each.clock), str(each.accepted), each.ended_by),
+        ]
+        for each in one.sub_phases
+    ]
+    return table(columns, rows)
+
+
+def _notes(one: Status) -> str:
+    """Alerts that are open, nodes that are down, what holds launches back."""
+    from seatrial.cli.query_common import show_time
+
+    rows = []
+    for alert in one.alerts:
+        again = f" (told {count(alert.times, 'time')})" if alert.times > 1 else ""
+        rows.append(["alert", show_time(alert.time), f"{alert.text}{again}"])
+    if one.down:
+        rows.append(["down", "", one.down])
+    for hold in one.held_back_by:
+        since = "" if hold.since is None else show_time(hold.since)
+        rows.append([_HOLDS.get(hold.kind, hold.kind), since, hold.text])
+    columns = [Column("note"), Column("since"), Column("what", folds=True)]
+    return table(columns, rows) if rows else ""
+
+
+def criteria_table(criteria: Sequence[Sequence[Result]]) -> str:
+    """The criteria: a row for each, and one for each subject that is not met or not decided where
+    there are several."""
+    from seatrial.acceptance.criteria import show_value
+
+    rows = []
+    for results in criteria:
+        first, rest = results[0], results[1:]
+        for one in [first, *(each for each in rest if each.state in ("not met", "undecided"))]:
+            rows.append(
+                [
+                    one.label if one is first else f"  {one.subject}",
+                    one.state,
+                    show_value(one.criterion, one.value),
+                    one.bound,
+                    str(one.n),
+                    one.why,
+                ]
+            )
+    columns = [
+        Column("criterion", folds=True),
+        Column("state"),
+        Column("value", right=True),
+        Column("bound", folds=True),
+        Column("n", right=True),
+        Column("why", folds=True),
+    ]
+    return table(columns, rows) if rows else ""

@@ -1,0 +1,72 @@
+"""Suspects in plain words, for the commands that tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from seatrial.statistics.suspects import Suspect, Suspects
+    from seatrial.studies.evidence import Evidence
+
+MOST = 30
+LEVEL = 0.05
+BESIDE = "chance by these runs alone, but it explains best what the other suspects leave"
+
+
+def print_suspects(found: Suspects, evidence: Evidence) -> None:
+    """What is accused, by how much more than chance; or why nothing is."""
+    from seatrial.units import count
+
+    share = f"{found.bad} of {count(found.runs, 'run')} failed or were slow"
+    if more := sum(evidence.left_out.values()):
+        share += f" ({count(more, 'run')} more left out, as told below)"
+    if found.why:
+        click.echo(f"{share}; no node can be accused: {found.why}")
+    elif not found.suspects:
+        click.echo(f"{share}; no node or group explains that better than chance")
+    else:
+        click.echo(
+            f"{share}; {found.unexplained} of these without any of the suspects "
+            f"({found.candidates} nodes and groups compared)"
+        )
+        for suspect in found.suspects[:MOST]:
+            click.echo(f"  {_sentence(suspect)}")
+        if len(found.suspects) > MOST:
+            click.echo(f"  and {len(found.suspects) - MOST} more")
+    _print_left_out(evidence.left_out)
+
+
+def _sentence(suspect: Suspect) -> str:
+    from seatrial.units import count, show_number
+    from seatrial.verify.reading import plain_line
+
+    names = plain_line(", ".join(suspect.names[:8]))
+    more = f" and {len(suspect.names) - 8} more" if len(suspect.names) > 8 else ""
+    what = "group " if suspect.kind == "group" else ""
+    together = " (always together, and not to be told apart)" if len(suspect.names) > 1 else ""
+    p = f"p = {suspect.p:.2g}" if suspect.p >= 1e-12 else "p < 1e-12"
+    return (
+        f"{what}{names}{more}{together}: {suspect.bad} of {count(suspect.runs, 'run')} with it "
+        f"went wrong, where chance would give {show_number(suspect.expected)}; {p}, corrected"
+        + (f": {BESIDE}" if suspect.p >= LEVEL else "")
+    )
+
+
+def _print_left_out(left_out: Mapping[str, int]) -> None:
+    from seatrial.units import count
+    from seatrial.verify.reading import plain_line
+
+    if left_out:
+        reasons = ", ".join(f"{number} {plain_line(why)}" for why, number in left_out.items())
+        click.echo(f"left out: {count(sum(left_out.values()), 'run')}: {reasons}")
+
+
+def suspects_record(found: Suspects, evidence: Evidence) -> dict[str, Any]:
+    """The same for programs."""
+    import msgspec
+
+    record: dict[str, Any] = msgspec.to_builtins(found)
+    return {**record, "left_out": evidence.left_out}

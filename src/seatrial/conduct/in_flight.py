@@ -1,0 +1,126 @@
+"""What is in flight: launched and without a verdict, with the sums that caps are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from seatrial.conduct.policy import Entry
+
+
+@dataclass(slots=True)
+class RunInFlight:
+    """A run that was launched and has no verdict yet. Times in ns; ``on`` are its nodes when they
+    are known; ``width`` is what it takes of the machine: its nodes, or on a shared node its cores.
+    ``holds_room`` until its job has ended; ``ended_for`` is why we end it, a verdict's code, None
+    while we do not. ``began`` and ``left`` are of its script, kept where nobody saw the job start.
+    ``exclusions`` is how many there had been when it was launched, ``away`` the nodes that it
+    alone was to avoid; ``recalled``: it was taken back before it started."""
+
+    case: int
+    entry: int
+    size: int
+    nodes: int
+    width: int
+    launched: int
+    target: str = ""
+    stage: str = ""
+    started: int = 0
+    ended: int = 0
+    on: str = ""
+    holds_room: bool = True
+    cancelled: bool = False
+    ended_for: int | None = None
+    began: int = 0
+    left: int = 0
+    exclusions: int = 0
+    away: set[str] | None = None
+    recalled: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether it was we who cancelled it, with the trial or to take it back."""
+        return self.cancelled or self.recalled
+
+
+class Counts:
+    """Sums over the runs whose jobs have not ended: in all, by entry, target and file system.
+    ``queued`` have not started; of the widths that queue, ``queued_widths`` has their numbers."""
+
+    __slots__ = (
+        "_entries",
+        "bytes",
+        "in_flight",
+        "on_file_system",
+        "on_target",
+        "opens",
+        "queued",
+        "queued_widths",
+        "running",
+        "total",
+        "width",
+    )
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self.total = 0
+        self.queued = 0
+        self.running = 0  # the width of what has started
+        self.queued_widths: dict[int, int] = {}
+        self.in_flight = [0] * len(entries)
+        self.width = [0] * len(entries)
+        self.on_target: dict[str, int] = {}
+        self.opens: dict[str, float] = {}
+        self.on_file_system: dict[str, int] = {}
+        self.bytes: dict[str, int] = {}
+
+    def copy(self) -> Self:
+        """One to try things out on."""
+        other = object.__new__(type(self))
+        other._entries = self._entries
+        other.total, other.queued, other.running = self.total, self.queued, self.running
+        other.queued_widths = self.queued_widths.copy()
+        other.in_flight, other.width = self.in_flight.copy(), self.width.copy()
+        other.on_target, other.opens = self.on_target.copy(), self.opens.copy()
+        other.on_file_system, other.bytes = self.on_file_system.copy(), self.bytes.copy()
+        return other
+
+    def launch(self, entry: int, width: int, target: str) -> None:
+        self.queued += 1
+        self.queued_widths[width] = self.queued_widths.get(width, 0) + 1
+        self._add(entry, width, target, 1)
+
+    def start(self, width: int) -> None:
+        """A queued run has started."""
+        self._unqueue(width)
+        self.running += width
+
+    def end(self, entry: int, width: int, target: str, started: bool) -> None:
+        """A run's job is over."""
+        if started:
+            self.running -= width
+        else:
+            self._unqueue(width)
+        self._add(entry, width, target, -1)
+
+    def _unqueue(self, width: int) -> None:
+        self.queued -= 1
+        left = self.queued_widths[width] - 1
+        if left:
+            self.queued_widths[width] = left
+        else:
+            del self.queued_widths[width]
+
+    def _add(self, entry: int, width: int, target: str, sign: int) -> None:
+        self.total += sign
+        self.in_flight[entry] += sign
+        self.width[entry] += sign * width
+        about = self._entries[entry]
+        if target:
+            there = self.on_target[target] = self.on_target.get(target, 0) + sign
+            # Sums of floats keep a rest; where no run is, nothing is open.
+            load = self.opens.get(target, 0.0) + sign * about.opens if there else 0.0
+            self.opens[target] = load
+        if name := about.file_system:
+            self.on_file_system[name] = self.on_file_system.get(name, 0) + sign
+            self.bytes[name] = self.bytes.get(name, 0) + sign * about.bytes

@@ -1,0 +1,77 @@
+"""From what a plan assumes of its tests to plain numbers, elapsed times of the store among them.
+
+manners = manners_of(plan, tests, measured)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from seatrial.errors import UsageError
+from seatrial.plan.component_tests import fits
+from seatrial.plan.model import Behaviour, Elapsed, Plan
+from seatrial.rehearse.sampling import Quantity, RunModel
+from seatrial.suite.model import Metric, Test
+from seatrial.units import seconds, share_of, span_of
+
+Measured = Callable[[str, str], tuple[float, ...]]
+"""The elapsed times (s) that a trial of the store has of a test."""
+
+
+def run_models_of(plan: Plan, tests: Iterable[Test], measured: Measured) -> dict[str, RunModel]:
+    """How runs of each test turn out in a rehearsal. Raises UsageError, naming all tests of which
+    the plan says nothing."""
+    behaviours = {test.name: behaviour_of(plan, test.name) for test in tests}
+    unsaid = [name for name, behaviour in behaviours.items() if behaviour is None]
+    if unsaid:
+        raise UsageError(
+            f"{plan.plan}: nothing is said of how {', '.join(unsaid)} would run; "
+            "write e.g. rehearsal: {tests: {" + f"{unsaid[0]}: {{elapsed: 10m}}" + "}}"
+        )
+    return {
+        test.name: _manner(behaviour, test, measured)
+        for test in tests
+        if (behaviour := behaviours[test.name]) is not None
+    }
+
+
+def behaviour_of(plan: Plan, test: str) -> Behaviour | None:
+    """What the plan assumes of a test: the first entry that fits."""
+    known = plan.rehearsal.tests
+    return next((each for pattern, each in known.items() if fits([pattern], test)), None)
+
+
+def _manner(behaviour: Behaviour, test: Test, measured: Measured) -> RunModel:
+    elapsed = behaviour.elapsed
+    if not isinstance(elapsed, Elapsed):
+        elapsed = Elapsed(mean=elapsed)
+    values = tuple(seconds(value) for value in elapsed.values)
+    if elapsed.trial:
+        values = measured(elapsed.trial, test.name)
+    keeps = behaviour.keeps
+    return RunModel(
+        mean=seconds(elapsed.mean) if elapsed.mean is not None else 0.0,
+        sd=span_of(elapsed.sd),
+        values=values,
+        build=span_of(behaviour.build),
+        wrong=share_of(behaviour.wrong),
+        fails=share_of(behaviour.fails),
+        hangs=share_of(behaviour.hangs),
+        keeps=math.inf if keeps == "walltime" else span_of(keeps),
+        metadata=share_of(behaviour.metadata),
+        objects=share_of(behaviour.objects),
+        bandwidth=behaviour.bandwidth,
+        figures=tuple(_quantities(behaviour, test)),
+    )
+
+
+def _quantities(behaviour: Behaviour, test: Test) -> Iterable[Quantity]:
+    for name, figure in behaviour.figures.items():
+        metric = test.metrics.get(name)
+        if not isinstance(metric, Metric):
+            raise UsageError(
+                f"{test.name}: the unit of {name} is known only from its output; "
+                "a rehearsal can give figures of metrics that have find and unit"
+            )
+        yield Quantity(name, figure.mean, figure.sd, metric.unit, metric.better)

@@ -1,0 +1,147 @@
+"""Rehearsing a plan: its trials one after another in virtual time, by the chance of a seed.
+
+rehearsed = rehearse(plan, manners, seed=1, start=time.time_ns(), trials=Path("trials"))
+many = over_seeds(plan, manners, seeds=range(2, 101), start=...)      # in memory, on all cores
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from seatrial.acceptance.trial_history import TrialHistory
+from seatrial.errors import UsageError
+from seatrial.gc_pause import uncollected
+from seatrial.journal.events import Event
+from seatrial.journal.journal import Journal
+from seatrial.plan.phases import names_of
+from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.rehearse.event_writer import Tell
+from seatrial.rehearse.sampling import RunModel
+from seatrial.rehearse.simulated_gauges import remarks_on_gauges
+from seatrial.rehearse.summary import Rehearsed, summarise
+from seatrial.rehearse.virtual_driver import Ending, VirtualDriver
+from seatrial.trial.folder import create, references_of
+from seatrial.trial.plan_record import record_of
+
+RunModels = Mapping[str, RunModel]
+
+
+def lasting(plan: PreparedPlan, days: float) -> PreparedPlan:
+    """The plan with that duration of its sustained components. Raises UsageError if it has none."""
+    parts = []
+    for part in plan.parts:
+        if part.policy.duration:
+            component = replace(part.component, duration=f"{days:g}d")
+            policy = replace(part.policy, duration=days * 86400.0)
+            part = part._replace(component=component, policy=policy)
+        parts.append(part)
+    if not any(part.policy.duration for part in parts):
+        raise UsageError(f"--days: no component of {plan.plan.plan} is sustained for a duration")
+    return plan._replace(parts=parts)
+
+
+def rehearse(
+    plan: PreparedPlan,
+    manners: RunModels,
+    seed: int,
+    start: int,
+    trials: Path | None = None,
+    name: str = "",
+) -> list[Rehearsed]:
+    """Rehearse the trials of a plan; ``start`` in ns. With a folder for ``trials`` each is written
+    there, under its tag or a ``name`` of its own."""
+    done = []
+    for part in plan.parts:
+        tag = tag_of(plan, part, trials, name) if trials is not None else part.tag
+        with uncollected():
+            one = _rehearse_part(plan, part, manners, seed, start, trials, tag)
+        done.append(one)
+        start = one.end
+    return done
+
+
+def tag_of(plan: PreparedPlan, part: PreparedComponent, trials: Path, name: str) -> str:
+    """A free tag for a rehearsed trial: ``<plan>-<component>[-<phase>]-rehearsed[-<number>]``, or
+    the name that was asked for, with what tells several trials of it apart."""
+    if name:
+        words = (name, part.component.component, part.phase) if len(plan.parts) > 1 else (name,)
+        return "-".join(filter(None, words))
+    stem = tag = f"{part.tag}-rehearsed"
+    number = 2
+    while (trials / tag).exists():
+        tag, number = f"{stem}-{number}", number + 1
+    return tag
+
+
+def _rehearse_part(
+    plan: PreparedPlan,
+    part: PreparedComponent,
+    manners: RunModels,
+    seed: int,
+    start: int,
+    trials: Path | None,
+    tag: str,
+) -> Rehearsed:
+    record = record_of(plan, part, tag, start, seed)
+    accounts = TrialHistory(part.cases, part.policy, names_of(part.machine))
+
+    def drive(tell: Tell) -> Ending:
+        return VirtualDriver(record, part.cases, manners, tell).drive()
+
+    if trials is None:
+        ending = drive(accounts.fold)
+    else:
+        folder = create(trials, record, part.cases)
+        with Journal.own(folder.journal) as journal:
+            ending = drive(_both(journal, accounts))
+    ending = ending._replace(remarks=[*ending.remarks, *remarks_on_gauges(record)])
+    written = tag if trials is not None else ""
+    return summarise(part, seed, written, accounts, ending, references_of(record))
+
+
+def _both(journal: Journal, accounts: TrialHistory) -> Tell:
+    """Events to the journal and into the accounts."""
+
+    def tell(events: Sequence[Event]) -> None:
+        journal.extend(events)
+        journal.flush()
+        accounts.fold(events)
+
+    return tell
+
+
+# ---- many seeds ---------------------------------------------------------------------------
+
+
+def over_seeds(
+    plan: PreparedPlan, manners: RunModels, seeds: Sequence[int], start: int
+) -> Iterator[list[Rehearsed]]:
+    """Rehearse with each seed in memory, in the order of the seeds; on all cores."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    workers = min(len(seeds), len(os.sched_getaffinity(0)))
+    if workers < 2:
+        yield from (rehearse(plan, manners, seed, start) for seed in seeds)
+        return
+    context = get_context("fork")
+    arguments = (plan, manners, start)
+    with ProcessPoolExecutor(workers, context, _keep, arguments) as pool:
+        yield from pool.map(_with_seed, seeds)
+
+
+_kept: tuple[PreparedPlan, RunModels, int]
+
+
+def _keep(plan: PreparedPlan, manners: RunModels, start: int) -> None:
+    global _kept
+    _kept = plan, manners, start
+
+
+def _with_seed(seed: int) -> list[Rehearsed]:
+    plan, manners, start = _kept
+    return rehearse(plan, manners, seed, start)

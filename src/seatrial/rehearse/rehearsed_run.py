@@ -1,0 +1,89 @@
+"""A run of a rehearsal: what the simulated cluster is given of it, and how it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seatrial.backends.simulated.jobs import Over, SimulatedJob
+from seatrial.conduct.commands import Launch
+from seatrial.conduct.policy import Entry
+from seatrial.journal.codes import CANCELLED, CHECK_ERROR, FAILED, PASS, WRONG_ANSWER, Code, code_of
+from seatrial.rehearse.sampling import RunModel, SampledOutcome
+from seatrial.suite.model import Case
+from seatrial.units import show_seconds
+from seatrial.verify import references as refs
+from seatrial.verify.figures import Figure
+from seatrial.verify.references import AmbiguousReference, References
+
+UNDRAWN = SampledOutcome(0.0)
+
+
+@dataclass(slots=True)
+class RehearsedRun:
+    """A run without a verdict, and what it is drawn to do. ``number`` is the position of its case,
+    ``attempt`` counts those of its test."""
+
+    id: str
+    number: int
+    case: Case
+    app: str
+    entry: Entry
+    manner: RunModel
+    attempt: int = 0
+    luck: SampledOutcome = UNDRAWN
+    cancelled: bool = False
+    recalled: bool = False
+
+
+def job_of(run: RehearsedRun, launch: Launch, partition: str, lacking: str) -> SimulatedJob:
+    """The job that a run is; ``lacking`` are nodes that have not the features it needs."""
+    case, manner, luck = run.case, run.manner, run.luck
+    return SimulatedJob(
+        run_id=run.id,
+        nodes=case.nodes,
+        walltime=case.walltime,
+        elapsed=luck.elapsed,
+        exit_code=luck.exit_code,
+        hangs=luck.hangs,
+        keeps=min(manner.keeps, case.walltime),
+        avoid=",".join(filter(None, (launch.avoid, lacking))) if lacking else launch.avoid,
+        node=case.node,
+        partition=partition,
+        file_system=run.entry.file_system,
+        target=launch.target.partition("/")[2],
+        opens=run.entry.opens,
+        metadata=manner.metadata,
+        objects=manner.objects,
+        bandwidth=manner.bandwidth,
+    )
+
+
+def judge(run: RehearsedRun, found: Sequence[Figure], references: References) -> tuple[Code, str]:
+    """The verdict of a run whose script came to its end with these figures, and why."""
+    if run.luck.exit_code:
+        return FAILED, f"exit code {run.luck.exit_code}, not 0"
+    if run.luck.wrong:
+        return WRONG_ANSWER, "a check of its answer did not hold"
+    case = run.case
+    for figure in found:
+        try:
+            reference = refs.matching(
+                references, case.test, figure.name, case.parameters, case.toolchain
+            )
+        except AmbiguousReference as error:
+            return CHECK_ERROR, str(error)
+        if reference is not None and (finding := refs.judge(figure, reference)) is not None:
+            return finding
+    return PASS, ""
+
+
+def why_ended(run: RehearsedRun, fact: Over, ended_for: int | None, held: str) -> tuple[Code, str]:
+    """The verdict of a run that was ended, and why. Where it was we who did: ``ended_for`` is the
+    code that we ended it for, if it was for its own sake, ``held`` why all were."""
+    code, state = code_of(fact.code or 0), fact.state
+    if run.cancelled and code is CANCELLED:
+        state = held
+        if ended_for is not None:
+            code, state = code_of(ended_for), f"no output for {show_seconds(run.entry.quiet_after)}"
+    return code, f"{code.meaning}: {state}" + (f" on {fact.nodes}" if fact.nodes else "")

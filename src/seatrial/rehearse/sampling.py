@@ -1,0 +1,108 @@
+"""How simulated runs turn out: by chance, but by the same chance whatever the plan is.
+
+    luck = draw(seed=1, test="cm4", attempt=17, manner=manner)
+    luck.elapsed, luck.hangs, luck.wrong
+
+What is drawn depends on the seed, the test and the number of its attempt alone, so that two plans
+that are rehearsed with one seed meet the same good and bad luck, test by test.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from struct import unpack
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.units import Better
+from seatrial.verify.figures import Figure
+
+_STEP = 2.0**-52
+
+
+class Quantity(NamedTuple):
+    """A figure of merit: its normal distribution."""
+
+    name: str
+    mean: float
+    sd: float
+    unit: str
+    better: Better
+
+
+class RunModel(NamedTuple):
+    """How runs of a test turn out, in plain numbers; times in seconds.
+
+    Elapsed times are drawn from ``values``, each as likely as the others; without them they are
+    log-normal with this mean and standard deviation, as times are never negative and runs are late
+    more often than early. ``wrong``, ``fails`` and ``hangs`` are shares of the runs; ``keeps`` is
+    how long a job keeps its nodes after its script's end (inf: to its walltime); ``metadata`` and
+    ``objects`` are shares of the time, ``bandwidth`` is in GB/s.
+    """
+
+    mean: float = 0.0
+    sd: float = 0.0
+    values: tuple[float, ...] = ()
+    build: float = 0.0
+    wrong: float = 0.0
+    fails: float = 0.0
+    hangs: float = 0.0
+    keeps: float = 0.0
+    metadata: float = 0.0
+    objects: float = 0.0
+    bandwidth: float = 0.0
+    figures: tuple[Quantity, ...] = ()
+
+
+class SampledOutcome(Struct, frozen=True):
+    """What one run would do if nothing came between. ``elapsed`` in seconds: to its end, or until
+    it fails or hangs."""
+
+    elapsed: float
+    exit_code: int = 0
+    hangs: bool = False
+    wrong: bool = False
+
+
+def draw(seed: int, test: str, attempt: int, manner: RunModel) -> SampledOutcome:
+    """The luck of an attempt of a test. One that fails or hangs does so at any point of its time,
+    each as likely as the others."""
+    digest = blake2b(f"{seed}\n{test}\n{attempt}".encode(), digest_size=32).digest()
+    one, two, fate, point = _units(unpack("<4Q", digest))
+    if manner.values:
+        elapsed = manner.values[int(one * len(manner.values))]
+    elif manner.sd:
+        elapsed = _log_normal(manner.mean, manner.sd, _normal(one, two))
+    else:
+        elapsed = manner.mean
+    if fate < manner.hangs:
+        return SampledOutcome(elapsed * point, hangs=True)
+    if fate < manner.hangs + manner.fails:
+        return SampledOutcome(elapsed * point, exit_code=1)
+    return SampledOutcome(elapsed, wrong=fate < manner.hangs + manner.fails + manner.wrong)
+
+
+def figures(seed: int, test: str, attempt: int, manner: RunModel) -> Iterator[Figure]:
+    """The figures of merit of an attempt that came to its end."""
+    for name, mean, sd, unit, better in manner.figures:
+        digest = blake2b(f"{seed}\n{test}\n{attempt}\n{name}".encode(), digest_size=16).digest()
+        one, two = _units(unpack("<2Q", digest))
+        yield Figure(name, mean + sd * _normal(one, two), unit, better)
+
+
+def _units(numbers: Iterable[int]) -> list[float]:
+    """Evenly between 0 and 1, both excluded, from 64 random bits each."""
+    return [((number >> 12) + 0.5) * _STEP for number in numbers]
+
+
+def _normal(one: float, two: float) -> float:
+    """A standard normal number from two even ones (Box and Muller 1958)."""
+    return math.sqrt(-2 * math.log(one)) * math.cos(2 * math.pi * two)
+
+
+def _log_normal(mean: float, sd: float, normal: float) -> float:
+    variance = math.log1p((sd / mean) ** 2)
+    return mean * math.exp(math.sqrt(variance) * normal - variance / 2)

@@ -1,0 +1,267 @@
+"""The driver in virtual time: the very same conductor, bound to a simulated cluster.
+
+    rehearsal = VirtualDriver(record, cases, manners, tell)
+    ending = virtual_driver.drive()     # its events go to ``tell``, as they would to the journal
+
+It carries out commands and makes events of facts as the real driver does, in the same order. Time
+is a number that jumps to when something happens next; it starts when the trial was created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+from seatrial.backends.simulated.cluster import SimulatedCluster
+from seatrial.backends.simulated.sharing import TargetLoad
+from seatrial.conduct.commands import (
+    Alert,
+    Cancel,
+    Command,
+    ExcludeNodes,
+    Finish,
+    Launch,
+    Recall,
+    Reject,
+    StartBuild,
+    StopTest,
+    Wake,
+)
+from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.journal.codes import PASS, TIMEOUT, Name, code_of
+from seatrial.machine.facts import unfold
+from seatrial.rehearse.event_writer import EventWriter, Tell
+from seatrial.rehearse.rehearsed_run import RehearsedRun, job_of
+from seatrial.rehearse.sampling import RunModel, draw
+from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
+from seatrial.rehearse.simulated_runs import SimulatedRuns, ns, sooner
+from seatrial.suite.model import Case, Test
+from seatrial.trial.folder import Record
+from seatrial.units import seconds, show_seconds
+
+JOBS = 1000  # given to a scheduler at a time, as to a real one
+BUILDS = 2  # at a time, as the smallest host would
+LONGEST_LULL_S = 30 * 86400.0  # in which nothing is in flight and nothing starts
+_LULL = ns(LONGEST_LULL_S)
+
+# Plain text: an event with a member of an enumeration takes three times as long to make.
+_ALERT = Name.ALERT.value
+_BUILD_END = Name.BUILD_END.value
+_BUILD_START = Name.BUILD_START.value
+_GAUGE = Name.GAUGE.value
+_NODE_EXCLUDE = Name.NODE_EXCLUDE.value
+_TEST_STOP = Name.TEST_STOP.value
+_TRIAL_END = Name.TRIAL_END.value
+_TRIAL_PAUSE = Name.TRIAL_PAUSE.value
+_TRIAL_START = Name.TRIAL_START.value
+
+
+class Ending(NamedTuple):
+    """How a rehearsal ended: whether the trial came to its end, why not, and when (ns); what its
+    metadata targets bore, and what people must know of the load of others."""
+
+    complete: bool
+    why: str
+    time: int
+    loads: list[TargetLoad]
+    remarks: list[str]
+
+
+class VirtualDriver:
+    """Drives one trial. ``manners`` tell of each test how its runs turn out."""
+
+    def __init__(
+        self,
+        record: Record,
+        cases: Sequence[Case],
+        manners: Mapping[str, RunModel],
+        tell: Tell,
+    ) -> None:
+        self.record = record
+        self.now = record.created
+        self._manners = manners
+        machine, policy = record.machine, record.policy
+        jobs = record.asked.jobs or machine.jobs or JOBS
+        limits = Limits(jobs=jobs, builds=BUILDS, refill=max(1, jobs // 4))
+        self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
+        names = [name for kind in machine.nodes for name in unfold(kind.names)]
+        self.cluster = SimulatedCluster(machine, names, record.seed, self.now, policy.outages)
+        self._lacking = {test.name: _lacking(record, test) for test in record.tests.values()}
+        partition = machine.slurm.partition
+        self._partition = partition if partition in machine.rehearsal.partitions else ""
+        self._book = EventWriter(record, self.conductor.apply, tell)
+        self._facts = SimulatedRuns(record, self.conductor, self._book, self._at)
+        self._note = self._book.note
+        self._attempts = dict.fromkeys(record.tests, 0)
+        self._to_come: list[tuple[int, int, Callable[[int, Any], bool], Any]] = []
+        self._numbered = 0
+        self._lull = self.now  # since when nothing was in flight
+
+    def drive(self) -> Ending:
+        """See the trial through."""
+        self._note(self.now, _TRIAL_START, nodes=self.record.host)
+        for gauge in gauges_of(self.record):
+            self._at(self.now, self._read_gauge, gauge)
+        while True:
+            self._facts.look_by = None
+            commands = self.conductor.decide(self.now)
+            last = commands[-1] if commands else None
+            if isinstance(last, Finish):
+                return self._finish(last.complete, last.why)
+            self._carry_out(commands)
+            self._book.tell_some()
+            if why := self._go_on(last.time if isinstance(last, Wake) else None):
+                return self._finish(False, why)
+
+    def _finish(self, complete: bool, why: str) -> Ending:
+        if complete:
+            self._note(self.now, _TRIAL_END, value=0 if self._facts.all_passed else 1)
+        else:
+            self._note(self.now, _TRIAL_PAUSE, text=why)
+        self._book.tell_all()
+        loads = self.cluster.target_loads()
+        return Ending(complete, why, self.now, loads, self.cluster.remarks)
+
+    # ---- time -----------------------------------------------------------------------------
+
+    def _at(self, time: int, happen: Callable[[int, Any], bool], what: object) -> None:
+        """``happen`` says whether there is something to decide."""
+        self._numbered += 1
+        heappush(self._to_come, (time, self._numbered, happen, what))
+
+    def _go_on(self, wake: int | None) -> str:
+        """Let time pass until there is something to decide; why there never will be, or ""."""
+        to_come, cluster, facts = self._to_come, self.cluster, self._facts
+        if facts.runs:
+            self._lull = self.now
+        while True:
+            by = facts.look_by
+            limit = sooner(wake, by)
+            if to_come and (limit is None or to_come[0][0] < limit):
+                limit = to_come[0][0]
+            if limit is None and cluster.next_time() is None:
+                return "nothing more can happen, and runs are wanted that nothing starts"
+            if not facts.runs:
+                latest = self._lull + _LULL
+                if (sooner(limit, cluster.next_time()) or 0) > latest:
+                    return f"nothing was started for {show_seconds(LONGEST_LULL_S)}"
+                limit = sooner(limit, latest)
+            happened = False
+            for self.now, fact in cluster.advance(limit, to_news=True):
+                happened |= facts.receive(self.now, fact)
+            self.now = time = max(self.now, cluster.now)
+            happened |= time in (wake, by)
+            while to_come and to_come[0][0] <= time:
+                _, _, happen, what = heappop(to_come)
+                happened |= happen(time, what)
+            if happened:
+                return ""
+
+    # ---- commands -------------------------------------------------------------------------
+
+    def _carry_out(self, commands: Iterable[Command]) -> None:
+        launches: list[tuple[RehearsedRun, Launch]] = []
+        cancels: list[str] = []
+        recalls: list[str] = []
+        for command in commands:
+            if isinstance(command, Launch):
+                launches.append((self._begin(command), command))
+            elif isinstance(command, Cancel):
+                run = self._facts.runs[command.run_id]
+                if not run.cancelled:
+                    run.cancelled = True
+                    cancels.append(run.id)
+            elif isinstance(command, Recall):
+                run = self._facts.runs[command.run_id]
+                if not run.recalled:
+                    run.recalled = True
+                    recalls.append(run.id)
+            elif isinstance(command, StartBuild):
+                self._start_build(command.key)
+            elif not isinstance(command, Wake | Finish):
+                self._write_down(command)
+                self._at(self.now, _true, None)  # what follows from it may be all that is left
+        if launches:
+            self._submit(launches)
+        if cancels:
+            self.cluster.cancel(self.now, cancels)
+        if recalls:
+            self.cluster.cancel(self.now, recalls, pending_only=True)
+
+    def _write_down(self, command: Reject | StopTest | ExcludeNodes | Alert) -> None:
+        """Carry out what is done by noting it."""
+        if isinstance(command, Reject):
+            self._facts.verdict(self.now, self._begin(command), code_of(command.code), command.why)
+        elif isinstance(command, StopTest):
+            self._note(self.now, _TEST_STOP, command.test, text=command.why)
+        elif isinstance(command, ExcludeNodes):
+            self._note(self.now, _NODE_EXCLUDE, nodes=command.nodes, text=command.why)
+        else:
+            self._note(self.now, _ALERT, command.subject, alias=command.kind, text=command.text)
+
+    def _begin(self, command: Launch | Reject) -> RehearsedRun:
+        case = self.conductor.cases[command.case]
+        entry = self.record.policy.entry_of[command.case]
+        run = RehearsedRun(
+            command.run_id,
+            command.case,
+            case,
+            self.record.tests[case.test].app,
+            self.record.policy.entries[entry],
+            self._manners[case.test],
+        )
+        self._facts.begin(self.now, run)
+        return run
+
+    def _submit(self, launches: Sequence[tuple[RehearsedRun, Launch]]) -> None:
+        """Those of a case go together, as in an array."""
+        arrays: dict[tuple[int, str], str] = {}
+        jobs = []
+        for run, launch in launches:
+            array = arrays.setdefault((launch.case, launch.avoid), run.id)
+            self._book.note_submission(self.now, run, array, launch)
+            test = run.case.test
+            self._attempts[test] = run.attempt = self._attempts[test] + 1
+            run.luck = draw(self.record.seed, test, run.attempt, run.manner)
+            jobs.append(job_of(run, launch, self._partition, self._lacking[test]))
+        self.cluster.submit(self.now, jobs)
+
+    # ---- builds, gauges, silence ----------------------------------------------------------
+
+    def _start_build(self, key: str) -> None:
+        test = next(case.test for case in self.conductor.cases if case.build == key)
+        self._note(self.now, _BUILD_START, test, alias=key)
+        build = self.record.tests[test].build
+        limit = seconds(build.timeout) if build else 0.0
+        takes = self._manners[test].build
+        about: dict[str, Any] = {"alias": key, "test": test, "value": PASS.number}
+        if limit and takes > limit:
+            takes = limit
+            about |= {"value": TIMEOUT.number, "text": f"ended after {show_seconds(limit)}"}
+        self._at(self.now + ns(takes), self._end_build, about)
+
+    def _end_build(self, now: int, about: dict[str, Any]) -> bool:
+        self._note(now, _BUILD_END, **about)
+        return True
+
+    def _read_gauge(self, now: int, gauge: RehearsedGauge) -> bool:
+        """There is something to decide only where a throttle has opened or closed."""
+        self._at(now + gauge.every, self._read_gauge, gauge)
+        value = gauge.read(now, self.cluster.load)
+        if value is None:
+            return False
+        admission = self.conductor.admission
+        before = admission.gates(now).held
+        self._note(now, _GAUGE, alias=gauge.name, value=value)
+        return before != admission.gates(now).held
+
+
+def _true(_: int, __: object) -> bool:
+    return True
+
+
+def _lacking(record: Record, test: Test) -> str:
+    """The nodes that have not all the features that a test needs, folded."""
+    needed = set(test.requires.features)
+    return ",".join(kind.names for kind in record.machine.nodes if needed - set(kind.features))

@@ -1,0 +1,107 @@
+"""Where the sinks of a trial stand: how far behind each is, and why.
+
+    for each in standing(trials / tag):
+        each.name, each.behind.events, each.behind.seconds, each.error
+
+Looks at the cursors and at the journal's end; whether a process works on it or died, what it says
+is how things are now.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from seatrial.files import open_regular
+from seatrial.journal.events import decode_lines
+from seatrial.sinks.cursor import Behind, Cursor, folder_of, read_cursor
+from seatrial.sinks.lock import holder
+from seatrial.trial.folder import TrialFolder
+from seatrial.units import SECOND_NS
+
+LOOK_AT = 4 << 20  # bytes of what is behind that are counted; beyond it the number is estimated
+MOST_SINKS = 100
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """One sink of a trial. ``to`` is its host or file, never with a secret. ``sent`` counts events,
+    ``refused`` what the server does not take, ``damaged`` lines of the journal that are no events.
+    ``error`` is why it does not go on ("": it does), ``since`` when in ns that began; ``told`` is
+    the latest remark that stops nothing. ``working``: a process delivers now."""
+
+    name: str
+    kind: str
+    to: str
+    sent: int
+    refused: int
+    damaged: int
+    behind: Behind
+    error: str
+    since: int
+    tries: int
+    told: str
+    answered: int
+    working: bool
+
+
+def sink_lags(trial: Path | TrialFolder) -> list[Standing]:
+    """The sinks of a trial's folder that anything was ever sent to, or tried to, by name."""
+    folder = trial if isinstance(trial, TrialFolder) else TrialFolder(trial)
+    try:
+        files = sorted(folder_of(folder).glob("[!.]*.json"))[:MOST_SINKS]
+    except OSError:
+        return []
+    cursors = [cursor for file in files if (cursor := read_cursor(file)) is not None]
+    working = bool(cursors) and holder(folder) != ""
+    return [_standing(folder, cursor, working) for cursor in cursors]
+
+
+def _standing(folder: TrialFolder, cursor: Cursor, working: bool) -> Standing:
+    return Standing(
+        name=cursor.sink,
+        kind=cursor.kind,
+        to=cursor.to,
+        sent=cursor.read,
+        refused=cursor.refused,
+        damaged=cursor.damaged,
+        behind=behind(folder, cursor),
+        error=cursor.error,
+        since=cursor.since,
+        tries=cursor.tries,
+        told=cursor.told,
+        answered=cursor.answered,
+        working=working,
+    )
+
+
+def behind(folder: TrialFolder, cursor: Cursor) -> Behind:
+    """What is in the journal and not sent yet. Whole lines count."""
+    try:
+        with open_regular(folder.journal) as journal:
+            size = os.fstat(journal.fileno()).st_size
+            journal.seek(min(cursor.offset, size))
+            ahead = journal.read(LOOK_AT)
+    except OSError:
+        return Behind()
+    whole = ahead[: ahead.rfind(b"\n") + 1]
+    if not whole:
+        return Behind()
+    rest = max(0, size - cursor.offset)
+    lines = whole.count(b"\n")
+    if rest > len(ahead):
+        lines = round(lines * rest / len(whole))
+    else:
+        rest = len(whole)
+    return Behind(rest, lines, _waiting(whole))
+
+
+def _waiting(lines: bytes) -> float:
+    """Seconds since the first event of them, by the clocks of the driver and of this host."""
+    for text in lines.split(b"\n", 20)[:20]:
+        events, _ = decode_lines([text])
+        if events:
+            return max(0.0, (time.time_ns() - events[0].time) / SECOND_NS)
+    return 0.0

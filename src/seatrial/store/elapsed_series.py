@@ -1,0 +1,65 @@
+"""How long the runs of a trial took, as columns: for plots of any size.
+
+elapsed_points(store, trial.row, ["stream"])         # one entry for each run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from seatrial.journal import codes
+from seatrial.store.queries import UNFINISHED
+from seatrial.store.schema import Store
+from seatrial.store.sql_filters import listed
+
+
+class Points(NamedTuple):
+    """The runs of a test that started and are over as columns, in the order of their starts: run
+    id, start in ns, seconds."""
+
+    test: str
+    run_ids: list[str]
+    started: list[int]
+    elapsed: list[float | None]
+
+
+class Elapsed(NamedTuple):
+    """Points of tests. ``odd`` has the verdict's code of each run that did not pass, ``never``
+    counts those that are over and never started."""
+
+    points: list[Points]
+    odd: dict[str, int]
+    never: int
+
+
+# A run that told no end ran to its verdict. The index has all but that.
+_SECONDS = (
+    "CASE WHEN runs.elapsed IS NOT NULL THEN runs.elapsed ELSE (SELECT"
+    " (coalesce(own.ended, own.finished) - own.started) / 1e9 FROM runs AS own"
+    " WHERE own.id = runs.id) END"
+)
+
+
+def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> Elapsed:
+    """How long the runs of a trial (its row) took, of all tests or those of these names. They are
+    read test by test as the index has them, so that nothing is sorted or looked up."""
+    over = f"runs.test = ? AND runs.trial = ? AND runs.code NOT IN ({listed(UNFINISHED)})"
+    asked = f"SELECT runs.run_id, runs.started, {_SECONDS} FROM runs WHERE {over}"
+    points: list[Points] = []
+    odd: dict[str, int] = {}
+    never = 0
+    with store.reading():
+        of_trial = "SELECT DISTINCT test FROM cases WHERE trial = ?"
+        sql = f"SELECT id, name FROM tests WHERE id IN ({of_trial}) ORDER BY name, id"
+        for test, name in store.rows(sql, (trial,)):
+            if names and name not in names:
+                continue
+            chosen = (test, trial)
+            sql = f"{asked} AND runs.started IS NOT NULL ORDER BY runs.started"
+            points.append(Points(name, *store.columns(sql, chosen)))
+            sql = f"SELECT runs.run_id, runs.code FROM runs WHERE {over}"
+            odd.update(store.rows(f"{sql} AND runs.code <> {codes.PASS.number}", chosen))
+            sql = f"SELECT count(*) FROM runs WHERE {over} AND runs.started IS NULL"
+            never += store.rows(sql, chosen)[0][0]
+    return Elapsed(points, odd, never)

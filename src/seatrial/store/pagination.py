@@ -1,0 +1,187 @@
+"""Lists of runs a page at a time, from a place that stays where it is when new runs come.
+
+    first = page(store, Filters(machine="frost"), ORDERS["newest"], None, 100)
+    then = page(store, Filters(machine="frost"), ORDERS["newest"], place_of(first[-1], ...), 100)
+
+A place is the key by which the list is ordered and the run's row: what is newer changes nothing of
+what follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from seatrial.journal.codes import EVENT_NUMBERS, Name
+from seatrial.store.queries import run_rows
+from seatrial.store.rows import Filters, RunRow
+from seatrial.store.schema import Store
+from seatrial.store.sql_filters import conditions, listed, trial_row
+from seatrial.store.tables import FAILED
+
+MOST_CHOICES = 500
+
+
+class Order(NamedTuple):
+    """What a list is ordered by: an expression that is never NULL, and what it is of a run; and of
+    which runs that is so, where not of all."""
+
+    key: str
+    field: str
+    descending: bool
+    of: str = ""
+
+
+ORDERS = {
+    "newest": Order("runs.began", "began", True),
+    "oldest": Order("runs.began", "began", False),
+    "longest": Order("coalesce(runs.elapsed, -1.0)", "elapsed", True),
+    "shortest": Order("coalesce(runs.elapsed, -1.0)", "elapsed", False),
+}
+BY_VERDICT = Order("runs.finished", "finished", True, of=f"runs.state = {FAILED}")
+
+
+class Place(NamedTuple):
+    """Where a page ends: the key and the row of its last run."""
+
+    key: int | float
+    row: int
+
+
+def place_of(run: RunRow, order: Order) -> Place:
+    """The place behind a run."""
+    key = getattr(run, order.field)
+    return Place(-1.0 if key is None else key, run.row)
+
+
+def page(
+    store: Store,
+    filters: Filters,
+    order: Order,
+    place: Place | None,
+    limit: int,
+    more: Sequence[str] = (),
+) -> list[RunRow]:
+    """At most ``limit`` of the runs that match, and of which ``more`` holds, behind a place."""
+    conditioned = [*more, *([order.of] if order.of else [])]
+    if place is not None:
+        sign = "<" if order.descending else ">"
+        key = f"{order.key} {sign}"
+        row = f"runs.id {sign} {place.row:d}"
+        conditioned += [f"{key}= {place.key!r}", f"({key} {place.key!r} OR {row})"]
+    direction = "DESC" if order.descending else "ASC"
+    ordered = f"ORDER BY {order.key} {direction}, runs.id {direction}"
+    with store.reading():
+        conditioned += _bounds(store, filters)
+        # By the index of the order, which ends as soon as the page is full; where there is none,
+        # by what the filters choose.
+        runs = "+runs" if order.key.startswith("runs.") else "runs"
+        where, values = conditions(store, filters, *conditioned, runs=runs)
+        return run_rows(store, where, values, ordered, limit)
+
+
+def _bounds(store: Store, filters: Filters) -> list[str]:
+    bounds = [f"runs.began >= {filters.since:d}"] if filters.since else []
+    bounds += [f"runs.began < {filters.until:d}"] if filters.until else []
+    return bounds + ([f"runs.trial = {trial_row(store, filters.trial)}"] if filters.trial else [])
+
+
+def number_of(store: Store, filters: Filters, more: Sequence[str] = ()) -> int:
+    """How many runs match, of which ``more`` holds."""
+    with store.reading():
+        where, values = conditions(store, filters, *more)
+        return int(store.rows(f"SELECT count(*) FROM runs {where}", values)[0][0])
+
+
+def again_of(store: Store, found: Collection[RunRow]) -> set[int]:
+    """The rows of those runs that do not count, as their cases run again."""
+    if not found:
+        return set()
+    rows = listed(run.row for run in found)
+    return {row for (row,) in store.rows(f"SELECT id FROM runs WHERE id IN ({rows}) AND again")}
+
+
+def exact_run(store: Store, trial: str, run_id: str) -> RunRow | None:
+    """The run of that very id in that trial; None where there is none."""
+    where = "WHERE runs.run_id = ? AND runs.trial = ?"
+    with store.reading():
+        found = run_rows(store, where, [run_id, trial_row(store, trial)], "ORDER BY runs.id")
+    return found[0] if found else None
+
+
+class BuildRow(Struct, frozen=True):
+    """The build that a run has used. Times in ns; ``ended`` is None while it is being built,
+    ``failed`` until then, too."""
+
+    key: str
+    started: int | None
+    ended: int | None
+    failed: bool | None
+
+
+def build_of(store: Store, trial: int, key: str) -> BuildRow | None:
+    """A build by its key, in the trial of that row; None where the journal tells of none."""
+    sql = "SELECT started, ended, value FROM builds WHERE trial = ? AND key = ?"
+    found = store.rows(sql, (trial, key)) if key else []
+    if not found:
+        return None
+    started, ended, value = found[0]
+    return BuildRow(key, started, ended, None if ended is None else value != 0)
+
+
+class Choices(Struct, frozen=True, kw_only=True):
+    """What there is to choose from: the tags of trials, newest first, names of machines and the
+    tags of tests."""
+
+    trials: list[str]
+    machines: list[str]
+    tags: list[str]
+
+
+def choices(store: Store) -> Choices:
+    """What filters can name."""
+    trials = store.rows("SELECT tag, machine FROM trials ORDER BY created DESC, id DESC")
+    tests = store.rows("SELECT DISTINCT tags FROM tests")
+    return Choices(
+        trials=list(dict.fromkeys(tag for tag, _ in trials))[:MOST_CHOICES],
+        machines=sorted({machine for _, machine in trials})[:MOST_CHOICES],
+        tags=sorted({tag for (tags,) in tests for tag in tags.split("\n") if tag})[:MOST_CHOICES],
+    )
+
+
+def tests_of(store: Store) -> list[tuple[str, str]]:
+    """The name and the application of every test."""
+    return [(name, app) for name, app in store.rows("SELECT DISTINCT name, app FROM tests")]
+
+
+# ---- how failures came to their end ---------------------------------------------------------
+
+_ENDS = {EVENT_NUMBERS[name]: str(name) for name in (Name.SUBMIT_END, Name.BINARY_EXECUTE_END,
+                                                     Name.JOB_END)}  # fmt: skip
+
+
+class End(Struct, frozen=True):
+    """The event by which it is known that a run failed, and what it said."""
+
+    event: str
+    value: Any
+    text: str
+
+
+def ends_of(store: Store, found: Collection[RunRow]) -> dict[int, End]:
+    """For each run the last event before its verdict that tells of trouble; its verdict's own
+    (``check_end``) where there is none, as where the answer is wrong."""
+    ends = {run.row: End(str(Name.CHECK_END), run.code, run.why) for run in found}
+    if not found:
+        return ends
+    numbers, rows = listed(_ENDS), listed(run.row for run in found)
+    sql = (
+        f"SELECT run, number, value, text FROM events WHERE run IN ({rows})"
+        f" AND number IN ({numbers}) ORDER BY time, seq"
+    )
+    for run, number, value, text in store.rows(sql):
+        if value not in (None, 0, "", "0"):
+            ends[run] = End(_ENDS[number], value, text)
+    return ends

@@ -1,0 +1,148 @@
+"""The other runs of a case: in the same trial and in others on the same machine.
+
+siblings(store, run)                 # newest first, the run itself among them
+earlier(store, found, run)           # the figures of each metric before and with it, by time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from seatrial.journal import codes
+from seatrial.store.queries import MEASURED
+from seatrial.store.rows import RunRow
+from seatrial.store.schema import Store
+from seatrial.store.sql_filters import listed
+
+MOST = 200
+MOST_TRIALS = 500  # the latest of those that have the case
+
+
+class Sibling(Struct, frozen=True, kw_only=True):
+    """A run of the same case. Times in ns, ``elapsed`` in seconds; ``environment`` is the hash of
+    the one that its script had."""
+
+    row: int
+    trial: str
+    run_id: str
+    began: int
+    elapsed: float | None
+    code: int
+    verdict: str
+    again: bool
+    nodes: str
+    environment: str
+
+
+class Siblings(Struct, frozen=True, kw_only=True):
+    """``runs`` of a case, newest first, of ``found`` in all: those nearest in time to the run.
+    ``newer`` and ``older`` are the ones beside it."""
+
+    runs: list[Sibling]
+    found: int
+    newer: Sibling | None
+    older: Sibling | None
+
+
+def siblings(store: Store, run: RunRow) -> Siblings:
+    """The runs of a run's case on its machine; rehearsed ones are only beside their own trial's."""
+    with store.reading():
+        cases = _cases(store, run)
+        found = f"SELECT count(*) FROM runs WHERE case_row IN ({listed(cases)})"
+        ((number,),) = store.rows(found)
+        newer = _side(store, run, cases, ">", "ASC")[::-1]
+        older = _side(store, run, cases, "<", "DESC")
+        itself = _rows(store, [run.row])
+    before = newer[-max(MOST // 2, MOST - len(older)) :]
+    kept = [*before, *itself, *older[: MOST - len(before)]]
+    return Siblings(
+        runs=kept,
+        found=number,
+        newer=newer[-1] if newer else None,
+        older=older[0] if older else None,
+    )
+
+
+def _cases(store: Store, run: RunRow) -> list[int]:
+    """The rows of the case in all trials that count beside this one."""
+    if run.rehearsed:
+        found = store.rows("SELECT case_row FROM runs WHERE id = ?", (run.row,))
+    else:
+        found = store.rows(
+            "SELECT cases.id FROM cases JOIN trials ON trials.id = cases.trial"
+            " WHERE cases.case_id = ? AND trials.machine = ? AND NOT trials.rehearsed"
+            " ORDER BY cases.id DESC",
+            (run.case, run.machine),
+        )
+    return [row for (row,) in found[:MOST_TRIALS]]
+
+
+def _side(
+    store: Store, run: RunRow, cases: Sequence[int], sign: str, direction: str
+) -> list[Sibling]:
+    """Those before or after it, the nearest first: of each trial the nearest, then of all."""
+    nearest: list[tuple[int, int]] = []
+    for case in cases:
+        nearest += store.rows(
+            f"SELECT runs.began, runs.id FROM runs WHERE runs.case_row = {case:d}"
+            f" AND runs.began {sign}= {run.began:d}"
+            f" AND (runs.began {sign} {run.began:d} OR runs.id {sign} {run.row:d})"
+            f" ORDER BY runs.began {direction}, runs.id {direction} LIMIT {MOST}"
+        )
+    nearest.sort(reverse=direction == "DESC")
+    found = {one.row: one for one in _rows(store, [row for _, row in nearest[:MOST]])}
+    return [found[row] for _, row in nearest[:MOST]]
+
+
+def _rows(store: Store, rows: Sequence[int]) -> list[Sibling]:
+    if not rows:
+        return []
+    sql = (
+        "SELECT runs.id, trials.tag, runs.run_id, runs.began, runs.elapsed, runs.code, runs.again,"
+        " runs.nodes, runs.environment FROM runs LEFT JOIN trials ON trials.id = runs.trial"
+        f" WHERE runs.id IN ({listed(rows)})"
+    )
+    return [
+        Sibling(
+            row=row,
+            trial=trial,
+            run_id=run_id,
+            began=began,
+            elapsed=elapsed,
+            code=code,
+            verdict=codes.code_of(code).name,
+            again=bool(again),
+            nodes=nodes,
+            environment=environment,
+        )
+        for row, trial, run_id, began, elapsed, code, again, nodes, environment in store.rows(sql)
+    ]
+
+
+Kind = tuple[str, str]  # a metric's name and unit
+
+
+def earlier(
+    store: Store, found: Sequence[Sibling], run: RunRow
+) -> dict[Kind, list[tuple[Sibling, float]]]:
+    """The figures of those runs whose answer was right, up to the run itself, oldest first, by
+    metric; those of the run itself are there whatever its verdict."""
+    before = {
+        one.row: one
+        for one in found
+        if one.row == run.row or (one.began <= run.began and one.code in MEASURED)
+    }
+    if not before:
+        return {}
+    sql = (
+        "SELECT run, name, unit, value FROM metrics JOIN metric_names ON id = metric"
+        f" WHERE run IN ({listed(before)})"
+    )
+    result: dict[Kind, list[tuple[Sibling, float]]] = {}
+    for row, name, unit, value in store.rows(sql):
+        result.setdefault((name, unit), []).append((before[row], value))
+    for figures in result.values():
+        figures.sort(key=lambda one: (one[0].began, one[0].row))
+    return result

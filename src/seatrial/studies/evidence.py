@@ -1,0 +1,128 @@
+"""What runs say for or against nodes: which were bad, which good, which say nothing.
+
+    kinds = classified(outcomes)          # outliers of each kind of runs
+    jobs_of(kinds).jobs                   # for statistics.suspects
+
+Runs of one kind (a case, whatever node it is pinned to, on one machine) should go alike. What a
+person or the scheduler ended, and what never began on a node, is evidence of nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from seatrial.journal import codes
+from seatrial.machine.facts import unfold
+from seatrial.statistics import outliers, suspects
+from seatrial.statistics.outliers import Outlier, Outliers
+from seatrial.store.queries import MEASURED
+from seatrial.store.rows import Outcome
+from seatrial.units import SECOND_NS
+
+# Ended by a person's or the scheduler's will: no outlier, and no evidence.
+WILLED = {
+    code.number
+    for code in (
+        *(codes.CANCELLED, codes.PREEMPTED, codes.REQUEUED, codes.REVOKED, codes.DEADLINE),
+        codes.SPECIAL_EXIT,
+    )
+}
+# Failed, but no node had a part in it.
+NOT_OF_NODES = {
+    code.number
+    for code in (codes.BUILD_FAILED, codes.LAUNCH_FAILED, codes.CHECK_ERROR, codes.TOO_LARGE)
+}
+
+
+class Kind(NamedTuple):
+    """The runs of one kind and those of them that are outliers; ``willed`` are not among them."""
+
+    name: str
+    test: str
+    machine: str
+    runs: list[Outcome]
+    found: Outliers
+    willed: int
+
+
+def classified(outcomes: Sequence[Outcome]) -> list[Kind]:
+    """The outliers of each kind of runs, in the order in which the kinds first ran."""
+    groups: dict[tuple[str, ...], list[Outcome]] = {}
+    for one in outcomes:
+        key = (one.machine, one.kind, one.parameters, one.toolchain)
+        groups.setdefault(key, []).append(one)
+    return [_kind(group) for group in groups.values()]
+
+
+def _kind(group: list[Outcome]) -> Kind:
+    runs = [one for one in group if one.code not in WILLED]
+    first = group[0]
+    found = outliers.classify([_run(one) for one in runs])
+    by_run = {outlier.run: outlier for outlier in found.outliers}
+    for one in runs:
+        name = _name(one)
+        if one.code == codes.TIMEOUT.number:  # by the scheduler's word, whatever the clock says
+            by_run[name] = Outlier(name, "walltime", by_run[name].why)
+        elif one.code == codes.PERFORMANCE.number and name not in by_run:
+            by_run[name] = Outlier(name, "slow", one.why)
+    ordered = [by_run[name] for one in runs if (name := _name(one)) in by_run]
+    found = Outliers(ordered, found.runs, found.complete, found.median, found.noise, found.why)
+    return Kind(first.kind, first.test, first.machine, runs, found, len(group) - len(runs))
+
+
+def _name(one: Outcome) -> str:
+    return f"{one.trial}/{one.run_id}"
+
+
+def _run(one: Outcome) -> outliers.Run:
+    cause = "" if one.code in MEASURED else one.verdict
+    seconds = one.elapsed if one.elapsed is not None else None
+    start = None if one.started is None else one.started / SECOND_NS
+    return outliers.Run(_name(one), seconds, cause, one.walltime, start=start)
+
+
+def nodes_of(one: Outcome) -> tuple[str, ...]:
+    """The nodes of a run; none where they are not known, or no node set."""
+    try:
+        return unfold(one.nodes) if one.nodes else ()
+    except ValueError:
+        return ()
+
+
+# ---- evidence -----------------------------------------------------------------------------
+
+
+class Evidence(NamedTuple):
+    """Runs as evidence for or against nodes: those of ``jobs`` with their starts (ns, None where
+    not known), and how many were left out, by the reason."""
+
+    jobs: list[suspects.Job]
+    starts: list[int | None]
+    left_out: dict[str, int]
+
+
+def jobs_of(kinds: Sequence[Kind]) -> Evidence:
+    """The runs of these kinds as evidence. A kind that never went well says nothing of nodes: it
+    would accuse whatever it ran on."""
+    jobs: list[suspects.Job] = []
+    starts: list[int | None] = []
+    left_out: Counter[str] = Counter()
+    for kind in kinds:
+        if kind.willed:
+            left_out["ended by a person or the scheduler"] += kind.willed
+        bad = {outlier.run for outlier in kind.found.outliers}
+        if len(bad) == len(kind.runs) > 1:
+            left_out[f"of {kind.name}, which never went well"] += len(kind.runs)
+            continue
+        for one in kind.runs:
+            nodes = nodes_of(one)
+            if one.code in NOT_OF_NODES:
+                left_out["failed before or after its nodes' part"] += 1
+            elif not nodes:
+                left_out["without known nodes"] += 1
+            else:
+                jobs.append(suspects.Job(nodes, _name(one) in bad))
+                starts.append(one.started)
+    return Evidence(jobs, starts, dict(left_out))

@@ -1,0 +1,246 @@
+"""How a metric went over time: one series for each case, its changes of level, the notes beside.
+
+    for history in histories(store, "triad", Filters(machine="frost"), notes=diary.notes):
+        history.series.points, history.course.changes, history.told
+
+A series is of one case (test, parameters, numbers of nodes and tasks, toolchain) on one machine,
+over all trials. Figures are of runs whose answer was right; what is left out is counted by its
+reason. Where unit or direction of a metric changed between trials, the latest kind is judged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.gc_pause import uncollected
+from seatrial.statistics import changes
+from seatrial.store.rows import CaseName, Filters, Measured
+from seatrial.store.schema import Store
+from seatrial.store.series import case_names, measured, metric_names, not_measured
+from seatrial.studies.note_file import Near, Note, nearest
+from seatrial.units import SECOND_NS, Better, unfit
+
+ELAPSED = "elapsed"
+MANY = 400  # series for which several processes are worth their start
+MOST_NAMED = 12
+
+
+class Point(NamedTuple):
+    """One figure: when (ns) its run started, and which run that was."""
+
+    time: int
+    value: float
+    run_id: str
+    trial: str
+
+
+class Series(Struct, frozen=True):
+    """The figures of one metric of one case on one machine, by time. ``excluded`` counts runs and
+    figures that were left out, by the reason."""
+
+    metric: str
+    machine: str
+    case: str
+    case_name: str
+    test: str
+    toolchain: str
+    unit: str
+    better: Better
+    points: list[Point]
+    excluded: dict[str, int]
+
+    @property
+    def values(self) -> list[float]:
+        return [point.value for point in self.points]
+
+
+class Told(Struct, frozen=True):
+    """A change as people are told it. ``last`` and ``first`` are the times (ns) of the figures on
+    either side; ``percent`` is None where levels have no ratio; ``worse`` None where equal."""
+
+    change: changes.Change
+    last: int
+    first: int
+    percent: float | None
+    worse: bool
+    near: Near | None
+
+    @property
+    def confirmed(self) -> bool:
+        return self.change.tier == "confirmed"
+
+
+class History(Struct, frozen=True):
+    """A series, its changes, and the notes of its machine within its time and shortly before."""
+
+    series: Series
+    course: changes.Course
+    told: list[Told]
+    notes: list[Note]
+
+    @property
+    def alarms(self) -> list[Told]:
+        """Confirmed changes for the worse."""
+        return [told for told in self.told if told.confirmed and told.worse]
+
+
+def histories(
+    store: Store,
+    metric: str,
+    filters: Filters,
+    case: str = "",
+    notes: Sequence[Note] = (),
+) -> list[History]:
+    """The history of a metric in every case that matches, by machine and case. ``case`` is a part
+    of a case's name, a pattern, or a beginning of its id. Raises UsageError where none matches."""
+    with uncollected():
+        found = series_of(store, metric, filters, case)
+        return [
+            _history(series, course, notes)
+            for series, course in zip(found, _courses(found), strict=True)
+        ]
+
+
+def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> list[Series]:
+    """The series of a metric in every case that matches. Raises UsageError where none does."""
+    known = metric_names(store)
+    if metric != ELAPSED and metric not in known:
+        raise UsageError(_unknown_metric(metric, [*known, ELAPSED]))
+    cases = case_names(store)
+    groups: dict[tuple[str, str], list[Measured]] = {}
+    chosen = {
+        number: groups.setdefault((name.machine, name.case), [])
+        for number, name in cases.items()
+        if _is(name, case)
+    }
+    for row in measured(store, metric, filters):
+        if row.case in chosen:
+            chosen[row.case].append(row)
+    wrong: dict[tuple[str, str], Counter[str]] = {}
+    for number, counts in not_measured(store, filters).items():
+        name = cases[number]
+        wrong.setdefault((name.machine, name.case), Counter()).update(counts)
+    found = [
+        _series(metric, group, cases, wrong.get(key)) for key, group in groups.items() if group
+    ]
+    if not found:
+        raise UsageError(_no_series(store, metric, filters, case))
+    return sorted(found, key=lambda one: (one.machine, one.case_name, one.case))
+
+
+def _is(name: CaseName, wanted: str) -> bool:
+    if any(sign in wanted for sign in "*?["):
+        return fnmatchcase(name.name, wanted)
+    return wanted in name.name or name.case.startswith(wanted)
+
+
+def _series(
+    metric: str,
+    rows: list[Measured],
+    cases: dict[int, CaseName],
+    wrong: Counter[str] | None,
+) -> Series:
+    latest, name = rows[-1], cases[rows[-1].case]
+    excluded: Counter[str] = Counter(wrong or {})
+    points = []
+    for row in rows:
+        if (row.unit, row.better) != (latest.unit, latest.better):
+            excluded[_other_kind(row, latest)] += 1
+        elif why := unfit(row.value):
+            excluded[why] += 1
+        else:
+            points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
+    better: Better = "lower" if latest.better == "lower" else "higher"
+    return Series(
+        metric=metric,
+        machine=name.machine,
+        case=name.case,
+        case_name=name.name,
+        test=name.test,
+        toolchain=name.toolchain,
+        unit=latest.unit,
+        better=better,
+        points=points,
+        excluded=dict(excluded),
+    )
+
+
+def _other_kind(row: Measured, latest: Measured) -> str:
+    if row.unit != latest.unit:
+        return f"in {row.unit}, the latest is in {latest.unit}"
+    return f"{row.better} was better, of the latest {latest.better} is"
+
+
+# ---- what cannot be found -----------------------------------------------------------------
+
+
+def _unknown_metric(metric: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(metric[:100], known, n=1, cutoff=0.6)
+    more = f", and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:MOST_NAMED])}"
+    return f"no run has a metric {metric[:100]!r}; {remedy}{'' if near else more}"
+
+
+def _no_series(store: Store, metric: str, filters: Filters, case: str) -> str:
+    """Which of the given conditions nothing meets."""
+    given = {
+        "--test": filters.test,
+        "--case": case,
+        "--machine": filters.machine,
+        "--toolchain": filters.toolchain,
+    }
+    said = " ".join(f"{option} {value}" for option, value in given.items() if value)
+    since = " in that time" if filters.since else ""
+    hint = "" if filters.rehearsed else "; rehearsals are asked for with --rehearsed"
+    machines = sorted({name.machine for name in case_names(store).values()})
+    known = f"; there are runs on {', '.join(machines[:MOST_NAMED])}" if machines else ""
+    return (
+        f"no run with a right answer has {metric!r}{since}"
+        f"{f' with {said}' if said else ''}{known}{hint}"
+    )
+
+
+# ---- changes ------------------------------------------------------------------------------
+
+
+def _courses(found: list[Series]) -> list[changes.Course]:
+    processes = min(os.cpu_count() or 1, 8, len(found) // MANY + 1)
+    if processes < 2:
+        return [_course(series.values) for series in found]
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(processes) as pool:
+        return list(pool.map(_course, [series.values for series in found], chunksize=50))
+
+
+def _course(values: list[float]) -> changes.Course:
+    return changes.course(values)
+
+
+def _history(series: Series, course: changes.Course, notes: Sequence[Note]) -> History:
+    concerned = [note for note in notes if note.concerns(series.machine)]
+    told = [_told(series, change, concerned) for change in course.changes]
+    first = series.points[0].time if series.points else 0
+    last = series.points[-1].time if series.points else 0
+    margin = max((last - first) // 20, 3600 * SECOND_NS)
+    near = [note for note in concerned if first - margin <= note.time <= last + margin]
+    return History(series, course, told, near)
+
+
+def _told(series: Series, change: changes.Change, notes: Sequence[Note]) -> Told:
+    last, first = series.points[change.index - 1].time, series.points[change.index].time
+    percent = None if change.ratio is None else 100 * (change.after / change.before - 1)
+    if percent is not None and change.before < 0:
+        percent = -percent
+    rose = change.after > change.before
+    worse = rose == (series.better == "lower")
+    return Told(change, last, first, percent, worse, nearest(notes, last, first))

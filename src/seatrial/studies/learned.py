@@ -1,0 +1,146 @@
+"""References learned from trials: measured medians, with a tolerance from their spread.
+
+learn_from(store, [trial])            # of one trial: all its figures
+learn_from(store, trials)             # of a history: the figures since the last confirmed change
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from seatrial.statistics import changes
+from seatrial.store import queries, series
+from seatrial.store.rows import CaseRow, Filters, Measured, TrialRow
+from seatrial.store.schema import Store
+from seatrial.suite.model import show
+from seatrial.units import Better, count
+from seatrial.verify.learning import learn
+from seatrial.verify.references import Learned, Reference
+
+
+class Learning(NamedTuple):
+    """The references that trials give, what gives none, and what was not used though it was there:
+    the latter two as (what, why)."""
+
+    references: list[Reference]
+    left_out: list[tuple[str, str]]
+    older: list[tuple[str, str]]
+
+
+def learn_from(
+    store: Store,
+    trials: Sequence[TrialRow],
+    metric: str = "",
+    since: int = 0,
+    two_sided: bool = False,
+) -> Learning:
+    """One reference for each metric (or that metric alone) of cases that differ in nothing but
+    their node, from the figures of runs whose answer was right, begun since a time (ns). The
+    formula of the tolerance is that of ``verify.learning.learn``. Of several trials only the level
+    since the last confirmed change counts, or a step would pass for scatter and widen the
+    tolerance; but not where cases are pinned to nodes, for nodes differ without a change."""
+    learning = Learning([], [], [])
+    for pool in _pools(store, trials, metric, since):
+        what = f"{pool.case.name.removesuffix(f'%{pool.case.node}')} {pool.metric}"
+        used = pool.figures
+        if len(trials) > 1 and not pool.case.node:
+            used = _latest(pool.figures)
+            if older := len(pool.figures) - len(used):
+                since_day = time.strftime("%Y-%m-%d", time.localtime(used[0].time // 10**9))
+                why = f"{count(older, 'figure')} before the change of {since_day} not used"
+                learning.older.append((what, why))
+        try:
+            learning.references.append(_reference(pool, used, two_sided))
+        except ValueError as error:
+            learning.left_out.append((what, str(error)))
+    return learning
+
+
+class _Figure(NamedTuple):
+    time: int
+    value: float
+    trial: str
+
+
+class _Pool(NamedTuple):
+    """The figures of one metric, by time, over the cases that one reference is for; ``case`` is one
+    of these."""
+
+    case: CaseRow
+    metric: str
+    kinds: set[tuple[str, str]]  # unit and direction
+    figures: list[_Figure]
+
+
+def _pools(store: Store, trials: Sequence[TrialRow], metric: str, since: int) -> Iterable[_Pool]:
+    """Pools in the order of the cases; also those of which no run gave a right answer."""
+    wanted = {trial.row: trial for trial in trials}
+    cases = {
+        (trial.tag, case.id): case for trial in trials for case in queries.cases_of(store, trial)
+    }
+    names = series.case_names(store)
+    pools: dict[tuple[object, ...], _Pool] = {}
+
+    def pool_of(case: CaseRow, name: str) -> _Pool:
+        bound = tuple(sorted((key, show(value)) for key, value in case.parameters.items()))
+        key = (case.test, name, bound, case.toolchain)
+        return pools.setdefault(key, _Pool(case, name, set(), []))
+
+    for trial in trials:
+        for samples in queries.samples(store, trial):
+            if metric in ("", samples.metric):
+                pool_of(cases[trial.tag, samples.case], samples.metric)
+    for name in dict.fromkeys(pool.metric for pool in pools.values()):
+        for one in _measured(store, wanted, name, since):
+            pool = pool_of(cases[wanted[one.trial].tag, names[one.case].case], name)
+            pool.kinds.add((one.unit, one.better))
+            pool.figures.append(_Figure(one.time, one.value, wanted[one.trial].tag))
+    return pools.values()
+
+
+def _measured(
+    store: Store, wanted: dict[int, TrialRow], name: str, since: int
+) -> Iterable[Measured]:
+    if len(wanted) == 1:
+        (trial,) = wanted.values()
+        return series.measured(store, name, Filters(trial=trial.path, since=since))
+    found = series.measured(store, name, Filters(rehearsed=True, since=since))
+    return [one for one in found if one.trial in wanted]
+
+
+def _latest(figures: list[_Figure]) -> list[_Figure]:
+    """The figures since the last confirmed change of their level."""
+    found = changes.find([figure.value for figure in figures])
+    since = max((change.index for change in found if change.tier == "confirmed"), default=0)
+    return figures[since:]
+
+
+def _reference(pool: _Pool, used: list[_Figure], two_sided: bool) -> Reference:
+    """Raises ValueError where none can come of the figures."""
+    if not used:
+        raise ValueError("no run of it gave a right answer")
+    if len(pool.kinds) > 1:
+        units = ", ".join(sorted(" ".join(kind) for kind in pool.kinds))
+        raise ValueError(f"its figures differ in unit or direction: {units}")
+    ((unit, direction),) = pool.kinds
+    better: Better = "lower" if direction == "lower" else "higher"
+    value, lower, upper = learn([figure.value for figure in used], better, two_sided)
+    case = pool.case
+    return Reference(
+        test=case.test,
+        metric=pool.metric,
+        unit=unit,
+        where=case.parameters,
+        toolchain=case.toolchain or None,
+        value=value,
+        lower=lower,
+        upper=upper,
+        learned=Learned(
+            trial=used[-1].trial,
+            runs=len(used),
+            at=time.strftime("%Y-%m-%d"),
+            trials=len({figure.trial for figure in used}),
+        ),
+    )

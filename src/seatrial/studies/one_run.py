@@ -1,0 +1,131 @@
+"""One run, told: what each of its events says, where its time went, what its figures should be.
+
+told(event)                          # "exit code 0"
+phases(run, events)                  # [Phase("queued", t0, t1), Phase("running", t1, t2), ...]
+expected(figure, case, references)   # Expected(text=">= 11.4 GB/s", ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from seatrial.errors import SeatrialError
+from seatrial.journal.codes import Name, code_of
+from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+from seatrial.units import SECOND_NS, Better, show_figure
+from seatrial.verify import references as refs
+from seatrial.verify.references import References
+
+
+def told(event: EventRow) -> str:
+    """What an event of a run says, in a few words of one line."""
+    value = event.value
+    if event.event == Name.METRIC:
+        if isinstance(value, int | float):
+            return f"{event.detail} = {show_figure(value, event.text)}"
+        return f"{event.detail} = {value}"
+    words = [] if event.event == Name.CHECK_END else [event.detail]
+    if event.event == Name.CHECK_END and isinstance(value, int):
+        words.insert(0, code_of(value).name)
+    elif event.event == Name.JOB_END and isinstance(value, int):
+        words.insert(0, code_of(value).name if value else "")
+    elif event.event == Name.BINARY_EXECUTE_END:
+        words.insert(0, f"exit code {value}")
+    elif value is not None:
+        words.insert(0, str(value))
+    text = event.text.partition("\n")[0]
+    return ": ".join(filter(None, [" ".join(filter(None, words)), text]))
+
+
+# ---- where its time went ------------------------------------------------------------------
+
+PhaseName = Literal["prepared", "queued", "starting", "running", "judged"]
+
+
+class Phase(Struct, frozen=True):
+    """A part of a run's time, in ns; ``ended`` is None while it lasts."""
+
+    name: PhaseName
+    began: int
+    ended: int | None
+
+    def seconds(self, now: int) -> float:
+        return max(0, (now if self.ended is None else self.ended) - self.began) / SECOND_NS
+
+
+def phases(run: RunRow, events: Sequence[EventRow]) -> list[Phase]:
+    """What a run waited for and did, in order: made and submitted, queued at the scheduler, started
+    but not yet its script, its script, then its verdict. What it never came to is not there."""
+    first: dict[str, int] = {}
+    for event in events:
+        first.setdefault(event.event, event.time)
+    queued = first.get(Name.JOB_QUEUED) or first.get(Name.SUBMIT_END)
+    ended = run.ended if run.started is not None else None
+    marks: list[tuple[PhaseName, int | None]] = [
+        ("prepared", run.began),
+        ("queued", queued),
+        ("starting", first.get(Name.JOB_START)),
+        ("running", run.started),
+        ("judged", ended or first.get(Name.JOB_END) or first.get(Name.CHECK_START)),
+    ]
+    known = [(name, at) for name, at in marks if at is not None]
+    result = []
+    latest = run.began
+    for i, (name, at) in enumerate(known):
+        start = latest = max(latest, at)  # clocks of nodes differ
+        following = known[i + 1][1] if i + 1 < len(known) else run.finished
+        result.append(Phase(name, start, None if following is None else max(following, start)))
+    return result
+
+
+# ---- what its figures should be -----------------------------------------------------------
+
+
+class Expected(Struct, frozen=True):
+    """What a reference asks of a figure: in words, its value and bounds in its unit, and how far
+    the figure is off that value in per cent. ``meets`` is None where nothing can be said."""
+
+    text: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    off: float | None = None
+    meets: bool | None = None
+
+
+def references_for(trial: TrialRow) -> References:
+    """The references that the trial judges by; none where its folder cannot be read any more."""
+    from seatrial.trial.folder import TrialFolder, references_of
+
+    try:
+        return references_of(TrialFolder(Path(trial.path)).record())
+    except SeatrialError:
+        return References()
+
+
+def expected(metric: MetricRow, case: CaseRow, references: References) -> Expected | None:
+    """What a figure's reference is, a value or bounds; None where it has none."""
+    try:
+        found = refs.matching(references, case.test, metric.name, case.parameters, case.toolchain)
+    except refs.AmbiguousReference:
+        return Expected("ambiguous")
+    if found is None:
+        return None
+    if found.value is not None:
+        text = show_figure(found.value, found.unit)
+    else:
+        unit, limits = found.unit, ((">=", found.min), ("<=", found.max))
+        text = ", ".join(f"{sign} {show_figure(v, unit)}" for sign, v in limits if v is not None)
+    if metric.unit != found.unit:
+        return Expected(text)
+    from seatrial.verify.figures import Figure
+
+    better: Better = "lower" if metric.better == "lower" else "higher"
+    low, high = refs.bounds(found, better)
+    judged = refs.judge(Figure(metric.name, metric.value, metric.unit, better), found)
+    off = refs.percent_off(metric.value, found)
+    return Expected(text, found.value, low, high, off, judged is None)

@@ -1,0 +1,138 @@
+"""Which cases of two sides are the same, and so are one row of a comparison.
+
+    paired = pair(base, other)
+    paired.across             # ["toolchain"]
+    paired.pairs              # each with its name, and its cases and figures on either side
+
+Cases are the same where test, parameters, toolchain, machine and stage are. What a side was chosen
+by is left out of that where each side has one value of it, and not the same. Cases that differ in
+their node alone, and a case of several trials, are one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.store.by_case import Kind
+from seatrial.studies.selection import Member, Side, case_name
+
+CROSSED = ("machine", "toolchain", "stage")
+
+Key = tuple[str, ...]
+
+
+class Group(Struct):
+    """The cases of a side that are one row."""
+
+    members: list[Member]
+    figures: dict[Kind, list[float]]
+    excluded: dict[str, int]
+
+
+class Pair(NamedTuple):
+    """What is one row of a comparison, as people read it; a side without it has None."""
+
+    name: str
+    parameters: dict[str, str]
+    first: Group | None
+    second: Group | None
+
+
+class Paired(NamedTuple):
+    """The cases of two sides. ``across`` are the attributes that they were paired across."""
+
+    across: list[str]
+    pairs: list[Pair]
+
+
+def pair(first: Side, second: Side, across: Sequence[str] = (), each_node: bool = False) -> Paired:
+    """Pair the cases of two sides, also ``across`` parameters that may differ; with ``each_node``
+    each node by itself. Raises UsageError where a side has no run that is over, or nothing is on
+    both sides."""
+    _require_parameters(across, first, second)
+    crossed = list(dict.fromkeys([*_crossed(first, second), *across]))
+    one, other = (_groups(side, crossed, each_node) for side in (first, second))
+    for side, found in ((first, one), (second, other)):
+        if not found:
+            raise UsageError(f"{side.text}: no run of it is over yet; see `seatrial runs`")
+    if not one.keys() & other.keys():
+        raise UsageError(_nothing_shared(first, second, crossed))
+    shown = [name for name in CROSSED if name not in crossed and _several(name, first, second)]
+    pairs = []
+    for key in dict.fromkeys([*one, *other]):
+        named = _name((one.get(key) or other[key]).members[0], crossed, shown, each_node)
+        pairs.append(Pair(*named, one.get(key), other.get(key)))
+    return Paired(crossed, pairs)
+
+
+def _require_parameters(names: Sequence[str], first: Side, second: Side) -> None:
+    known = {name for side in (first, second) for one in side.cases for name in one.parameters}
+    for name in names:
+        if name not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            raise UsageError(f"--across {name}: no case has this parameter; there are {listed}")
+
+
+def _crossed(first: Side, second: Side) -> list[str]:
+    """What each side has one value of, and not the same: the sides are chosen by it."""
+    names = [name.removeprefix("param.") for name in (*first.conditions, *second.conditions)]
+    return [
+        name
+        for name in dict.fromkeys([*CROSSED, *names])
+        if name not in ("test", "tag")
+        and len(first.all_of(name)) == len(second.all_of(name)) == 1
+        and first.all_of(name) != second.all_of(name)
+    ]
+
+
+def _key(member: Member, crossed: Sequence[str], each_node: bool) -> Key:
+    fixed = [f"{name}={getattr(member, name)}" for name in CROSSED if name not in crossed]
+    bound = sorted(f"{n}={v}" for n, v in member.parameters.items() if n not in crossed)
+    return (member.test, member.node if each_node else "", *fixed, *bound)
+
+
+def _groups(side: Side, crossed: Sequence[str], each_node: bool) -> dict[Key, Group]:
+    groups: dict[Key, Group] = {}
+    for member in side.cases:
+        group = groups.setdefault(_key(member, crossed, each_node), Group([], {}, {}))
+        group.members.append(member)
+        for kind, values in member.values.items():
+            group.figures.setdefault(kind, []).extend(values)
+        for verdict, count in member.excluded.items():
+            group.excluded[verdict] = group.excluded.get(verdict, 0) + count
+    return {key: group for key, group in groups.items() if group.figures or group.excluded}
+
+
+def _several(name: str, first: Side, second: Side) -> bool:
+    return len(first.all_of(name) | second.all_of(name)) > 1
+
+
+def _name(
+    one: Member, crossed: Sequence[str], shown: Sequence[str], each_node: bool
+) -> tuple[str, dict[str, str]]:
+    """A case as people read it, and its parameters; what all cases share is not ``shown``."""
+    bound = {name: value for name, value in one.parameters.items() if name not in crossed}
+    toolchain, stage = (getattr(one, n) if n in shown else "" for n in ("toolchain", "stage"))
+    name = case_name(one.test, bound, toolchain, one.node if each_node else "", stage)
+    if "machine" in shown:
+        name += f" on {one.machine}"
+    return name, bound
+
+
+def _nothing_shared(first: Side, second: Side, crossed: Sequence[str]) -> str:
+    """Why no case is on both sides, as far as can be seen."""
+    said = []
+    for name in (*CROSSED, "test"):
+        one, other = first.all_of(name), second.all_of(name)
+        if name not in crossed and not one & other:
+            named = (", ".join(sorted(side)) or "none" for side in (one, other))
+            said.append(f"{name} {' and '.join(named)}")
+    why = "; ".join(said) or "their parameters differ; see --across"
+    remedy = ""
+    if any(text.startswith(("toolchain", "machine")) for text in said):
+        remedy = "; choose one of each, such as A:toolchain=gcc B:toolchain=clang"
+    return f"no case is on both {first.text} and {second.text}: {why}{remedy}"

@@ -1,0 +1,345 @@
+"""In what two sides of a comparison differ besides what they measured.
+
+for one in differences(base, other):
+    one.subject, one.what, one.first, one.second     # "toolchain gcc", "version", "12.2", "13.1"
+
+What is known of a trial: its record (machine, toolchains, tests, versions), the environments that
+its runs had, and what its input files held. What cannot be told is said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from seatrial.errors import TrialError
+from seatrial.files import read_regular
+from seatrial.machine.model import Toolchain
+from seatrial.store.rows import TrialRow
+from seatrial.studies.selection import Side
+from seatrial.suite import inputs
+from seatrial.suite.model import Test
+from seatrial.trial.folder import Record, TrialFolder
+from seatrial.units import SECOND_NS
+
+MOST_TRIALS = 32  # of a side that are looked into, the newest
+MOST_NAMED = 12
+LONGEST = 60
+MOST_ENVIRONMENTS = 200  # of a trial that are read
+LARGEST_ENVIRONMENT = 4 << 20
+
+_NOT_OF_FIGURES = {
+    "machine": ("machine", "about", "toolchains", "rehearsal", "gauges", "jobs"),
+    "test": ("name", "folder", "about", "tags", "repeat", "inputs", "toolchains", "inherits"),
+}
+_VARIABLE = re.compile(
+    r"""^declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Difference(Struct, frozen=True):
+    """One thing that is not the same: of what, which part, and how it is on each side. Where the
+    sides cannot be shown in a few words, ``first`` and ``second`` are ""."""
+
+    subject: str
+    what: str
+    first: str = ""
+    second: str = ""
+
+
+class _Origin(Struct):
+    """What is known of a side's trials; ``unread`` are trials whose record could not be read."""
+
+    side: Side
+    records: list[tuple[TrialRow, Record]]
+    unread: list[str]
+
+
+def differences(first: Side, second: Side) -> list[Difference]:
+    """What differs between two sides, the most telling first; nothing where all is the same."""
+    sides = (_origin(first), _origin(second))
+    same_trials = {t.path for t in first.trials} == {t.path for t in second.trials}
+    found = [*_unread(sides), *_seatrial(sides), *_machines(sides), *_toolchains(sides)]
+    if not same_trials:
+        found += [*_tests(sides), *_inputs(sides), *_environments(sides)]
+    return found
+
+
+def _origin(side: Side) -> _Origin:
+    origin = _Origin(side, [], [])
+    for trial in side.trials[-MOST_TRIALS:]:
+        try:
+            origin.records.append((trial, TrialFolder(Path(trial.path)).record()))
+        except TrialError:
+            origin.unread.append(trial.tag)
+    return origin
+
+
+Pair = tuple[_Origin, _Origin]
+
+
+def _unread(sides: Pair) -> Iterator[Difference]:
+    for side in sides:
+        passed = len(side.side.trials) - MOST_TRIALS
+        if passed > 0:
+            yield Difference("trials", f"{passed} older ones of {side.side.text} not looked into")
+        if side.unread:
+            named = ", ".join(side.unread[:MOST_NAMED])
+            yield Difference("trials", f"no readable trial.json, so nothing is known of: {named}")
+
+
+def _seatrial(sides: Pair) -> Iterator[Difference]:
+    yield from _told("seatrial", "version", *(_all(s, lambda r: r.version) for s in sides))
+
+
+def _all(side: _Origin, part: Any) -> set[str]:
+    return {str(part(record)) for _, record in side.records}
+
+
+def _told(
+    subject: str, what: str, one: Iterable[Any], other: Iterable[Any]
+) -> Iterator[Difference]:
+    """A difference of two sets of values, unless a side has none."""
+    first, second = set(one), set(other)
+    if first and second and first != second:
+        yield Difference(subject, what, _short(first), _short(second))
+
+
+def _short(values: Iterable[Any]) -> str:
+    text = ", ".join(sorted(_shown(value) for value in values))
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str | int | float):
+        return str(value) or "none"
+    return msgspec.json.encode(value).decode() if value else "none"
+
+
+# ---- machines and toolchains --------------------------------------------------------------
+
+
+def _machines(sides: Pair) -> Iterator[Difference]:
+    names = [_all(side, lambda r: r.machine.machine) for side in sides]
+    yield from _told("machine", "name", *names)
+    for name in sorted(names[0] & names[1]) if names[0] == names[1] else [""]:
+        described = [
+            [
+                _fields(r.machine, "machine")
+                for _, r in side.records
+                if name in ("", r.machine.machine)
+            ]
+            for side in sides
+        ]
+        yield from _field_differences(f"machine {name}".strip(), described)
+
+
+def _fields(value: Struct, kind: str) -> dict[str, Any]:
+    left_out = _NOT_OF_FIGURES.get(kind, ())
+    names = [name for name in value.__struct_fields__ if name not in left_out]
+    return {name: msgspec.to_builtins(getattr(value, name)) for name in names}
+
+
+def _field_differences(subject: str, sides: Sequence[list[dict[str, Any]]]) -> Iterator[Difference]:
+    """Fields whose values are not the same on both sides; long ones are only named."""
+    if not all(sides):
+        return
+    long = []
+    for name in sides[0][0]:
+        one, other = ({_shown(fields[name]) for fields in side} for side in sides)
+        if one == other:
+            continue
+        if max(len(text) for text in one | other) <= LONGEST:
+            yield Difference(subject, name, _short(one), _short(other))
+        else:
+            long.append(name)
+    if long:
+        yield Difference(subject, ", ".join(long))
+
+
+def _toolchains(sides: Pair) -> Iterator[Difference]:
+    """Toolchains of the same name; or, where each side has one, that one with the other."""
+    used = [side.side.all_of("toolchain") - {""} for side in sides]
+    yield from _told("toolchain", "name", *used)
+    crossed = len(used[0]) == len(used[1]) == 1 and used[0] != used[1]
+    pairs = (
+        list(zip(*used, strict=True)) if crossed else [(n, n) for n in sorted(used[0] & used[1])]
+    )
+    for names in pairs:
+        described = [_described(side, name) for side, name in zip(sides, names, strict=True)]
+        subject = "toolchain" if crossed else f"toolchain {names[0]}"
+        yield from _field_differences(subject, described)
+
+
+def _described(side: _Origin, name: str) -> list[dict[str, Any]]:
+    chains: list[Toolchain] = [
+        record.machine.toolchains[name]
+        for _, record in side.records
+        if name in record.machine.toolchains
+    ]
+    return [_fields(chain, "toolchain") for chain in chains]
+
+
+# ---- tests --------------------------------------------------------------------------------
+
+
+def _tests(sides: Pair) -> Iterator[Difference]:
+    shared = sides[0].side.all_of("test") & sides[1].side.all_of("test")
+    for name in sorted(shared):
+        parts = [
+            [_parts(record.tests[name]) for _, record in side.records if name in record.tests]
+            for side in sides
+        ]
+        if not all(parts):
+            continue
+        keys = list(dict.fromkeys(key for side in parts for one in side for key in one))
+        changed = [
+            key
+            for key in keys
+            if {_shown(one.get(key, "")) for one in parts[0]}
+            != {_shown(one.get(key, "")) for one in parts[1]}
+        ]
+        if changed:
+            yield Difference(f"test {name}", ", ".join(changed))
+        elif _builds_differ(sides, name):
+            yield Difference(f"test {name}", "sources, or what else its build depends on")
+
+
+def _parts(test: Test) -> dict[str, Any]:
+    """What a test is, key by key, as its file has them: ``run.script``, ``metrics.triad``."""
+    parts: dict[str, Any] = {}
+    for name, value in _fields(test, "test").items():
+        if name in ("run", "build", "metrics") and isinstance(value, dict):
+            parts |= {f"{name}.{key}": inner for key, inner in value.items()}
+        else:
+            parts[name] = value
+    return parts
+
+
+def _builds_differ(sides: Pair, test: str) -> bool:
+    """Whether the builds of a test do, on the same machine with the same toolchains."""
+    names = [(side.side.all_of("machine"), side.side.all_of("toolchain")) for side in sides]
+    one, other = (
+        {m.build for m in side.side.cases if m.test == test and m.build} for side in sides
+    )
+    return names[0] == names[1] and bool(one and other) and not one & other
+
+
+# ---- inputs -------------------------------------------------------------------------------
+
+
+class _Held(NamedTuple):
+    """An input of a trial's test: its path, and its hash when the trial was made ("": unknown)."""
+
+    path: str
+    digest: str
+
+
+def _inputs(sides: Pair) -> Iterator[Difference]:
+    """Inputs of another name or content, in any trial of a side. Where a trial's record has no hash
+    of a file (it is large, or the trial is of an older version), it is read as it is now, and one
+    that was changed after the earliest trial was made is told."""
+    for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
+        listed = [_listed(side, name) for side in sides]
+        if not all(listed):
+            continue
+        first = min(created for side in listed for created, _ in side)
+        for file in sorted({file for side in listed for _, held in side for file in held}):
+            both = [[held.get(file) for _, held in side] for side in listed]
+            yield from _input(f"test {name}", file, both, first)
+
+
+def _input(
+    subject: str, file: str, sides: Sequence[Sequence[_Held | None]], first: int
+) -> Iterator[Difference]:
+    """An input in each trial of both sides; ``first`` is when (ns) the earliest was made."""
+    there = [_there(side) for side in sides]
+    if there[0] != there[1]:
+        yield Difference(subject, f"input {file}", *there)
+    one, other = ({held for held in side if held} for side in sides)
+    if not (one and other):
+        return
+    kept = all(held.digest for held in one | other)
+    paths = [{held.path for held in side} for side in (one, other)]
+    if not kept:
+        days = (_changed_since(path, first) for path in sorted(paths[0] & paths[1]))
+        if when := next(filter(None, days), ""):
+            yield Difference(subject, f"input {file}: the file was changed on {when}")
+        if when or paths[0] == paths[1]:
+            return
+    found = [{h.digest if kept else inputs.digest(h.path) for h in side} for side in (one, other)]
+    if "" in found[0] | found[1]:
+        yield Difference(subject, f"input {file}", *(", ".join(sorted(side)) for side in paths))
+    else:
+        digests = ({text[:12] for text in side} for side in found)
+        yield from _told(subject, f"input {file}, SHA-256", *digests)
+
+
+def _there(side: Sequence[_Held | None]) -> str:
+    missing = side.count(None)
+    if not missing:
+        return "there"
+    return f"in {len(side) - missing} of {len(side)} trials" if missing < len(side) else "not there"
+
+
+def _listed(side: _Origin, test: str) -> list[tuple[int, dict[str, _Held]]]:
+    """When each trial was made, and the test's inputs by their names in a run."""
+    found = []
+    for trial, record in side.records:
+        if test in record.tests:
+            items = record.tests[test].inputs
+            paths = {inputs.name_of(item): inputs.path_of(item) for item in items}
+            held = {name: _Held(path, record.inputs.get(path, "")) for name, path in paths.items()}
+            found.append((trial.created, held))
+    return found
+
+
+def _changed_since(path: str, created: int) -> str:
+    """The day on which a file was last written, if that was after a time (ns)."""
+    try:
+        written = Path(path).stat().st_mtime_ns
+    except OSError:
+        return ""
+    return (
+        f"{datetime.fromtimestamp(written / SECOND_NS, UTC):%Y-%m-%d}" if written > created else ""
+    )
+
+
+# ---- environments -------------------------------------------------------------------------
+
+
+def _environments(sides: Pair) -> Iterator[Difference]:
+    """Variables whose values runs of both sides do not share, by name: values may be secret."""
+    one, other = (_variables(side) for side in sides)
+    if not one or not other:
+        return
+    names = sorted(n for n in one.keys() | other.keys() if one.get(n) != other.get(n))
+    if names:
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        yield Difference("environment of runs", ", ".join(names[:MOST_NAMED]) + more)
+
+
+def _variables(side: _Origin) -> dict[str, set[str]]:
+    """The hashes of the values that each variable had in runs of a side."""
+    found: dict[str, set[str]] = {}
+    for trial, _ in side.records:
+        folder = TrialFolder(Path(trial.path)).environments
+        for file in sorted(islice(folder.glob("[!.]*"), MOST_ENVIRONMENTS)):
+            try:  # not through a link: jobs write here, and what is read is shown
+                data = read_regular(file, LARGEST_ENVIRONMENT, follow=False)
+            except OSError:
+                continue
+            text = data.decode(errors="replace")
+            for name, value in _VARIABLE.findall(text):
+                digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()
+                found.setdefault(name, set()).add(digest)
+    return found

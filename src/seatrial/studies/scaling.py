@@ -1,0 +1,347 @@
+"""What more threads, nodes or tasks give: speed-up, efficiency, the knee, the best setting.
+
+    for table in scaling(sides, Asked(x="threads", metric="triad", by=("toolchain",))):
+        table.lines[0].cells, table.lines[0].knee, table.best
+
+Speed is the metric where higher is better, else 1 over it; in a weak series, where the work grows
+with the resources, x over it. The speed-up of a cell is its speed over that of the least x that
+was measured in its line, and its efficiency the speed-up over x / least x: 1 is ideal.
+
+The *gain* from one x to a larger one is the part of what is added that becomes speed: with S the
+ratio of speeds and R the ratio of x, (S - 1) / (R - 1). The *knee* is the least x from which no
+larger one has a gain of ``pays`` or more. It is certain where that holds of the upper ends of all
+these gains' intervals, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.statistics import two_sample
+from seatrial.store.by_case import Kind
+from seatrial.studies.compare import causes
+from seatrial.studies.selection import NUMBERS, Member, Side, case_name
+from seatrial.units import Better, unfit_of
+
+PAYS = 0.5
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What is asked: ``x`` and ``by`` are parameters, or attributes such as nodes and toolchain;
+    ``pays`` the least gain that is worth its resources."""
+
+    x: str
+    metric: str = "elapsed"
+    by: tuple[str, ...] = ()
+    weak: bool = False
+    pays: float = PAYS
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """One setting. ``low`` and ``high`` are the ends of the speed-up's interval. Without a right
+    answer ``n`` is 0, and ``why`` tells the cause."""
+
+    x: float
+    n: int
+    excluded: dict[str, int] = {}
+    median: float | None = None
+    speedup: float | None = None
+    low: float | None = None
+    high: float | None = None
+    ideal: float | None = None
+    efficiency: float | None = None
+    gain: float | None = None
+    why: str = ""
+    values: list[float] = []
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """The cells of one value of what the lines are by, by x. ``knee`` is None where more still
+    pays at the largest x, or nothing can be told (``why``)."""
+
+    by: str
+    base: float | None
+    cells: list[Cell]
+    knee: float | None = None
+    certain: bool = False
+    why: str = ""
+
+
+class Best(Struct, frozen=True):
+    """The setting with the best median; ``equals`` are (line, x) that may be as good, by noise."""
+
+    by: str
+    x: float
+    median: float
+    equals: list[tuple[str, float]] = []
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """The lines of one case, whatever x is and what the lines are by. ``along`` are parameters that
+    advance with x."""
+
+    case: str
+    metric: str
+    unit: str
+    better: Better
+    x: str
+    weak: bool
+    lines: list[Line]
+    along: list[str] = []
+    best: Best | None = None
+    why: str = ""
+
+
+# ---- which cells belong together ----------------------------------------------------------
+
+
+def scaling(sides: Sequence[Side], asked: Asked) -> list[Table]:
+    """A table for each case that has two values of x or more. Raises UsageError where none has, or
+    a name is not known."""
+    members = [member for side in sides for member in side.cases]
+    _require_names(members, asked)
+    members = [one for one in members if one.attribute(asked.x)]
+    tables = []
+    for test in dict.fromkeys(one.test for one in members):
+        cases = [one for one in members if one.test == test]
+        along = _along(cases, asked)
+        panels: dict[tuple[str, ...], list[Member]] = {}
+        for one in cases:
+            panels.setdefault(_panel(one, asked, along), []).append(one)
+        tables += [
+            _table(panel, asked, along) for panel in panels.values() if _varies(panel, asked)
+        ]
+    if not tables:
+        raise UsageError(_nothing_varies(members, asked))
+    lines = [line for table in tables for line in table.lines]
+    told = any(table.why for table in tables)
+    if not told and not any(cell.n for line in lines for cell in line.cells):
+        raise UsageError(_nothing_measured(members, asked))
+    return tables
+
+
+def _require_names(members: Sequence[Member], asked: Asked) -> None:
+    parameters = sorted({name for one in members for name in one.parameters})
+    for option, name, others in (
+        ("--x", asked.x, NUMBERS),
+        *(("--by", by, ("toolchain", "machine", "trial", "stage", *NUMBERS)) for by in asked.by),
+    ):
+        if name not in (*parameters, *others):
+            listed = ", ".join([*others, *(n for n in parameters if n not in others)])
+            raise UsageError(f"{option} {name}: is none of {listed}")
+    if asked.x in asked.by:
+        raise UsageError(f"--by {asked.x}: that is --x already")
+    for one in members:
+        text = one.attribute(asked.x)
+        if text and not _number(text) > 0:
+            raise UsageError(f"--x {asked.x}: {text!r} of {one.test} is not a number above 0")
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def _along(cases: Sequence[Member], asked: Asked) -> list[str]:
+    """Parameters that are one to one with x in a test: zipped with it, or what x follows from."""
+    found = []
+    for name in dict.fromkeys(name for one in cases for name in one.parameters):
+        if name == asked.x or name in asked.by:
+            continue
+        pairs = {(one.parameters.get(name, ""), one.attribute(asked.x)) for one in cases}
+        values, xs = ({pair[i] for pair in pairs} for i in (0, 1))
+        if len(pairs) == len(values) == len(xs) > 1:
+            found.append(name)
+    return found
+
+
+def _fixed(asked: Asked) -> list[str]:
+    return [name for name in ("toolchain", "machine", "stage") if name not in asked.by]
+
+
+def _panel(one: Member, asked: Asked, along: Sequence[str]) -> tuple[str, ...]:
+    left_out = {asked.x, *asked.by, *along}
+    bound = sorted(f"{name}={v}" for name, v in one.parameters.items() if name not in left_out)
+    return (*(one.attribute(name) for name in _fixed(asked)), *bound)
+
+
+def _varies(panel: Sequence[Member], asked: Asked) -> bool:
+    return len({one.attribute(asked.x) for one in panel}) > 1
+
+
+def _nothing_varies(members: Sequence[Member], asked: Asked) -> str:
+    if not members:
+        return f"--x {asked.x}: no case has it"
+    values = sorted({one.attribute(asked.x) for one in members})
+    if len(values) == 1:
+        return f"--x {asked.x}: is {values[0]} in every case; nothing to scale over"
+    names = dict.fromkeys(name for one in members for name in one.parameters)
+    others = [n for n in names if n != asked.x and len({m.attribute(n) for m in members}) > 1]
+    return (
+        f"--x {asked.x}: no two cases differ in it alone, but in {', '.join(others) or 'tests'}, "
+        "too; name one with --by, or choose cases with TRIAL:NAME=VALUE"
+    )
+
+
+def _nothing_measured(members: Sequence[Member], asked: Asked) -> str:
+    known = sorted({kind[0] for one in members for kind in one.values})
+    if odd := unfit_of([v for one in members for v in _values(one.values, asked.metric)]):
+        return f"no figure of {asked.metric} can be judged; {odd}"
+    if asked.metric in known or not known:
+        return f"no run gave a right answer with {asked.metric}; see `seatrial runs`"
+    return f"--metric {asked.metric}: no run has it; there are {', '.join(known)}"
+
+
+# ---- one table ----------------------------------------------------------------------------
+
+
+def _table(panel: Sequence[Member], asked: Asked, along: list[str]) -> Table:
+    one = panel[0]
+    bound = {n: v for n, v in one.parameters.items() if n not in {asked.x, *asked.by, *along}}
+    toolchain = "" if "toolchain" in asked.by else one.toolchain
+    kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
+    unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
+    better: Better = "higher" if direction == "higher" else "lower"
+    table = Table(
+        case=case_name(one.test, bound, toolchain, "", "" if "stage" in asked.by else one.stage),
+        metric=asked.metric,
+        unit=unit,
+        better=better,
+        x=asked.x,
+        weak=asked.weak,
+        lines=[],
+        along=along,
+    )
+    if len(kinds) > 1:
+        said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
+        return replace(table, why=f"unit or direction differ: {said}; nothing is compared")
+    groups: dict[str, list[Member]] = {}
+    for member in panel:
+        by = ", ".join(member.attribute(name) or "none" for name in asked.by)
+        groups.setdefault(by, []).append(member)
+    lines = [_line(by, members, better, asked) for by, members in groups.items()]
+    return replace(table, lines=lines, best=_best(lines, better))
+
+
+def _line(by: str, members: Sequence[Member], better: Better, asked: Asked) -> Line:
+    groups: dict[float, list[Member]] = {}
+    for member in members:
+        groups.setdefault(float(member.attribute(asked.x)), []).append(member)
+    cells = [_cell(x, groups[x], asked.metric) for x in sorted(groups)]
+    usable = [cell for cell in cells if cell.median is not None and cell.median > 0]
+    if not usable:
+        return Line(by=by, base=None, cells=cells, why="no figure above 0: nothing to compare")
+    base = usable[0]
+    related = [_related(cell, base, better, asked.weak) for cell in cells]
+    line = Line(by=by, base=base.x, cells=_with_gains(related, better, asked.weak))
+    return _with_knee(line, better, asked)
+
+
+def _cell(x: float, members: Sequence[Member], metric: str) -> Cell:
+    excluded: dict[str, int] = {}
+    for member in members:
+        for verdict, count in member.excluded.items():
+            excluded[verdict] = excluded.get(verdict, 0) + count
+    shapes = {tuple(sorted(member.parameters.items())) for member in members}
+    if len(shapes) > 1:
+        names = sorted({name for shape in shapes for name, _ in set(shape) ^ set(min(shapes))})
+        return Cell(x=x, n=0, why=f"several cases, which differ in {', '.join(names)}")
+    values = [v for member in members for v in _values(member.values, metric)]
+    if not values:
+        right = sum(len(member.runs) for member in members)
+        why = causes(excluded) or ("no such figure" if right else "not run")
+        return Cell(x=x, n=0, excluded=excluded, why=why)
+    if odd := unfit_of(values):
+        return Cell(x=x, n=0, excluded=excluded, why=odd)
+    middle = median(values)
+    why = "" if middle > 0 else f"{middle:g} is not above 0"
+    return Cell(x=x, n=len(values), excluded=excluded, median=middle, values=values, why=why)
+
+
+def _values(values: dict[Kind, list[float]], metric: str) -> Iterable[float]:
+    return [v for kind, own in values.items() if kind[0] == metric for v in own]
+
+
+def _speeds(
+    first: Cell, second: Cell, better: Better, weak: bool
+) -> tuple[float, float | None, float | None]:
+    """How many times faster the second cell is, and the ends of that ratio's interval."""
+    scale = second.x / first.x if weak and better == "lower" else 1.0
+    pair = (first, second) if better == "higher" else (second, first)
+    before, after = (cell.median or math.nan for cell in pair)
+    if min(first.n, second.n) < 2:
+        return scale * after / before, None, None
+    low, high = two_sample.interval(pair[0].values, pair[1].values)
+    return scale * after / before, scale * low, scale * high
+
+
+def _related(cell: Cell, base: Cell, better: Better, weak: bool) -> Cell:
+    ideal = cell.x / base.x
+    if cell.median is None or cell.median <= 0:
+        return replace(cell, ideal=ideal if cell.x >= base.x else None)
+    speedup, low, high = _speeds(base, cell, better, weak)
+    if cell is base:
+        low = high = None
+    return replace(
+        cell, speedup=speedup, low=low, high=high, ideal=ideal, efficiency=speedup / ideal
+    )
+
+
+def _with_gains(cells: Sequence[Cell], better: Better, weak: bool) -> list[Cell]:
+    """Each cell with its gain over the one measured before it."""
+    result: list[Cell] = []
+    before: Cell | None = None
+    for cell in cells:
+        if cell.speedup is None:
+            result.append(cell)
+            continue
+        gain = None if before is None else _gain(before, cell, better, weak)[0]
+        result.append(replace(cell, gain=gain))
+        before = cell
+    return result
+
+
+def _gain(first: Cell, second: Cell, better: Better, weak: bool) -> tuple[float, float | None]:
+    """The gain from one cell to a larger one, and the upper end of its interval."""
+    speed, _, high = _speeds(first, second, better, weak)
+    added = second.x / first.x - 1
+    return (speed - 1) / added, None if high is None else (high - 1) / added
+
+
+def _with_knee(line: Line, better: Better, asked: Asked) -> Line:
+    cells = [cell for cell in line.cells if cell.speedup is not None]
+    if len(cells) < 2:
+        return replace(line, why="one value measured: nothing to compare")
+    for i, cell in enumerate(cells[:-1]):
+        gains = [_gain(cell, later, better, asked.weak) for later in cells[i + 1 :]]
+        if all(gain < asked.pays for gain, _ in gains):
+            certain = all(high is not None and high < asked.pays for _, high in gains)
+            why = "" if certain else "within the noise, or of single runs: repeat"
+            return replace(line, knee=cell.x, certain=certain, why=why)
+    return replace(line, why=f"more still pays at {cells[-1].x:g}")
+
+
+def _best(lines: Sequence[Line], better: Better) -> Best | None:
+    """The best median of all; with it what its runs cannot be told from, of two runs or more."""
+    measured = [(line, cell) for line in lines for cell in line.cells if cell.speedup is not None]
+    if not measured:
+        return None
+    sign = 1 if better == "higher" else -1
+    line, top = max(measured, key=lambda pair: sign * (pair[1].median or 0))
+    equals = []
+    for other, cell in measured:
+        if cell is top or min(cell.n, top.n) < 2:
+            continue
+        low, high = two_sample.interval(top.values, cell.values)
+        if low <= 1 <= high:
+            equals.append((other.by, cell.x))
+    return Best(line.by, top.x, top.median or 0.0, equals)

@@ -1,0 +1,59 @@
+"""From a plan's prepared component to the record of its trial, be it run or rehearsed."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from msgspec.structs import replace
+
+from seatrial import __version__
+from seatrial.machine.model import Machine
+from seatrial.machine.rehearsal_model import MachineModel
+from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.suite.inputs import digests
+from seatrial.trial.folder import Asked, Record
+from seatrial.trial.prepare import user_name
+
+
+def record_of(
+    plan: PreparedPlan, part: PreparedComponent, tag: str, created: int, seed: int | None = None
+) -> Record:
+    """What ``trial.json`` holds for a component in a phase; ``created`` in ns. With a ``seed`` it
+    is rehearsed."""
+    return Record(
+        tag=tag,
+        created=created,
+        version=__version__,
+        user=user_name(),
+        host=socket.gethostname(),
+        asked=Asked(suites=part.suites),
+        machine=part.machine if seed is None else without_scheduler(part.machine),
+        references=str(plan.site.references.absolute()),
+        expected=plan.expected,
+        inputs={} if seed is not None else digests(part.tests.values()),
+        tests=part.tests,
+        policy=part.policy,
+        plan=plan.plan.plan,
+        plan_file=os.fspath(plan.path),
+        component=part.component,
+        phase=part.phase,
+        alerts=plan.plan.alerts,
+        rehearsed=seed is not None,
+        seed=seed or 0,
+        assumed=[] if seed is None else plan.plan.rehearsal.assumed,
+    )
+
+
+def without_scheduler(machine: Machine) -> Machine:
+    """The machine as it is rehearsed: where no scheduler stands between Seatrial and the runs, they
+    are not delayed by one, but for what its file says otherwise."""
+    if machine.scheduler != "local":
+        return machine
+    model, usual = machine.rehearsal, MachineModel()
+    none = {
+        key: 0
+        for key in ("submit_delay", "start_delay", "poll")
+        if getattr(model, key) == getattr(usual, key)
+    }
+    return replace(machine, rehearsal=replace(model, **none))

@@ -1,0 +1,214 @@
+"""The trials of a plan's components: which there are, how they stand, whether the plan changed.
+
+    trial = latest(trials, plan.name, part)        # the one of ``<plan>-<component>[-<phase>]``
+    trial.state                                    # open, complete or abandoned
+
+One that was given up keeps its tag; the next one of its component is numbered: ``<tag>-2``.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from seatrial.decoding import decoder
+from seatrial.errors import TrialError
+from seatrial.journal.codes import Name
+from seatrial.journal.journal import read
+from seatrial.plan.prepare import PreparedComponent, PreparedPlan
+from seatrial.trial.folder import Record, TrialFolder, create, tags
+from seatrial.trial.plan_record import record_of
+
+_NAMED = ("the machine", "the tests")  # of which it is told what of them changed
+_MOST_NAMED = 4
+_NUMBERED = re.compile(r"-\d+")  # of a tag whose component was begun anew
+
+State = Literal["open", "complete", "abandoned"]
+
+_STATES: dict[str, State] = {
+    Name.TRIAL_START: "open",
+    Name.TRIAL_RESUME: "open",
+    Name.TRIAL_EXTEND: "open",
+    Name.TRIAL_END: "complete",
+    Name.TRIAL_ABANDON: "abandoned",
+}
+
+
+class PlanTrial(NamedTuple):
+    """A trial of a component in a phase."""
+
+    folder: TrialFolder
+    record: Record
+    state: State
+
+
+def latest(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> PlanTrial | None:
+    """The latest trial of a component in a phase. ``name`` stands for the plan's in its tag."""
+    found = None
+    for tag in _tags(part.tag, plan, name):
+        folder = TrialFolder(trials / tag)
+        if not folder.path.exists():
+            return found
+        record = folder.record()
+        if _is_of(record, plan, part):
+            found = PlanTrial(folder, record, state_of(folder))
+    return found
+
+
+def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
+    """The latest trial of each component and phase of a plan's file, by what the trials' own
+    records say: however the plan, its suites or its documents changed since. ``name`` stands for
+    the plan's in the tags. In the order in which they were made."""
+    plan = plan_name(path)
+    found: dict[tuple[str, str], PlanTrial] = {}
+    for tag in tags(trials):
+        if (name or plan) and not tag.startswith(f"{name or plan}-"):
+            continue
+        folder = TrialFolder(trials / tag)
+        try:
+            record = folder.record()
+        except TrialError:
+            continue
+        theirs = record.plan == plan if plan else record.plan_file == str(path.absolute())
+        if record.rehearsed or record.component is None or not theirs:
+            continue
+        component = record.component.component
+        stem = "-".join(filter(None, (name or record.plan, component, record.phase)))
+        if tag != stem and not _NUMBERED.fullmatch(tag.removeprefix(stem)):
+            continue
+        other = found.get((component, record.phase))
+        if other is None or other.record.created <= record.created:
+            found[component, record.phase] = PlanTrial(folder, record, state_of(folder))
+    return sorted(found.values(), key=lambda trial: trial.record.created)
+
+
+def plan_name(path: Path) -> str:
+    """The name that a plan's file gives itself; "" where it cannot be read, or has none."""
+    import yaml
+
+    try:
+        written = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError, ValueError, RecursionError):
+        return ""
+    name = written.get("plan") if isinstance(written, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def begin(
+    trials: Path, prepared: PreparedPlan, part: PreparedComponent, name: str = ""
+) -> TrialFolder:
+    """Make a trial of a component in a phase, under the first tag that is free."""
+    tag = next_tag(trials, prepared.plan.plan, part, name)
+    return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
+
+
+def state_of(folder: TrialFolder) -> State:
+    """Where a trial stands by its journal. Raises JournalError."""
+    state: State = "open"
+    for event in read(folder.journal):
+        state = "abandoned" if state == "abandoned" else _STATES.get(event.event, state)
+    return state
+
+
+def duration_of(trial: PlanTrial) -> float:
+    """The seconds that a trial is to run, with what it was extended by; 0: no limit."""
+    duration = trial.record.policy.duration
+    for event in read(trial.folder.journal) if duration else ():
+        if event.event == Name.TRIAL_EXTEND and isinstance(event.value, int | float):
+            duration += event.value
+    return duration
+
+
+def changes(
+    trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent, builds: bool = True
+) -> list[str]:
+    """What of the plan, its machine and its tests is not as it was when the trial was made, as far
+    as the trial goes by it: it keeps what it was made with. Without ``builds`` these
+    are left out: the plan may have been prepared without them."""
+    record = trial.record
+    pairs: list[tuple[str, Any, Any]] = [
+        ("the policy", record.policy, part.policy),
+        ("the machine", replace(record.machine, sinks=[]), replace(part.machine, sinks=[])),
+        ("the tests", record.tests, part.tests),
+        ("alerts", record.alerts, prepared.plan.alerts),
+    ]
+    found = [
+        f"{what}{_where(before, now) if what in _NAMED else ''}"
+        for what, before, now in pairs
+        if before != _as_kept(before, now)
+    ]
+    cases, present = trial.folder.cases(), part.cases
+    if not builds:
+        cases, present = ([replace(case, build="") for case in each] for each in (cases, present))
+    if cases != present:
+        found.append("the cases")
+    return found
+
+
+def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
+    """What a component is judged by that is not as it was when the trial was made."""
+    before, now = trial.record.component, part.component
+    if before is None:
+        return []
+    pairs: list[tuple[str, Any, Any]] = [
+        ("the criteria", before.criteria, now.criteria),
+        ("the waivers", before.waivers, now.waivers),
+        ("the evidence", before.evidence, now.evidence),
+    ]
+    # as trial.json gives them back: numbers may come as others of the same value
+    return [what for what, was, become in pairs if _plain(was) != _plain(become)]
+
+
+def _where(before: Any, now: Any) -> str:
+    """The keys that changed, in brackets: ``(jobs, toolchains.gcc)``."""
+    was, become = msgspec.to_builtins(before), msgspec.to_builtins(now)
+    keys = []
+    for key in sorted(was.keys() | become.keys()):
+        one, other = was.get(key), become.get(key)
+        if one == other:
+            continue
+        inner: list[str] = []
+        if isinstance(one, dict) and isinstance(other, dict):
+            names = sorted(one.keys() | other.keys())
+            inner = [f"{key}.{name}" for name in names if one.get(name) != other.get(name)]
+        keys += inner or [key]
+    more = f" and {len(keys) - _MOST_NAMED} more" if len(keys) > _MOST_NAMED else ""
+    return f" ({', '.join(keys[:_MOST_NAMED])}{more})"
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def _as_kept(before: Any, now: Any) -> Any:
+    """A value as it comes back from ``trial.json``."""
+    if isinstance(now, dict):
+        return {key: _as_kept(before, value) for key, value in now.items()}
+    return now if now is None else decoder(type(now)).decode(msgspec.json.encode(now))
+
+
+def _is_of(record: Record, plan: str, part: PreparedComponent) -> bool:
+    """Whether a trial is of that component; another one may have taken the tag."""
+    component = record.component.component if record.component else ""
+    about = (record.plan, component, record.phase, record.rehearsed)
+    return about == (plan, part.component.component, part.phase, False)
+
+
+def next_tag(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> str:
+    """The tag that a trial of a component in a phase gets when it begins now."""
+    return next(tag for tag in _tags(part.tag, plan, name) if not (trials / tag).exists())
+
+
+def _tags(tag: str, plan: str, name: str) -> Iterator[str]:
+    stem = f"{name}{tag.removeprefix(plan)}" if name else tag
+    yield stem
+    number = 2
+    while True:
+        yield f"{stem}-{number}"
+        number += 1

@@ -1,0 +1,195 @@
+"""Where the runs of a trial go, and what they find there: their directories and decks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from seatrial.plan.component_tests import part_of
+from seatrial.plan.model import Deck
+from seatrial.runs.daemon_thread import run_in_thread
+from seatrial.runs.directory import prepare
+from seatrial.runs.placement import Place, Placement, copy_of
+from seatrial.suite.model import Case, Input, Test
+from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.tasks import Tasks
+from seatrial.units import show_seconds
+
+AT_ONCE = 4  # run directories that are made beside the loop, on each target
+TELL_AGAIN_SECONDS = 3600.0
+LONGEST_END_SECONDS = 30.0
+SILENT_SECONDS = 60.0  # beside the placement command's own time
+
+
+class Room(NamedTuple):
+    """A run that is to be made: its case, its directory, its place and its job script."""
+
+    case: Case
+    path: Path
+    place: Place
+    script: str
+
+
+class Staging:
+    """Makes run directories: at once where that is quick, else beside the loop."""
+
+    def __init__(self, folder: TrialFolder, record: Record, tasks: Tasks) -> None:
+        self._folder = folder
+        self._record = record
+        self._tasks = tasks
+        own = folder.path / "runs"
+        self._placement = Placement(record.machine.file_systems, record.tag, own)
+        policy = record.policy
+        self._file_systems = {entry.name: entry.file_system for entry in policy.entries}
+        self._decks = {name: _deck_of(record, name) for name in record.tests}
+        self._threads: dict[Path, asyncio.Semaphore] = {}  # by place: one may hang
+        self._told: dict[str, float] = {}
+        self._dropping: set[asyncio.Task[None]] = set()
+
+    def file_system(self, test: str) -> str:
+        """The file system that runs of a test are placed on; "" for the trial's own folder."""
+        return self._file_systems.get(test, "")
+
+    def place(self, test: str, target: str) -> Place:
+        return self._placement.place(self._file_systems.get(test, ""), target)
+
+    def path(self, test: str, run_id: str, target: str) -> Path:
+        """The directory of a run."""
+        if not self._file_systems.get(test):
+            return self._folder.run(test, run_id)
+        return self.place(test, target).root / test / run_id
+
+    def is_quick(self, test: str) -> bool:
+        """Whether a run's directory is made at once: in the trial's folder, without a copy."""
+        deck = self._decks.get(test)
+        return not self._file_systems.get(test) and (deck is None or deck.how == "shared")
+
+    def make(self, room: Room) -> None:
+        """Make the directory of a run. Raises OSError."""
+        test = self._record.tests[room.case.test]
+        prepare(room.path, room.script, test, self._inputs(test, room.place))
+
+    async def make_beside(self, room: Room) -> None:
+        """Make the directory of a run beside the loop, and first what it needs. Raises OSError."""
+        await self._ready(room)
+        async with self._free_thread(room.path):
+            if room.place.file_system:
+                with self._heard(room.place, SILENT_SECONDS):  # unlike copies, it takes a moment
+                    await run_in_thread(
+                        lambda: room.path.mkdir(parents=True, exist_ok=True), "place"
+                    )
+            await run_in_thread(lambda: self.make(room), "place")
+
+    def _free_thread(self, path: Path) -> asyncio.Semaphore:
+        """For work on the directory of a run: each place has threads of its own."""
+        root = path.parent.parent
+        return self._threads.setdefault(root, asyncio.Semaphore(AT_ONCE))
+
+    async def _ready(self, room: Room) -> None:
+        """Make what is made once: the test's directory on its target, and the target's deck."""
+        place, test = room.place, room.case.test
+        if place.file_system:
+            with self._heard(place, self._placement.timeout(place) + SILENT_SECONDS):
+                self._tell(place, await self._placement.make(place, test))
+        deck = self._decks.get(test)
+        if deck is not None and deck.how == "per_target":
+            self._tell(place, await self._placement.deck(place, self._source(test, deck)))
+
+    @contextlib.contextmanager
+    def _heard(self, place: Place, longest: float) -> Iterator[None]:
+        """People are told where this takes longer."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(longest, self._tell_silence, place, longest)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _tell(self, place: Place, why: str) -> None:
+        """The placement command failed, and there is a plain directory instead."""
+        if why:
+            text = f"placing on {place.name} failed, a plain directory is used: {why}"
+            self._alert(place, text)
+
+    def _tell_silence(self, place: Place, longest: float) -> None:
+        text = f"{place.name}: runs wait for their directories; it has not answered for "
+        self._alert(place, text + show_seconds(longest))
+
+    def _alert(self, place: Place, text: str) -> None:
+        """The same place is not told again for a while."""
+        now = time.monotonic()
+        if now - self._told.get(place.name, -TELL_AGAIN_SECONDS) >= TELL_AGAIN_SECONDS:
+            self._told[place.name] = now
+            self._tasks.alert("placement", place.name, text)
+
+    # ---- decks ----------------------------------------------------------------------------
+
+    def _source(self, test: str, deck: Deck) -> Path:
+        return Path(os.path.normpath(Path(self._record.tests[test].folder) / deck.source))
+
+    def _inputs(self, test: Test, place: Place) -> list[Input]:
+        deck = self._decks.get(test.name)
+        if deck is None:
+            return []
+        source = self._source(test.name, deck)
+        name = deck.name or source.name
+        if deck.how == "per_target":
+            return [Input(source=str(copy_of(place, source)), name=name, how="link")]
+        how: Literal["link", "copy"] = "copy" if deck.how == "per_run" else "link"
+        return [Input(source=str(source), name=name, how=how)]
+
+    def drop_deck(self, test: str, path: Path) -> None:
+        """A run is over: its own copy of the deck is removed, beside the loop, as its space is
+        counted no more. What cannot be removed stays."""
+        self.sweep([(test, path)])
+
+    def sweep(self, judged: Iterable[tuple[str, Path]]) -> None:
+        """Remove the copies that an earlier driver did not get to: those of the latest runs (test,
+        directory) that it judged."""
+        left: dict[Path, list[Path]] = {}  # by the directory of their runs
+        for test, path in judged:
+            deck = self._decks.get(test)
+            if deck is not None and deck.how == "per_run":
+                copy = path / (deck.name or self._source(test, deck).name)
+                left.setdefault(path.parent, []).append(copy)
+        for copies in left.values():
+            self._drop(copies)
+
+    def _drop(self, copies: Sequence[Path]) -> None:
+        def remove() -> None:
+            for copy in copies:
+                _remove(copy)
+
+        async def work() -> None:
+            async with self._free_thread(copies[0].parent):
+                await run_in_thread(remove, "deck")
+
+        task = self._tasks.spawn(work())
+        self._dropping.add(task)
+        task.add_done_callback(self._dropping.discard)
+
+    async def end(self) -> None:
+        """Wait a while for the copies of decks that are being removed."""
+        if self._dropping:
+            await asyncio.wait(self._dropping, timeout=LONGEST_END_SECONDS)
+
+
+def _deck_of(record: Record, test: str) -> Deck | None:
+    part = part_of(record.component, test) if record.component is not None else None
+    return part.deck if part is not None else None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    try:
+        path.unlink()
+    except OSError:
+        return

@@ -1,0 +1,256 @@
+"""YAML with places: what a file holds, and in which line of it.
+
+    node = read(Path("test.yaml"), faults)
+    node.value["run"].value["nodes"].place          # test.yaml:14
+
+YAML is read by the 1.2 core rules (``no`` and ``on`` are words, not false and true); tags and
+merge keys are refused. What is read is bounded in size and depth.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seatrial.errors import InvalidFiles
+from seatrial.file_model import Scalar
+
+LARGEST_FILE = 1 << 20
+MOST_VALUES = 200_000
+MOST_FAULTS = 1000
+DEEPEST = 40
+LONGEST_INTEGER = 18
+LONGEST_NUMBER = 100
+
+
+class Place(NamedTuple):
+    """Where a value is written. ``line`` counts from 1."""
+
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(slots=True)
+class Faults:
+    """What is wrong in the files read so far: each text, its place and the key it is about."""
+
+    found: dict[str, tuple[Place, str]] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> list[str]:
+        """Each fault once, by file and line."""
+        return sorted(self.found, key=lambda text: self.found[text][0])
+
+    def add(self, place: Place, key: str, message: str) -> None:
+        """Add a fault, once. Raises InvalidFiles when there are more than anyone reads."""
+        self._record(f"{place}: {key}: {message}" if key else f"{place}: {message}", place, key)
+
+    def add_all(self, others: Faults) -> None:
+        for text, (place, key) in others.found.items():
+            self._record(text, place, key)
+
+    def raise_any(self) -> None:
+        if self.found:
+            raise InvalidFiles(self.texts)
+
+    def _record(self, text: str, place: Place, key: str) -> None:
+        self.found[text] = (place, key)
+        if len(self.found) == MOST_FAULTS:
+            raise InvalidFiles(self.texts)
+
+
+@dataclass(slots=True)
+class Node:
+    """A value with its place: a scalar or None, a list of nodes, or a mapping of nodes."""
+
+    value: Any
+    place: Place
+    keys: dict[str, Place] = field(default_factory=dict)
+
+    def place_of(self, *path: str | int) -> Place:
+        """The place of a value inside this one, as near as the file goes."""
+        node, place = self, self.place
+        for step in path:
+            if isinstance(step, str) and isinstance(node.value, dict) and step in node.value:
+                place = node.keys[step]
+                node = node.value[step]
+            elif isinstance(step, int) and isinstance(node.value, list) and step < len(node.value):
+                node = node.value[step]
+                place = node.place
+            else:
+                break
+        return place
+
+
+# ---- reading ------------------------------------------------------------------------------
+
+
+def read(path: Path, faults: Faults) -> Node | None:
+    """Read a YAML file; None when it cannot be read, with the faults added."""
+    try:
+        status = path.stat()
+        regular = stat.S_ISREG(status.st_mode)
+        data = path.read_bytes() if regular and status.st_size <= LARGEST_FILE else b""
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        faults.add(Place(path, 1), "", f"cannot be read: {reason}")
+        return None
+    if not regular:
+        faults.add(Place(path, 1), "", "is not a regular file; write a text file in its place")
+        return None
+    if status.st_size > LARGEST_FILE:
+        text = f"has {status.st_size} bytes; the most that is read is {LARGEST_FILE}"
+        faults.add(Place(path, 1), "", text)
+        return None
+    return parse(data, path, faults)
+
+
+def parse(data: bytes, path: Path, faults: Faults) -> Node | None:
+    """As ``read``, for bytes at hand; ``path`` is only named in faults."""
+    import yaml
+
+    try:
+        return _Reader(data.decode("utf-8"), path, faults).document()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        faults.add(Place(path, line), "", "is not UTF-8 text; save the file as UTF-8")
+    except _Refused as error:
+        faults.add(error.place, "", str(error))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        position = getattr(error, "position", 0)  # of a character that no YAML file may hold
+        line = mark.line if mark is not None else data.count(b"\n", 0, position)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+        faults.add(Place(path, line + 1), "", f"is not valid YAML: {problem or 'not readable'}")
+    return None
+
+
+class _Refused(Exception):
+    """The file is YAML that is not read; the text says what and why."""
+
+    def __init__(self, place: Place, why: str) -> None:
+        super().__init__(why)
+        self.place = place
+
+
+class _Reader:
+    """Makes nodes of the YAML library's events. Its own nodes are not used: it makes them by
+    recursion without a bound, so that a file of brackets would overflow the stack."""
+
+    def __init__(self, text: str, path: Path, faults: Faults) -> None:
+        import yaml
+
+        self.loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        self.path = path
+        self.faults = faults
+        self.count = 0
+        self.anchors: dict[str, tuple[Node, int]] = {}
+
+    def document(self) -> Node | None:
+        try:
+            self.loader.get_event()  # the start of the stream
+            start = self._next()
+            if start.__class__.__name__ == "StreamEndEvent":
+                self.faults.add(Place(self.path, 1), "", "is empty")
+                return None
+            root = self.node(self._next(), "", 0)
+            self.loader.get_event()  # the end of the document
+            after = self._next()
+            if after.__class__.__name__ != "StreamEndEvent":
+                raise _Refused(self._place(after), "a second document starts; remove the ---")
+            return root
+        finally:
+            self.loader.dispose()
+
+    def _next(self) -> Any:
+        return self.loader.get_event()
+
+    def _place(self, event: Any) -> Place:
+        return Place(self.path, event.start_mark.line + 1)
+
+    def node(self, event: Any, key: str, depth: int) -> Node:
+        """The node that starts with this event, its end consumed."""
+        place, kind, before = self._place(event), event.__class__.__name__, self.count
+        self._count(1, depth, place)
+        if kind == "AliasEvent":
+            if event.anchor not in self.anchors:
+                raise _Refused(place, f"*{event.anchor} stands for nothing that is written above")
+            node, size = self.anchors[event.anchor]
+            self._count(size, depth, place)
+            return node
+        if event.tag:
+            self.faults.add(place, key, f"the tag {event.tag} is not known; remove it")
+        if kind == "ScalarEvent":
+            quoted = bool(event.style)  # None or "" where it is plain
+            node = Node(event.value if quoted else plain_scalar(event.value), place)
+        elif kind == "SequenceStartEvent":
+            node = Node(self._items(key, depth), place)
+        else:
+            node = self._mapping(place, key, depth)
+        if event.anchor:
+            self.anchors[event.anchor] = (node, self.count - before)
+        return node
+
+    def _count(self, more: int, depth: int, place: Place) -> None:
+        self.count += more
+        if self.count > MOST_VALUES or depth > DEEPEST:
+            why = f"holds more than {MOST_VALUES} values or {DEEPEST} levels; make it smaller"
+            raise _Refused(place, why)
+
+    def _items(self, key: str, depth: int) -> list[Node]:
+        items: list[Node] = []
+        while (event := self._next()).__class__.__name__ != "SequenceEndEvent":
+            items.append(self.node(event, f"{key}[{len(items)}]", depth + 1))
+        return items
+
+    def _mapping(self, place: Place, key: str, depth: int) -> Node:
+        values: dict[str, Node] = {}
+        keys: dict[str, Place] = {}
+        while (event := self._next()).__class__.__name__ != "MappingEndEvent":
+            at = self._place(event)
+            if event.__class__.__name__ != "ScalarEvent":
+                raise _Refused(at, f"{key or 'the file'}: a key must be a word")
+            name = event.value
+            inner = f"{key}.{name}" if key else name
+            if name in values:
+                self.faults.add(at, inner, f"is given twice, first in line {keys[name].line}")
+            if name == "<<" and not event.style:
+                self.faults.add(
+                    at, inner, "merge keys are not known; use inherits, or write it out"
+                )
+            keys[name] = at
+            values[name] = self.node(self._next(), inner, depth + 1)
+        return Node(values, place, keys)
+
+
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_OTHER_INTEGER = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Scalar | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+
+
+def plain_scalar(text: str) -> Scalar | None:
+    """The value of an unquoted scalar by YAML 1.2's core schema. Infinities, NaN and integers of
+    more than 18 digits stay words: no key of ours takes them."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "+-.0123456789" or len(text) > LONGEST_NUMBER:
+        return text
+    if _INTEGER.fullmatch(text):
+        return int(text) if len(text) <= LONGEST_INTEGER else text
+    if _OTHER_INTEGER.fullmatch(text) and len(text) <= LONGEST_INTEGER:
+        return int(text, 0)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        return number if abs(number) < float("inf") else text
+    return text

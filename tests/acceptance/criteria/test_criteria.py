@@ -1,0 +1,440 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from statistics import mean, median, stdev
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seatrial.acceptance.criteria import (
+    CRITERIA,
+    View,
+    first_reason,
+    judge,
+    judged,
+    label,
+    overall,
+    show_value,
+)
+from seatrial.acceptance.criteria.result import Bounds, Reach
+from seatrial.conduct.policy import Window
+from seatrial.journal.codes import (
+    CANCELLED,
+    FAILED,
+    NO_FIGURE,
+    NODE_FAILURE,
+    PASS,
+    PERFORMANCE,
+    TIMEOUT,
+    WRONG_ANSWER,
+    Name,
+)
+from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
+from seatrial.verify.references import References, loads
+
+from ..stories import Story, at, cases_of, sustained
+
+
+def a_day(hours: float = 24, **more: Any) -> Story:
+    """A sustained trial of two tests, of two nodes each, on four nodes."""
+    cases = cases_of(2, 2)
+    return Story(cases, sustained(cases, hours, **more))
+
+
+# ---- all of them --------------------------------------------------------------------------
+
+
+def test_every_criterion_of_a_plan_is_computed() -> None:
+    assert set(CRITERIA) == set(get_args(CriterionName))
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_trial_without_a_run_breaks_nothing(name: CriterionName, ended: bool) -> None:
+    for policy in (None, sustained(cases_of(2, 2), 1)):
+        story = Story(cases_of(2, 2), policy)
+        if ended:
+            story.tell(0, Name.TRIAL_END)
+        criterion = Criterion(criterion=name, at_least=1, metric="triad")
+        for nodes in (0, 4):
+            accounts = story.accounts(nodes)
+            for now in (0.0, 1.0):
+                for result in judge(criterion, View(accounts, at(now))):
+                    assert result.n == 0
+                    assert result.why
+                    assert result.state != "met" or name == "availability"
+        assert View(Story([], policy).accounts(()), 0).timeline.total.available == 0
+
+
+def test_a_waived_criterion_keeps_its_numbers() -> None:
+    story = a_day(1)
+    story.run(0, 0, 1, FAILED)
+    story.tell(1, Name.TRIAL_END)
+    waiver = Waiver(reason="known bug", by="both", on="2026-05-01", criteria=["pass_rate"])
+    component = Component(
+        component="c",
+        kind="sustained",
+        criteria=[
+            Criterion(criterion="pass_rate", at_least="90%"),
+            Criterion(criterion="utilisation", at_least="90%"),
+        ],
+        waivers=[waiver],
+    )
+    results = judged(component, story.view())
+    (rate,), (use,) = results
+    assert (rate.state, rate.value, rate.n) == ("waived", 0.0, 1)
+    assert rate.why == "waived by both on 2026-05-01: known bug"
+    assert use.state == "not met"
+    assert overall(results) == "not met"
+    assert overall([[rate]]) == "waived"
+    everything = Waiver(reason="r", by="b", on="2026-05-01")
+    assert judge(component.criteria[1], story.view(), [everything])[0].state == "waived"
+
+
+def test_what_was_abandoned_or_ended_early_is_not_decided_but_by_what_is_certain() -> None:
+    for name in (Name.TRIAL_ABANDON, Name.TRIAL_END):
+        story = a_day(10)
+        story.run(0, 0, 2)
+        story.tell(2, name)
+        assert story.result("pass_rate", at_least="90%").state == "undecided"
+        assert story.result("accepted_runs", at_least=1, tests=["a"]).state == "met"
+        word = "was abandoned" if name == Name.TRIAL_ABANDON else "has ended"
+        why = story.result("pass_rate", at_least="90%").why
+        assert why == f"the trial {word} after 2 h 0 m of 10 h 0 m"
+
+
+def in_order(reach: tuple[float | None, float | None]) -> bool:
+    return reach[0] is None or reach[1] is None or reach[0] <= reach[1]
+
+
+REACHES = st.tuples(st.floats(0, 10) | st.none(), st.floats(0, 10) | st.none()).filter(in_order)
+
+
+@settings(deadline=None)
+@given(
+    REACHES.filter(lambda found: found != (None, None)), REACHES, st.floats(0, 1), st.floats(0, 10)
+)
+def test_what_is_decided_early_holds_for_every_value_that_can_come(
+    limits: Reach, reach: Reach, part: float, span: float
+) -> None:
+    bounds = Bounds(*limits, "")
+    least = reach[0] if reach[0] is not None else (reach[1] or 0) - span
+    most = reach[1] if reach[1] is not None else least + span
+    value = least + part * (most - least)
+    if bounds.contains(reach):
+        assert bounds.holds(value)
+    if bounds.excludes(reach):
+        assert not bounds.holds(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("utilisation", 0.92, "92 %"),
+        ("utilisation", 0.99996, "99.996 %"),
+        ("utilisation", 1.0, "100 %"),
+        ("slowdown", -3.14159, "-3.14 %"),
+        ("mtbf", 7200.0, "2 h 0 m"),
+        ("accepted_runs", 12.0, "12"),
+        ("pass_rate", None, ""),
+    ],
+)
+def test_values_are_shown_in_their_units(
+    name: CriterionName, value: float | None, shown: str
+) -> None:
+    assert show_value(name, value) == shown
+
+
+# ---- verdicts -----------------------------------------------------------------------------
+
+
+def test_pass_rate_leaves_out_what_was_cancelled_or_made_good() -> None:
+    story = a_day(10)
+    story.run(0, 0, 1)
+    story.run(0, 1, 2)
+    story.run(0, 2, 3, CANCELLED)
+    story.run(0, 3, 4, NODE_FAILURE, again=True)
+    story.run(1, 4, 5, TIMEOUT)
+    story.tell(10, Name.TRIAL_END)
+    found = story.result("pass_rate", at_least="60%")
+    assert (found.state, found.value, found.n) == ("met", 2 / 3, 3)
+    assert found.numbers["rate of all attempts"] == 0.5
+    assert (found.numbers["made good"], found.numbers["timeout"]) == (1, 1)
+    assert story.result("pass_rate", at_least="100%", tests=["a"]).state == "met"
+    missed = story.result("pass_rate", at_least="70%")
+    assert first_reason(missed) == "1 of 3 runs did not pass: 1 timeout (1 of b)"
+    assert first_reason(found) == ""
+
+
+def test_nothing_is_met_by_runs_that_others_cancelled_where_each_counts() -> None:
+    story = Story(cases_of(1, 1))
+    story.run(0, 0, 1)
+    story.run(1, 0, 1, CANCELLED, again=True)
+    story.run(1, 1, 2, CANCELLED)
+    story.tell(3, Name.TRIAL_END)
+    for name in ("pass_rate", "correct_answers"):
+        found = story.result(name, at_least="100%")
+        assert (found.state, found.value, found.n) == ("undecided", 1.0, 1)
+        assert found.why.startswith("1 run was cancelled by others, and not made good (1 of b)")
+        assert story.result(name, at_least="100%", tests=["a"]).state == "met"
+
+
+def test_pass_rate_is_decided_early_where_the_number_of_runs_is_known() -> None:
+    cases = cases_of(1, 1, 1, 1)
+    story = Story(cases)
+    story.run(0, 0, 1)
+    story.run(1, 1, 2, FAILED)
+    assert story.result("pass_rate", at_least="75%").state == "undecided"
+    assert story.result("pass_rate", at_least="76%").state == "not met"
+    assert story.result("pass_rate", at_least="25%").state == "met"
+    story.run(2, 2, 3, FAILED)
+    assert story.result("pass_rate", at_least="75%").state == "not met"
+
+
+def test_a_rate_of_100_per_cent_is_lost_with_the_first_failure() -> None:
+    story = a_day(10)
+    story.run(0, 0, 1)
+    assert story.result("correct_answers", at_least="100%").state == "undecided"
+    story.run(0, 1, 2, WRONG_ANSWER)
+    assert story.result("correct_answers", at_least="100%").state == "not met"
+    assert story.result("pass_rate", at_least="100%").state == "not met"
+    assert story.result("pass_rate", at_least="99.9%").state == "undecided"
+
+
+def test_correct_answers_counts_all_that_gave_one() -> None:
+    story = a_day(10)
+    for verdict in (PASS, PERFORMANCE, NO_FIGURE, FAILED, TIMEOUT):
+        story.run(0, 0, 1, verdict)
+    story.run(1, 1, 2, WRONG_ANSWER, again=True)
+    story.tell(10, Name.TRIAL_END)
+    found = story.result("correct_answers", at_least="100%")
+    assert (found.state, found.value, found.n) == ("not met", 0.75, 4)
+    assert found.numbers == {"wrong": 1, "without an answer": 2}
+    assert found.why == "1 of 4 answers were wrong: 1 of b"
+
+
+def test_accepted_runs_of_each_test_and_the_one_that_has_fewest() -> None:
+    story = a_day(10)
+    for hour in range(3):
+        story.run(0, hour, hour + 1)
+    story.run(1, 0, 1)
+    story.tell(1, Name.TEST_STOP, test="b", text="wrong twice")
+    worst, a, b = story.judged("accepted_runs", at_least=2)
+    assert (a.state, a.value, a.subject) == ("met", 3, "a")
+    assert (b.state, b.value, b.subject) == ("undecided", 1, "b")
+    assert (worst.state, worst.value, worst.subject, worst.n) == ("undecided", 1, "", 4)
+    assert worst.numbers["worst"] == "b"
+    story.tell(10, Name.TRIAL_END)
+    worst = story.result("accepted_runs", at_least=2)
+    assert worst.state == "not met"
+    assert worst.why == "b: 1 run passed of 1 that ended; the test was stopped: wrong twice"
+
+
+# ---- nodes and time -----------------------------------------------------------------------
+
+
+def test_utilisation_is_accepted_over_available_node_hours() -> None:
+    story = a_day(10, outages=[Window(start=8 * 3600, end=9 * 3600)])
+    story.run(0, 0, 6)
+    story.run(1, 1, 5, FAILED)
+    story.tell(10, Name.TRIAL_END)
+    found = story.result("utilisation", at_least="30%")
+    assert (found.state, found.value) == ("met", 12 / 36)
+    assert found.numbers["failed node-hours"] == 8
+    missed = story.result("utilisation", at_least="50%")
+    assert missed.state == "not met"
+    assert missed.numbers["cause"] == "drained"
+    assert first_reason(missed).startswith("idle 38.9 % of node-hours at the end")
+
+
+def test_utilisation_is_decided_once_nothing_can_change_it() -> None:
+    story = a_day(10)
+    story.run(0, 0, 5)
+    story.run(1, 0, 5, FAILED)
+    # five of ten hours: 10 node-hours accepted, 10 lost, 20 to come
+    assert story.result("utilisation", at_least="75%").state == "undecided"
+    assert story.result("utilisation", at_least="76%").state == "not met"
+    assert story.result("utilisation", at_least="25%").state == "met"
+    assert story.result("utilisation", at_least="26%").state == "undecided"
+    story.run(1, 5, 0, None)  # under way: it may yet pass
+    assert story.result("utilisation", 6, at_least="70%").state == "undecided"
+
+
+def test_availability_is_the_share_of_node_hours_up() -> None:
+    story = a_day(10, outages=[Window(start=4 * 3600, end=5 * 3600, nodes="n1")])
+    story.run(0, 1, 9, nodes="n1,n2")
+    story.tell(2, Name.NODE_DOWN, nodes="n1")
+    story.tell(5, Name.NODE_UP, nodes="n1")
+    found = story.result("availability", at_least="99%", now=5)
+    assert (found.value, found.n, found.state) == (1 - 2 / 19, 1, "not met")
+    story.tell(10, Name.TRIAL_END)
+    found = story.result("availability", at_least="94%")
+    assert (found.state, found.value) == ("met", 1 - 2 / 39)
+    assert found.numbers["down node-hours"] == 2
+
+
+def test_mtbf_is_time_over_failures() -> None:
+    story = a_day(12, outages=[Window(start=8 * 3600, end=9 * 3600)])
+    for hour in (1, 5, 8.5):
+        story.tell(hour, Name.NODE_DOWN, nodes="n1")
+        story.tell(hour + 0.4, Name.NODE_UP, nodes="n1")
+    story.run(0, 4, 5.05, NODE_FAILURE)  # the one that was told
+    story.run(0, 10, 11, NODE_FAILURE)  # a node that was back before it was missed
+    assert story.result("mtbf", 3, at_least="13h").state == "not met"
+    assert story.result("mtbf", 3, at_least="12h").state == "undecided"
+    story.tell(12, Name.TRIAL_END)
+    found = story.result("mtbf", at_least="4h")
+    assert (found.state, found.value, found.n) == ("met", 4 * 3600, 3)
+    assert found.numbers["not told by the scheduler"] == 1
+
+
+def test_mtbf_without_a_failure_is_a_lower_bound() -> None:
+    story = a_day(24)
+    story.tell(24, Name.TRIAL_END)
+    found = story.result("mtbf", at_least="10h")
+    assert found.value is not None
+    assert math.exp(-24 * 3600 / found.value) == pytest.approx(0.1)
+    assert (found.state, found.n) == ("met", 0)
+    assert "90 % confidence" in found.why
+    longer = story.result("mtbf", at_least="11h")
+    assert longer.state == "undecided"  # nothing speaks against it
+    assert longer.why.endswith("too short a time to show at least 11 h 0 m")
+
+
+def test_jobs_in_flight_is_the_least_since_the_bound_was_reached() -> None:
+    story = a_day(10)
+    story.run(0, 1, 4)
+    story.run(1, 2, 5)
+    story.run(0, 4, 10)  # begins as another ends: no dip
+    story.run(1, 6, 10)
+    found = story.result("jobs_in_flight", 3, at_least=2)
+    assert (found.state, found.value) == ("undecided", 2)
+    found = story.result("jobs_in_flight", 6, at_least=2)
+    assert (found.state, found.value) == ("not met", 1)  # whatever comes
+    story.tell(10, Name.TRIAL_END)
+    found = story.result("jobs_in_flight", at_least=2)
+    assert found.numbers == {
+        "share of time below": 1 / 8,
+        "longest below": 3600,
+        "shortest counted": 60,
+        "reached after": 7200,
+    }
+    assert found.why == (
+        "only 1 ran 5 h 0 m after the start; at least 2 was missed for 1 h 0 m, 12.5 % of the time"
+    )
+    never = story.result("jobs_in_flight", at_least=3)
+    assert (never.state, never.value, never.why) == ("not met", 2, "never more than 2 ran")
+
+
+def test_jobs_in_flight_bears_the_moment_between_two_runs() -> None:
+    """From the end of one run to the start of the next; a minute counts, or 1 % of the duration."""
+    moment = 4.5e-3 / 3600
+    for hours, gap, state in (
+        (10, moment, "met"),
+        (10, 0.9 / 60, "met"),
+        (10, 1.1 / 60, "not met"),
+        (1, 0.5 / 60, "met"),
+        (1, 0.7 / 60, "not met"),
+    ):
+        story = a_day(hours)
+        story.run(0, 0, hours)
+        story.run(1, 0, hours / 2)
+        story.run(1, hours / 2 + gap, hours)
+        story.tell(hours, Name.TRIAL_END)
+        found = story.result("jobs_in_flight", at_least=2)
+        assert (found.state, found.value) == (state, 2 if state == "met" else 1), gap
+        assert found.numbers["longest below"] == pytest.approx(gap * 3600)
+        assert found.numbers["shortest counted"] == min(60, 36 * hours)
+        assert "hour 0." not in found.why
+    assert found.why.startswith("only 1 ran 30 m 0 s after the start; at least 2 was missed for 42")
+
+
+def test_a_criterion_is_named_with_what_it_is_about() -> None:
+    story = a_day(1)
+    story.run(0, 0, 1)
+    assert story.result("accepted_runs", at_least=1, tests=["a"]).label == "accepted runs of a"
+    named = Criterion(criterion="slowdown", at_most="5%", metric="speed", tests=["a", "b"])
+    assert label(named) == "slowdown of speed, a, b"
+    assert label(Criterion(criterion="utilisation", at_least="5%")) == "utilisation"
+
+
+# ---- speed --------------------------------------------------------------------------------
+
+
+def test_variability_is_that_of_the_worst_test() -> None:
+    story = a_day(240)
+    hours = [1.0, 1.1, 0.9, 1.3]
+    for hour in hours:
+        story.run(0, 0, hour, PERFORMANCE if hour > 1.2 else PASS)
+    story.run(0, 0, 9, TIMEOUT)
+    story.run(1, 0, 1)
+    story.tell(240, Name.TRIAL_END)
+    worst, a, b = story.judged("variability", at_most="20%")
+    assert a.value == pytest.approx(stdev(hours) / mean(hours))
+    off = median(abs(hour - median(hours)) for hour in hours)
+    assert a.numbers["robust"] == pytest.approx(1.4826 * off / median(hours))
+    assert (a.state, a.n, b.state, b.value) == ("met", 4, "undecided", None)
+    assert b.why == "needs 2 runs with a right answer, has 1"
+    assert worst.state == "undecided" and worst.numbers["worst"] == "b"
+
+
+def test_cases_of_a_test_are_compared_with_their_own_mean() -> None:
+    cases = [*cases_of(1), cases_of(1, 1)[1]]
+    cases[1] = type(cases[1])(
+        **{name: getattr(cases[1], name) for name in cases[1].__struct_fields__ if name != "test"},
+        test="a",
+    )
+    story = Story(cases)
+    for factor, case in ((1, 0), (10, 1)):
+        story.run(case, 0, 1 * factor)
+        story.run(case, 0, 1.2 * factor)
+    story.tell(20, Name.TRIAL_END)
+    (found,) = story.judged("variability", at_most="20%")
+    assert found.value == pytest.approx(stdev([1, 1.2]) / 1.1)
+    assert found.n == 4
+
+
+REFERENCES = """\
+references:
+  - {test: a, metric: triad, unit: MB/s, value: 100, lower: -0.05}
+"""
+
+
+def figures(*values: float, **bounds: Any) -> Any:
+    story = Story(cases_of(1, 1))
+    for value in values:
+        story.run(0, 0, 1, figures={"triad": value})
+    story.run(0, 0, 1, WRONG_ANSWER, figures={"triad": 1})
+    story.tell(9, Name.TRIAL_END)
+    criterion = Criterion(criterion="figure_of_merit", metric="triad", tests=["a"], **bounds)
+    accounts = story.accounts()
+    held: References = loads(REFERENCES, Path("references.yaml"))
+    return judge(criterion, View(accounts, accounts.last, held))[0]
+
+
+def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:
+    assert (figures(95, 99, 96).state, figures(95, 99, 96).value) == ("met", 96)
+    missed = figures(94, 80)
+    assert (missed.state, missed.n, missed.bound) == ("not met", 2, "at least 95 MB/s")
+    assert missed.why == "triad 87 MB/s is 13.0 % below its reference 100 MB/s (at most 5 % below)"
+    assert figures(94, at_least=90).state == "met"
+    assert figures(94, at_least=95).state == "not met"
+    assert figures(94, at_least="95%").state == "not met"
+    assert figures(94, at_least="94%").bound == "at least 94"
+    assert figures(at_least=90).state == "undecided"
+
+
+def test_a_figure_without_a_reference_is_not_decided() -> None:
+    story = Story(cases_of(1))
+    story.run(0, 0, 1, figures={"triad": 100})
+    story.tell(9, Name.TRIAL_END)
+    wanted: list[tuple[dict[str, Any], str]] = [
+        ({}, "there is no reference for triad"),
+        ({"at_least": "95%"}, "'95%' is of a reference in the same unit, and there is none"),
+    ]
+    for bounds, why in wanted:
+        found = story.result("figure_of_merit", metric="triad", **bounds)
+        assert (found.state, found.why) == ("undecided", why)

@@ -1,0 +1,165 @@
+"""A plan rehearsed: its trials, many seeds, what is assumed of its tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from seatrial.errors import UsageError
+from seatrial.rehearse.behaviour import run_models_of
+from seatrial.rehearse.odds import odds_of, wilson
+from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
+from seatrial.rehearse.report import rehearse_plan
+from seatrial.rehearse.sampling import Quantity
+from tests.rehearse.stage import START, Stage
+
+
+def chancy(stage: Stage) -> None:
+    """A plan whose criterion is met with some seeds, and not with others."""
+    stage.test("work", nodes=4)
+    stage.behave("work", elapsed="1m", fails="5%")
+    stage.component(
+        "c",
+        kind="sustained",
+        duration="10m",
+        tests={"work": {"copies": 2}},
+        criteria=[{"criterion": "pass_rate", "at_least": "95%"}],
+    )
+
+
+def test_many_seeds_on_all_cores_are_the_same_as_one_by_one(stage: Stage) -> None:
+    chancy(stage)
+    plan = stage.prepare()
+    manners = stage.manners(plan)
+    seeds = range(1, 7)
+    alone = [rehearse(plan, manners, seed, START) for seed in seeds]
+    assert list(over_seeds(plan, manners, seeds, START)) == alone
+    assert len({trials[0].utilisation for trials in alone}) > 1
+
+
+def test_odds_count_what_each_seed_said(stage: Stage) -> None:
+    chancy(stage)
+    plan = stage.prepare()
+    rehearsals = [rehearse(plan, stage.manners(plan), seed, START) for seed in range(1, 31)]
+    (odds,) = odds_of(rehearsals)
+    met = [trials[0].criteria[0].result.state == "met" for trials in rehearsals]
+    assert (odds.met, odds.of) == (sum(met), 30)
+    assert 0 < odds.met < 30
+    assert odds.low < odds.met / 30 < odds.high
+    (miss,) = odds.causes
+    assert (miss.seeds, miss.first) == (30 - odds.met, 1 + met.index(False))
+    first = rehearsals[miss.first - 1][0].criteria[0].result
+    assert miss.why == first.why
+    assert "did not pass" in miss.why
+    values = [trials[0].criteria[0].result.value or 0.0 for trials in rehearsals]
+    assert (odds.least.value, odds.most.value) == (min(values), max(values))
+
+
+@pytest.mark.parametrize(
+    ("met", "of", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (100, 100, 0.9630, 1.0), (0, 0, 0.0, 1.0)],
+)
+def test_the_interval_of_a_share_is_wilsons(met: int, of: int, low: float, high: float) -> None:
+    assert list(wilson(met, of)) == pytest.approx([low, high], abs=1e-4)
+
+
+def test_tags_are_free_ones(stage: Stage) -> None:
+    chancy(stage)
+    tags = [stage.play().rehearsed.tag for _ in range(3)]
+    assert tags == ["p-c-rehearsed", "p-c-rehearsed-2", "p-c-rehearsed-3"]
+    assert stage.play(name="mine").rehearsed.tag == "mine"
+    with pytest.raises(UsageError, match="a trial of this tag exists"):
+        stage.play(name="mine")
+
+
+def test_days_are_those_of_sustained_components_alone(stage: Stage) -> None:
+    chancy(stage)
+    stage.component("once", tests=["work"])
+    long = lasting(stage.prepare(), 0.5)
+    assert [part.policy.duration for part in long.parts] == [43200.0, 0.0]
+    assert [part.component.duration for part in long.parts] == ["0.5d", None]
+    only = stage.prepare()
+    with pytest.raises(UsageError, match="no component of p is sustained"):
+        lasting(only._replace(parts=only.parts[1:]), 1)
+
+
+def test_the_summary_adds_up(stage: Stage) -> None:
+    stage.test("work", nodes=4)
+    stage.behave("work", elapsed="1m", wrong="20%")
+    stage.component("c", kind="sustained", duration="10m", tests={"work": {"copies": 2}}, reserve=0)
+    played = stage.play()
+    (tally,) = played.rehearsed.tests
+    assert tally.accepted + tally.others == len(played.runs()) == 20
+    assert 0 < tally.others == played.verdicts()["wrong answer"]
+    assert tally.node_hours == pytest.approx(tally.accepted * 4 / 60)
+    assert (tally.elapsed, tally.wait, tally.long_wait) == (60.0, 0.0, 0.0)
+    assert played.rehearsed.use.available == 8 * 600 * 10**9
+    assert played.rehearsed.utilisation == pytest.approx(tally.accepted / 20)
+    over_time = sum(one.use.accepted for one in played.rehearsed.bins)
+    assert over_time == played.rehearsed.use.accepted
+
+
+def test_progress_is_told_seed_by_seed(stage: Stage) -> None:
+    chancy(stage)
+    told: list[tuple[int, int]] = []
+    store = stage.trials / "store.sqlite"
+
+    def tell(done: int, seeds: int) -> None:
+        told.append((done, seeds))
+
+    path = stage.write()
+    report = rehearse_plan(path, trials=stage.trials, store=store, seed=5, seeds=4, progress=tell)
+    assert told == [(2, 4), (3, 4), (4, 4)]
+    assert [trials[0].seed for trials in report.by_seed] == [5, 6, 7, 8]
+    assert [trials[0].tag for trials in report.by_seed] == ["p-c-rehearsed", "", "", ""]
+
+
+# ---- what is assumed ----------------------------------------------------------------------
+
+
+def test_the_first_pattern_that_fits_is_taken(stage: Stage) -> None:
+    for name in ("io_read", "io_write"):
+        stage.test(name)
+    stage.behave("io_read", elapsed="1m", keeps="30s", build="2m", wrong="1%", bandwidth=3)
+    stage.behave("io_*", elapsed={"mean": "2m", "sd": "10s"}, metadata="20%", keeps="walltime")
+    stage.component("c")
+    manners = stage.manners(stage.prepare())
+    read, write = manners["io_read"], manners["io_write"]
+    assert (read.mean, read.sd, read.keeps, read.build) == (60.0, 0.0, 30.0, 120.0)
+    assert (read.wrong, read.bandwidth) == (0.01, 3.0)
+    assert (write.mean, write.sd, write.keeps) == (120.0, 10.0, float("inf"))
+    assert write.metadata == 0.2
+
+
+def test_elapsed_times_can_be_those_of_a_trial(stage: Stage) -> None:
+    stage.test("work")
+    stage.behave("work", elapsed={"trial": "yesterday"})
+    stage.component("c", tests=["work"])
+    plan = stage.prepare()
+    asked = []
+
+    def measured(trial: str, test: str) -> tuple[float, ...]:
+        asked.append((trial, test))
+        return (61.0, 62.5)
+
+    manners = run_models_of(plan.plan, plan.parts[0].tests.values(), measured)
+    assert manners["work"].values == (61.0, 62.5)
+    assert asked == [("yesterday", "work")]
+
+
+def test_a_figure_has_the_unit_of_its_metric(stage: Stage) -> None:
+    rate = {"rate": {"find": "x(.)", "unit": "1/s", "better": "higher"}}
+    stage.test("work", metrics=rate)
+    stage.behave("work", elapsed="1m", figures={"rate": {"mean": 9, "sd": 1}})
+    stage.component("c", tests=["work"])
+    plan = stage.prepare()
+    assert stage.manners(plan)["work"].figures == (Quantity("rate", 9.0, 1.0, "1/s", "higher"),)
+
+
+def test_a_test_of_which_nothing_is_said_is_named(stage: Stage) -> None:
+    for name in ("known", "unknown", "other"):
+        stage.test(name)
+    stage.behave("known", elapsed="1m")
+    stage.component("c")
+    plan = stage.prepare()
+    with pytest.raises(UsageError, match="how other, unknown would run; write"):
+        stage.manners(plan)

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seatrial.statistics.two_sample import (
+    _side,
+    _ways,
+    compare,
+    corrected,
+    enough,
+    geometric_mean,
+    interval,
+    least_p,
+    mann_whitney,
+)
+
+BEFORE, AFTER = [5.1, 5.2, 5.0, 5.15], [5.6, 5.5, 5.7, 5.65]
+
+
+def test_the_direction_decides_what_is_worse() -> None:
+    told = compare(BEFORE, AFTER, "lower")
+    assert told.verdict == "worse"
+    assert told.ratio == pytest.approx(5.625 / 5.125)
+    assert told.low is not None and told.high is not None
+    assert told.ratio is not None
+    assert 1 < told.low < told.ratio < told.high
+    assert told.p == pytest.approx(2 / 70)
+    assert compare(BEFORE, AFTER, "higher").verdict == "better"
+    assert compare(AFTER, BEFORE, "lower").verdict == "better"
+
+
+def test_same_needs_an_interval_within_the_least_effect() -> None:
+    quiet = [100.0, 100.1, 99.9, 100.05, 99.95]
+    assert compare(quiet, [x * 1.001 for x in quiet], "higher").verdict == "same"
+    noisy = [100.0, 110.0, 90.0, 105.0, 95.0]
+    told = compare(noisy, noisy, "higher")
+    assert (told.verdict, told.why) == ("unclear", "the interval takes in 0 %: no change")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ([], [], "no finite figure of either side"),
+        ([1.0], [math.nan], "no finite figure of the second side"),
+        ([1.0], [2.0], "one figure has no spread"),
+        ([1.0, 1.1], [2.0, 2.1], "2 and 2 figures can show no difference"),
+        ([1.0, 1.01, 1.02], [2.0, 2.1, 2.2], "3 and 3 figures can show no difference"),
+        ([0.0] * 4, [1.0] * 4, "a ratio is of figures above 0"),
+        ([0.0] * 4, [0.0] * 4, "a ratio is of figures above 0"),
+        ([-1.0] * 4, [-2.0] * 4, "a ratio is of figures above 0"),
+        ([100.0] * 5, [100.5, 100.6, 100.7, 101.5, 101.6], "under the least effect"),
+        ([2.0] * 5, [3.0] * 5, "figures rounded to steps of 1 may differ so though equal"),
+        ([5.0] * 2, [5.0] * 2, "2 and 2 figures that agree may do so by chance: it takes 2 and 8"),
+        ([5.0] * 3, [5.0] * 4, "3 and 4 figures that agree may do so by chance: it takes 3 and 5"),
+    ],
+)
+def test_what_cannot_be_concluded_is_told(
+    first: list[float], second: list[float], said: str
+) -> None:
+    told = compare(first, second, "higher")
+    assert told.verdict == "unclear"
+    assert said in told.why
+
+
+@pytest.mark.parametrize(("before", "after"), [(1e200, 1e-200), (1e-200, 1e200), (1.7e308,) * 2])
+@pytest.mark.parametrize("count", [1, 4])
+def test_medians_whose_ratio_no_number_holds_are_not_compared(
+    before: float, after: float, count: int
+) -> None:
+    told = compare([before] * 2 * count, [after] * 2 * count, "higher")
+    assert (told.verdict, told.ratio, told.gain("higher")) == ("unclear", None, None)
+    assert "no ratio that a number can hold" in told.why
+
+
+def test_one_figure_has_no_p_value() -> None:
+    assert compare([1.0], [2.0], "higher").p is None
+    assert mann_whitney([1.0], [2.0, 3.0, 4.0]) is None
+    assert mann_whitney([1.0, 1.0], [1.0, 1.0]) is None
+
+
+def test_equal_medians_of_equal_figures_are_the_same() -> None:
+    told = compare([5.0] * 4, [5.0] * 4, "higher")
+    assert (told.verdict, told.ratio, told.p) == ("same", 1.0, None)
+
+
+@pytest.mark.parametrize("percent", range(1, 60))
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_both_directions_are_alike_at_the_threshold(percent: int, noise: float) -> None:
+    """0.93 is 7 % less than 1, though 1 - 0.93 is less than 0.07 as numbers go."""
+    shape = [1 + noise * i for i in (-1, -0.5, -0.3, 0, 0.3, 0.5, 1)]
+    base = [100.0] * 7
+    up, down = (
+        compare(base, [(100 + sign * percent) * x for x in shape], "higher", percent / 100)
+        for sign in (1, -1)
+    )
+    expected = ("better", "worse") if noise else ("same", "same")
+    assert (up.verdict, down.verdict) == expected
+
+
+def test_the_interval_covers_the_truth_and_noise_is_not_told() -> None:
+    rng = np.random.default_rng(6)
+    pairs = [rng.normal(100, 3, (2, 12)).tolist() for _ in range(300)]
+    told = [compare(first, second, "higher") for first, second in pairs]
+    assert sum(c.low is not None and c.low <= 1 <= (c.high or 0) for c in told) >= 0.92 * 300
+    assert sum(c.verdict in ("better", "worse") for c in told) <= 0.07 * 300
+
+
+def test_the_same_samples_give_the_same_interval() -> None:
+    assert interval(BEFORE, AFTER) == interval(BEFORE[::-1], AFTER)
+
+
+@pytest.mark.parametrize(("m", "n"), [(2, 3), (3, 4), (5, 5)])
+def test_mann_whitney_is_exact(m: int, n: int) -> None:
+    counted = Counter(sum(c) - m * (m - 1) // 2 for c in combinations(range(m + n), m))
+    assert _ways(m, n) == [counted[u] for u in range(m * n + 1)]
+    low, high = [float(i) for i in range(m)], [float(m + i) for i in range(n)]
+    assert mann_whitney(low, high) == pytest.approx(least_p(m, n))
+
+
+def test_how_many_figures_it_takes_is_told() -> None:
+    for first in range(2, 6):
+        assert least_p(first, enough(first)) < 0.05 <= least_p(first, enough(first) - 1)
+    why = compare([1, 1.01, 1.02], [2, 2.01, 2.02], "lower").why
+    assert why.endswith("it takes 3 and 5, or 4 on either side")
+
+
+def test_ties_do_not_make_few_figures_sure() -> None:
+    assert mann_whitney([0.0] * 3, [1.0] * 3) == pytest.approx(0.1)
+
+
+def test_holms_correction() -> None:
+    assert corrected([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert corrected([]) == []
+
+
+def test_the_geometric_mean_does_not_mind_the_side() -> None:
+    assert geometric_mean([2.0, 0.5]) == pytest.approx(1)
+    for ratios in ([], [0.0], [-1.0], [math.inf], [math.nan]):
+        with pytest.raises(ValueError):
+            geometric_mean(ratios)
+
+
+figures = st.lists(st.floats(width=64), max_size=12)
+
+
+@settings(max_examples=80, deadline=None)
+@given(figures, figures)
+def test_any_samples_are_survived(first: list[float], second: list[float]) -> None:
+    told = compare(first, second, "lower")
+    assert told.p is None or 0 < told.p <= 1
+    assert (told.verdict == "unclear") == bool(told.why)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 9, 40])
+def test_middle_places_of_resamples_are_as_if_all_were_drawn(count: int) -> None:
+    """Without the figures that are not in the middle: against resamples drawn one by one."""
+    rng = np.random.default_rng(7)
+    resamples = np.sort(rng.integers(0, count, (100_000, count)), axis=1)
+    all_drawn = resamples[:, [(count - 1) // 2, count // 2]].T
+    ours = np.concatenate([_side.__wrapped__(count, side) for side in range(25)], axis=1)
+    assert (ours[0] <= ours[1]).all() and ours.min() >= 0 and ours.max() < count
+    for both in ((ours[0] == ours[1]), (all_drawn[0] == all_drawn[1])):
+        assert both.mean() == pytest.approx((all_drawn[0] == all_drawn[1]).mean(), abs=0.01)
+    for one, other in zip(ours, all_drawn, strict=True):
+        assert one.mean() == pytest.approx(other.mean(), abs=0.01 * count)
+        assert one.std() == pytest.approx(other.std(), abs=0.01 * count)

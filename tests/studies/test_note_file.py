@@ -1,0 +1,126 @@
+"""The machine's diary: many writers, torn lines, and the note nearest to a change."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.errors import TrialError, UsageError
+from seatrial.studies import note_file
+from seatrial.studies.note_file import Note, nearest
+
+SECOND = 10**9
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "trials" / note_file.FILE
+
+
+def test_notes_are_read_by_time_and_by_machine(file: Path) -> None:
+    assert note_file.read(file) == ([], 0)
+    later = note_file.write(file, "  fabric\treset \n", 9 * SECOND, "frost")
+    first = note_file.write(file, "kernel", 5 * SECOND)
+    assert later.text == "fabric reset"
+    assert note_file.read(file).notes == [first, later]
+    assert note_file.read(file).of("other") == [first]
+    assert note_file.read(file).of("frost") == [first, later]
+
+
+def test_a_removal_is_a_line_too(file: Path) -> None:
+    note = note_file.write(file, "typo", SECOND)
+    kept = note_file.write(file, "kept", SECOND)
+    before = file.read_bytes()
+    assert note_file.remove(file, note.id[:6]) == note
+    assert file.read_bytes().startswith(before)
+    assert note_file.read(file).notes == [kept]
+    with pytest.raises(UsageError, match="is no note"):
+        note_file.remove(file, note.id)
+    note_file.write(file, "another", SECOND)
+    with pytest.raises(UsageError, match="is no note"):
+        note_file.remove(file, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "said"),
+    [
+        (" \n", 1, "needs a text"),
+        ("x" * 1001, 1, "at most 1000"),
+        ("x", -1, "after 1969"),
+        ("x", 10**30, "a year ahead"),
+    ],
+)
+def test_what_is_no_note(file: Path, text: str, at: int, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        note_file.write(file, text, at)
+    assert not file.exists()
+
+
+def test_damaged_lines_are_skipped_and_counted(file: Path) -> None:
+    first = note_file.write(file, "first", SECOND)
+    with file.open("ab") as torn:
+        torn.write(b'{"id": "x", "te')  # a crash: no line end
+    second = note_file.write(file, "second", 2 * SECOND)
+    with file.open("ab") as damaged:
+        damaged.write(b"\xff\xfe\n[]\n{}\n\n" + b"[" * 5000 + b"\n")
+    found = note_file.read(file)
+    assert found.notes == [first, second]
+    assert found.damaged == 5
+
+
+def test_many_may_write_at_once(file: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from seatrial.studies import note_file\n"
+        "for i in range(25): note_file.write(Path(sys.argv[1]), f'{sys.argv[2]} {i}', i)"
+    )
+    line = [sys.executable, "-c", code, str(file)]
+    writers = [subprocess.Popen([*line, str(number)]) for number in range(4)]
+    assert [writer.wait(60) for writer in writers] == [0] * 4
+    found = note_file.read(file)
+    assert (len(found.notes), found.damaged) == (100, 0)
+    assert {note.text for note in found.notes} == {f"{w} {i}" for w in range(4) for i in range(25)}
+
+
+def test_what_cannot_be_written_or_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    with pytest.raises(TrialError, match="cannot be read"):
+        note_file.read(tmp_path / "dir")
+    (tmp_path / "file").touch()
+    with pytest.raises(TrialError, match="cannot be"):
+        note_file.write(tmp_path / "file" / note_file.FILE, "x", 1)
+
+
+def a_note(time: int) -> Note:
+    return Note(str(time), time * SECOND, f"at {time}")
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([], None),
+        ([5], (5, -5.0)),
+        ([5, 30], (5, -5.0)),
+        ([1, 22], (22, 2.0)),
+        ([9, 12, 14, 21], (14, 0.0)),
+    ],
+)
+def test_the_nearest_note(times: list[int], expected: tuple[int, float] | None) -> None:
+    found = nearest([a_note(time) for time in times], 10 * SECOND, 20 * SECOND)
+    assert (found and (found.note.time // SECOND, found.seconds)) == expected
+
+
+@given(st.binary(max_size=300))
+def test_no_file_breaks_it(data: bytes) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / note_file.FILE
+        path.write_bytes(data)
+        note_file.read(path)
+        note = note_file.write(path, "after", SECOND)
+        assert note in note_file.read(path).notes

@@ -1,0 +1,155 @@
+"""One run, told: its events in words, its phases, what its figures should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from seatrial.journal.codes import Name
+from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow
+from seatrial.studies.one_run import Expected, expected, phases, told
+from seatrial.verify.references import References, loads
+
+
+def run_row(**changes: Any) -> RunRow:
+    row = RunRow(
+        row=1,
+        trial="t",
+        machine="frost",
+        run_id="r",
+        case="c",
+        case_name="stream@gcc",
+        test="stream",
+        app="stream",
+        toolchain="gcc",
+        seq=1,
+        code=0,
+        why="",
+        began=0,
+        started=None,
+        ended=None,
+        elapsed=None,
+        finished=None,
+        exit_code=None,
+        job_id="",
+        nodes="",
+        path="",
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+def event(
+    name: str, time: int = 0, value: Any = None, detail: str = "", text: str = ""
+) -> EventRow:
+    return EventRow(time, str(name), value, detail, text)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (event(Name.METRIC, value=5694.2, detail="triad", text="MB/s"), "triad = 5694 MB/s"),
+        (event(Name.METRIC, value="none", detail="triad"), "triad = none"),
+        (event(Name.CHECK_END, value=2, detail="x", text="no\nmore"), "wrong answer: no"),
+        (event(Name.JOB_END, value=23, detail="TIMEOUT"), "timeout TIMEOUT"),
+        (event(Name.JOB_END, value=0, detail="COMPLETED"), "COMPLETED"),
+        (event(Name.BINARY_EXECUTE_END, value=139), "exit code 139"),
+        (event(Name.SUBMIT_END, value=0), "0"),
+        (event("unheard", detail="a", text="b"), "a: b"),
+    ],
+)
+def test_each_event_is_told(said: EventRow, words: str) -> None:
+    assert told(said) == words
+
+
+def spans(run: RunRow, *events: EventRow) -> list[tuple[str, int, int | None]]:
+    return [(phase.name, phase.began, phase.ended) for phase in phases(run, events)]
+
+
+def test_phases_follow_each_other_without_gap() -> None:
+    run = run_row(began=10, started=40, ended=90, finished=95)
+    found = spans(run, event(Name.JOB_QUEUED, 20), event(Name.JOB_START, 35))
+    assert found == [
+        ("prepared", 10, 20),
+        ("queued", 20, 35),
+        ("starting", 35, 40),
+        ("running", 40, 90),
+        ("judged", 90, 95),
+    ]
+
+
+def test_what_it_never_came_to_is_not_there() -> None:
+    assert spans(run_row(began=10)) == [("prepared", 10, None)]
+    failed = run_row(began=10, finished=12)
+    assert spans(failed) == [("prepared", 10, 12)]
+    lost = run_row(began=10, started=20, finished=60)
+    assert spans(lost, event(Name.JOB_END, 55)) == [
+        ("prepared", 10, 20),
+        ("running", 20, 55),
+        ("judged", 55, 60),
+    ]
+
+
+def test_clocks_of_nodes_that_are_off_make_no_negative_time() -> None:
+    run = run_row(began=10, started=5, ended=7, finished=30)
+    found = spans(run, event(Name.JOB_QUEUED, 20))
+    assert all(end is None or end >= start for _, start, end in found)
+    assert found[-1][2] == 30
+
+
+# ---- references ---------------------------------------------------------------------------
+
+
+def found_references(text: str) -> References:
+    return loads(f"references:\n{text}", Path("references.yaml"))
+
+
+def case_row() -> CaseRow:
+    return CaseRow(
+        id="c",
+        name="stream@gcc",
+        test="stream",
+        app="stream",
+        toolchain="gcc",
+        parameters={"threads": 2},
+        nodes=1,
+        tasks=1,
+        tasks_per_node=1,
+        threads=2,
+        walltime=60.0,
+        node="",
+        build="",
+        repeat=1,
+    )
+
+
+TRIAD = MetricRow("triad", 90.0, "GB/s", "higher")
+
+
+def test_a_value_has_its_band_and_how_far_off_the_figure_is() -> None:
+    references = found_references("- {test: stream, metric: triad, unit: GB/s, value: 100}\n")
+    assert expected(TRIAD, case_row(), references) == Expected(
+        "100 GB/s", value=100.0, low=95.0, high=None, off=-10.0, meets=False
+    )
+
+
+def test_bounds_are_told_as_bounds() -> None:
+    references = found_references(
+        "- {test: stream, metric: triad, unit: GB/s, min: 80, max: 120}\n"
+    )
+    assert expected(TRIAD, case_row(), references) == Expected(
+        ">= 80 GB/s, <= 120 GB/s", low=80.0, high=120.0, meets=True
+    )
+
+
+def test_another_unit_is_not_compared() -> None:
+    references = found_references("- {test: stream, metric: triad, unit: MB/s, value: 1}\n")
+    assert expected(TRIAD, case_row(), references) == Expected("1 MB/s")
+
+
+def test_none_and_ambiguous_ones() -> None:
+    assert expected(TRIAD, case_row(), References()) is None
+    one = found_references("- {test: stream, metric: triad, unit: GB/s, value: 1}\n").entries
+    assert expected(TRIAD, case_row(), References.of(one * 2)) == Expected("ambiguous")

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from seatrial.machine.model import Toolchain
+from seatrial.store.ingest import synced
+from seatrial.studies.provenance import differences
+from seatrial.studies.selection import gather, parse_side
+from seatrial.suite import inputs
+from seatrial.suite.model import Input, Metric, Run
+from seatrial.trial.folder import Record
+
+from ..store.trials import NOON
+from .figures import TRIAD, Measuring, bound
+
+GCC = Toolchain(version="gcc 12.2", cflags="-O3")
+
+
+def make(folder: Path, tag: str, build: str = "b1", **changes: Any) -> Measuring:
+    """A trial of stream; ``changes`` are of its record, its machine, or its test."""
+    case = msgspec.structs.replace(bound(1), build=build)
+    trial = Measuring(folder, tag, [case], created=NOON)
+    trial.measure(case, {TRIAD: 100.0})
+    trial.done()
+    record = trial.folder.record()
+    machine = msgspec.structs.replace(
+        record.machine, toolchains={"gcc": GCC}, **changes.pop("machine", {})
+    )
+    tests = {"stream": msgspec.structs.replace(record.tests["stream"], **changes.pop("test", {}))}
+    record = msgspec.structs.replace(record, machine=machine, tests=tests, **changes)
+    (trial.folder.path / "trial.json").write_bytes(msgspec.json.encode(record))
+    return trial
+
+
+def told(folder: Path, first: str = "a", second: str = "b") -> set[tuple[str, ...]]:
+    with synced(folder / "store.sqlite", folder) as store:
+        sides = [gather(store, parse_side(text)) for text in (first, second)]
+    found = differences(*sides)
+    return {(one.subject, one.what, one.first, one.second) for one in found}
+
+
+def test_what_is_the_same_is_not_told(tmp_path: Path) -> None:
+    make(tmp_path, "a")
+    make(tmp_path, "b")
+    assert told(tmp_path) == set()
+
+
+def test_seatrial_machine_and_flags(tmp_path: Path) -> None:
+    make(tmp_path, "a")
+    slurm = {"environment": {"OMP_PROC_BIND": "close"}, "modules": ["craype/2"]}
+    trial = make(tmp_path, "b", version="0.2.0", machine=slurm)
+    record = trial.folder.record()
+    changed = msgspec.structs.replace(GCC, version="gcc 13.1", cflags="-O2")
+    machine = msgspec.structs.replace(record.machine, toolchains={"gcc": changed})
+    write(trial, msgspec.structs.replace(record, machine=machine))
+    assert told(tmp_path) == {
+        ("seatrial", "version", "0.1.0", "0.2.0"),
+        ("machine frontier", "modules", "none", '["craype/2"]'),
+        ("machine frontier", "environment", "none", '{"OMP_PROC_BIND":"close"}'),
+        ("toolchain gcc", "version", "gcc 12.2", "gcc 13.1"),
+        ("toolchain gcc", "cflags", "-O3", "-O2"),
+    }
+
+
+def write(trial: Measuring, record: Record) -> None:
+    (trial.folder.path / "trial.json").write_bytes(msgspec.json.encode(record))
+
+
+def test_what_a_test_is(tmp_path: Path) -> None:
+    make(tmp_path, "a")
+    triad = Metric(find="Triad: (.*)", unit="MB/s", better="higher")
+    make(tmp_path, "b", test={"run": Run(script="./other"), "metrics": {"triad": triad}})
+    assert told(tmp_path) == {("test stream", "run.script, metrics.triad", "", "")}
+    make(tmp_path, "c", build="b2")
+    ((subject, what, *_),) = told(tmp_path, "a", "c")
+    assert subject == "test stream" and what.startswith("sources")
+
+
+def test_inputs_by_their_content(tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("one", "same", "other")}
+    for name, path in files.items():
+        path.write_text("changed" if name == "other" else "deck")
+        os.utime(path, ns=(NOON - 1, NOON - 1))
+    inputs = {n: [Input(source=str(path), name="deck")] for n, path in files.items()}
+    trials = tmp_path / "trials"
+    trials.mkdir()
+    for name in files:
+        make(trials, name, test={"inputs": inputs[name]})
+    make(trials, "more", test={"inputs": [*inputs["one"], str(files["other"])]})
+    assert told(trials, "one", "same") == set()
+    ((_, what, first, second),) = told(trials, "one", "other")
+    assert what == "input deck, SHA-256" and len(first) == len(second) == 12 and first != second
+    assert told(trials, "one", "more") == {("test stream", "input other", "not there", "there")}
+    make(trials, "later", test={"inputs": inputs["one"]})
+    os.utime(files["one"], ns=(NOON + 1, NOON + 1))
+    ((_, what, *_),) = told(trials, "one", "later")
+    assert what == "input deck: the file was changed on 2026-11-21"
+    files["other"].unlink()
+    assert told(trials, "one", "other") == {
+        ("test stream", "input deck", str(files["one"]), str(files["other"]))
+    }
+
+
+def test_inputs_by_what_they_held_when_the_trial_was_made(tmp_path: Path) -> None:
+    deck = tmp_path / "deck"
+    deck.write_text("the same now")
+    trials = tmp_path / "trials"
+    trials.mkdir()
+    listed = {"inputs": [Input(source=str(deck), name="deck")]}
+    for tag, held in (("a", "1" * 64), ("b", "2" * 64), ("c", "1" * 64)):
+        make(trials, tag, test=listed, inputs={str(deck): held})
+    os.utime(deck, ns=(NOON + 1, NOON + 1))
+    digests = "1" * 12, "2" * 12
+    assert told(trials, "a", "b") == {("test stream", "input deck, SHA-256", *digests)}
+    assert told(trials, "a", "c") == set()
+
+
+def test_inputs_of_every_trial_of_a_side(tmp_path: Path) -> None:
+    deck = tmp_path / "deck"
+    deck.write_text("the same now")
+    trials = tmp_path / "trials"
+    trials.mkdir()
+    listed = {"inputs": [Input(source=str(deck), name="deck")]}
+    for tag, held in (("a1", "1" * 64), ("a2", "2" * 64), ("a3", "2" * 64), ("b", "2" * 64)):
+        make(trials, tag, test=listed, inputs={str(deck): held})
+    digests = f"{'1' * 12}, {'2' * 12}", "2" * 12
+    assert told(trials, "a*", "b") == {("test stream", "input deck, SHA-256", *digests)}
+    make(trials, "a0")
+    assert ("test stream", "input deck", "in 3 of 4 trials", "there") in told(trials, "a*", "b")
+
+
+def test_a_large_input_that_nobody_touched_does_not_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "LARGEST", 1)
+    deck = tmp_path / "deck"
+    deck.write_text("large")
+    os.utime(deck, ns=(NOON - 1, NOON - 1))
+    trials = tmp_path / "trials"
+    trials.mkdir()
+    for tag in "ab":
+        make(trials, tag, test={"inputs": [Input(source=str(deck))]}, inputs={str(deck): ""})
+    assert told(trials) == set()
+
+
+def test_environments_by_the_names_of_variables(tmp_path: Path) -> None:
+    for tag, threads in (("a", 1), ("b", 2)):
+        folder = make(tmp_path, tag).folder.environments
+        folder.mkdir()
+        lines = f'declare -x HOME="/h"\ndeclare -x OMP_NUM_THREADS="{threads}"\n'
+        more = 'declare -x EMPTY\ndeclare -x TEXT="two\nlines of \\"it\\""\n'
+        (folder / tag).write_text(lines + more)
+    assert told(tmp_path) == {("environment of runs", "OMP_NUM_THREADS", "", "")}
+
+
+def test_an_environment_that_is_a_link_or_a_fifo_is_not_read(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text('declare -x SECRET="1"\n')
+    for tag in ("a", "b"):
+        folder = make(tmp_path / "trials", tag).folder.environments
+        folder.mkdir()
+        os.mkfifo(folder / "fifo")
+        (folder / "own").write_text(f'declare -x OWN="{tag}"\n')
+        if tag == "a":
+            (folder / "link").symlink_to(outside)
+    assert told(tmp_path / "trials") == {("environment of runs", "OWN", "", "")}
+
+
+def test_toolchains_of_one_trial(tmp_path: Path) -> None:
+    cases = [bound(1), msgspec.structs.replace(bound(2), toolchain="clang")]
+    trial = Measuring(tmp_path, "t", cases)
+    for case in cases:
+        trial.measure(case)
+    trial.done()
+    record = trial.folder.record()
+    chains = {"gcc": GCC, "clang": Toolchain(cc="clang", version="17")}
+    machine = msgspec.structs.replace(record.machine, toolchains=chains)
+    write(trial, msgspec.structs.replace(record, machine=machine))
+    assert told(tmp_path, "t:toolchain=gcc", "t:toolchain=clang") == {
+        ("toolchain", "name", "gcc", "clang"),
+        ("toolchain", "cc", "cc", "clang"),
+        ("toolchain", "version", "gcc 12.2", "17"),
+    }
+
+
+def test_a_record_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    make(tmp_path, "a")
+    trial = make(tmp_path, "b")
+    with synced(tmp_path / "store.sqlite", tmp_path):
+        pass
+    (trial.folder.path / "trial.json").write_text("{}")
+    ((subject, what, *_),) = told(tmp_path)
+    assert subject == "trials" and "no readable trial.json" in what and what.endswith("b")

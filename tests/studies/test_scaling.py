@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.journal import codes
+from seatrial.store.ingest import synced
+from seatrial.studies.scaling import Asked, Table, scaling
+from seatrial.studies.selection import gather, parse_side
+from seatrial.suite.model import Case
+
+from ..store.trials import a_case
+from .figures import TRIAD, Measuring, bound, steady
+
+XS = (1, 2, 4, 8, 16)
+
+
+def tables(folder: Path, *texts: str, **asked: Any) -> list[Table]:
+    with synced(folder / "store.sqlite", folder) as store:
+        sides = [gather(store, parse_side(text)) for text in texts]
+    return scaling(sides, Asked(**asked))
+
+
+def threads(*xs: int, toolchain: str = "gcc", **more: Any) -> list[Case]:
+    return [
+        replace(bound(x, threads=x, **more), toolchain=toolchain, id=f"{toolchain}{x}") for x in xs
+    ]
+
+
+def sweep(
+    folder: Path, levels: Sequence[float], tag: str = "t", runs: int = 5, spread: float = 0.003
+) -> None:
+    """A trial of stream over 1, 2, 4... threads, with those levels of triad."""
+    trial = Measuring(folder, tag, threads(*XS[: len(levels)]))
+    for case, level in zip(trial.cases, levels, strict=True):
+        trial.series(case, TRIAD, steady(level, runs, spread))
+    trial.done()
+
+
+def test_speed_up_efficiency_and_the_knee(tmp_path: Path) -> None:
+    sweep(tmp_path, [100, 198, 380, 420, 425])
+    (table,) = tables(tmp_path, "t", x="threads", metric="triad")
+    (line,) = table.lines
+    assert [cell.x for cell in line.cells] == list(XS)
+    assert [cell.ideal for cell in line.cells] == list(XS)
+    assert line.cells[2].speedup == pytest.approx(3.8, rel=0.01)
+    assert line.cells[2].efficiency == pytest.approx(0.95, rel=0.01)
+    assert line.cells[3].gain == pytest.approx(420 / 380 - 1, rel=0.1)
+    low, high = line.cells[2].low, line.cells[2].high
+    assert low is not None and high is not None and low < 3.8 < high
+    assert (line.knee, line.certain) == (4.0, True)
+    assert table.best is not None and (table.best.x, table.best.equals) == (16.0, [])
+    assert (table.case, table.unit) == ("stream@gcc", "MB/s")
+
+
+def test_a_dip_is_no_knee_where_more_pays_later(tmp_path: Path) -> None:
+    sweep(tmp_path, [100, 200, 210, 800, 1500])
+    ((line,),) = (t.lines for t in tables(tmp_path, "t", x="threads", metric="triad"))
+    assert line.knee is None and line.why == "more still pays at 16"
+
+
+def test_a_knee_within_the_noise_is_not_certain(tmp_path: Path) -> None:
+    sweep(tmp_path, [100, 149], spread=0.03)
+    ((line,),) = (t.lines for t in tables(tmp_path, "t", x="threads", metric="triad"))
+    assert (line.knee, line.certain) == (1.0, False) and "repeat" in line.why
+    sweep(tmp_path, [100, 110], tag="once", runs=1)
+    ((line,),) = (t.lines for t in tables(tmp_path, "once", x="threads", metric="triad"))
+    assert (line.knee, line.certain) == (1.0, False)
+
+
+def test_the_same_time_is_ideal_where_the_work_grows(tmp_path: Path) -> None:
+    cases = [a_case(n, parameters={"size": 1000 * n}, nodes=n) for n in (1, 2, 4)]
+    trial = Measuring(tmp_path, "weak", cases)
+    for case, seconds in zip(cases, (10, 10, 20), strict=True):
+        for _ in range(3):
+            trial.measure(case, elapsed=seconds)
+    trial.done()
+    (table,) = tables(tmp_path, "weak", x="nodes", weak=True)
+    assert table.along == ["size"] and table.case == "stream@gcc"
+    assert [cell.efficiency for cell in table.lines[0].cells] == [1.0, 1.0, 0.5]
+    assert [cell.speedup for cell in table.lines[0].cells] == [1.0, 2.0, 2.0]
+    (strong,) = tables(tmp_path, "weak", x="nodes")
+    assert [cell.speedup for cell in strong.lines[0].cells] == [1.0, 1.0, 0.5]
+
+
+def test_lines_by_toolchain_and_the_best_of_all(tmp_path: Path) -> None:
+    cases = [*threads(1, 2, 4), *threads(1, 2, 4, toolchain="clang")]
+    trial = Measuring(tmp_path, "t", cases)
+    for case, level in zip(cases, (100, 200, 230, 120, 232, 231), strict=True):
+        trial.series(case, TRIAD, steady(level, 6, 0.005))
+    trial.done()
+    (table,) = tables(tmp_path, "t", x="threads", metric="triad", by=("toolchain",))
+    assert [line.by for line in table.lines] == ["gcc", "clang"] and table.case == "stream"
+    assert table.best is not None
+    assert {(table.best.by, table.best.x), *table.best.equals} >= {("clang", 2.0), ("clang", 4.0)}
+    assert ("gcc", 2.0) not in table.best.equals
+    assert len(tables(tmp_path, "t", x="threads", metric="triad")) == 2
+
+
+def test_versions_by_trial(tmp_path: Path) -> None:
+    sweep(tmp_path, [100, 150], tag="v1")
+    sweep(tmp_path, [100, 190], tag="v2")
+    (table,) = tables(tmp_path, "v1", "v2", x="threads", metric="triad", by=("trial",))
+    assert [line.cells[1].speedup for line in table.lines] == [
+        pytest.approx(1.5, rel=0.01),
+        pytest.approx(1.9, rel=0.01),
+    ]
+
+
+def test_failed_cells_stay_with_their_cause(tmp_path: Path) -> None:
+    trial = Measuring(tmp_path, "t", threads(1, 2, 4, 8))
+    trial.measure(trial.cases[0], verdict=codes.OUT_OF_MEMORY)
+    trial.series(trial.cases[1], TRIAD, [10.0, 10.1, 10.2])
+    trial.measure(trial.cases[2], {TRIAD: 0.0})
+    trial.done()
+    (table,) = tables(tmp_path, "t", x="threads", metric="triad")
+    (line,) = table.lines
+    assert [cell.why for cell in line.cells] == [
+        "1 out of memory",
+        "",
+        "0 is not above 0",
+        "not run",
+    ]
+    assert line.base == 2.0 and line.cells[1].speedup == 1.0
+    assert line.why == "one value measured: nothing to compare"
+
+
+def test_units_are_not_mixed(tmp_path: Path) -> None:
+    trial = Measuring(tmp_path, "t", threads(1, 2))
+    trial.measure(trial.cases[0], {TRIAD: 1.0})
+    trial.measure(trial.cases[1], {("triad", "GB/s", "higher"): 1.0})
+    trial.done()
+    (table,) = tables(tmp_path, "t", x="threads", metric="triad")
+    assert not table.lines and "unit or direction differ" in table.why
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"x": "treads"}, r"--x treads: is none of nodes, tasks, threads, bind"),
+        ({"x": "bind"}, "'close' of stream is not a number above 0"),
+        ({"x": "nodes"}, "--x nodes: is 1 in every case"),
+        ({"x": "threads", "by": ("compiler",)}, "--by compiler: is none of toolchain, machine"),
+        ({"x": "threads", "by": ("threads",)}, "that is --x already"),
+        ({"x": "threads", "metric": "triat"}, "--metric triat: no run has it; there are elapsed"),
+        ({"x": "zero"}, "'0' of stream is not a number above 0"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
+    trial = Measuring(tmp_path, "t", threads(1, 2, bind="close", zero=0))
+    for case in trial.cases:
+        trial.measure(case, {TRIAD: 5.0})
+    trial.done()
+    with pytest.raises(UsageError, match=said):
+        tables(tmp_path, "t", **asked)
+
+
+def test_cases_that_differ_in_more_are_told(tmp_path: Path) -> None:
+    cases = [bound(i, threads=t, size=i) for i, t in enumerate((1, 1, 2))]
+    trial = Measuring(tmp_path, "t", cases)
+    for case in cases:
+        trial.measure(case)
+    trial.done()
+    with pytest.raises(UsageError, match="no two cases differ in it alone, but in size, too"):
+        tables(tmp_path, "t", x="threads")
+    (table,) = tables(tmp_path, "t:size=[12]", x="threads")
+    assert table.along == ["size"]
+    (table,) = tables(tmp_path, "t", x="threads", by=("size",))
+    assert [line.why for line in table.lines] == ["one value measured: nothing to compare"] * 3

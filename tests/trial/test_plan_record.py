@@ -1,0 +1,19 @@
+"""How a machine is rehearsed."""
+
+from __future__ import annotations
+
+from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.rehearsal_model import MachineModel
+from seatrial.trial.plan_record import without_scheduler
+
+NODES = [Nodes(names="n1", cores=8)]
+
+
+def test_no_scheduler_delays_runs_that_are_started_here() -> None:
+    model = MachineModel(start_delay="5s", repair="1h")
+    machine = Machine(machine="m", nodes=NODES, rehearsal=model)
+    about = without_scheduler(machine).rehearsal
+    assert (about.submit_delay, about.poll) == (0, 0)
+    assert (about.start_delay, about.repair) == ("5s", "1h"), "what its file says holds"
+    slurm = Machine(machine="m", nodes=NODES, scheduler="slurm")
+    assert without_scheduler(slurm) == slurm

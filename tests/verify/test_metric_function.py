@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
+from seatrial.verify import metric_function
+from seatrial.verify.figures import Figure
+from seatrial.verify.metric_function import MetricFunctionFailed, call
+from seatrial.verify.metrics import measure
+from tests.programs import until
+
+from .helpers import a_test
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    for name in ("test", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "run" / "stdout").write_text("12\n")
+    return tmp_path / "test", tmp_path / "run"
+
+
+def write(folder: Path, body: str, before: str = "") -> str:
+    (folder / "figures.py").write_text(f"{before}\ndef read(run):\n    {body}\n")
+    return "figures.py:read"
+
+
+def test_a_function_reads_the_run_it_is_in_and_its_neighbours(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, run = places
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPATH", f":{os.environ.get('PYTHONPATH', '')}")  # :, where it starts
+    (folder / "helper.py").write_text("factor = 2\n")
+    (run / "json.py").write_text("raise SystemExit('the job wrote this')\n")
+    (run / "helper.py").write_text("raise SystemExit('and this')\n")
+    body = (
+        "n = int(open('stdout').read()) * helper.factor; "
+        "return {'rate': (n, 'GB/s', 'lower'), 'n': 1}"
+    )
+    named = write(folder, body, "import json, helper")
+    figures, findings = measure(a_test(folder, metrics={"python": named}), run)
+    assert figures == [Figure("rate", 24.0, "GB/s", "lower"), Figure("n", 1.0, "1", "higher")]
+    assert findings == []
+    assert sorted(path.name for path in folder.iterdir()) == ["figures.py", "helper.py"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise KeyError('triad')", "KeyError: 'triad' (figures.py:3)"),
+        ("return 5", "ValueError: a dict of 1 to 10000 figures must be returned, not <class 'int'"),
+        ("return {}", "not a dict of 0"),
+        ("return {'a': True}", "True is not a number"),
+        ("return {'a': '5'}", "'5' is not a number"),
+        ("return {'a': None}", "TypeError: float() argument must be"),
+        ("return {'a': (1, 'MB/s', 'more')}", "better is 'more'"),
+        ("return {'a': (1, 'MB/s')}", "ValueError: not enough values to unpack"),
+        ("return {7: 1.0}", "7 is not a name or unit"),
+        ("return {f'{i:0150}': 1.0 for i in range(9999)}", "that is too much"),
+        ("import sys; sys.exit(0)", "SystemExit: 0"),
+        ("import os; os._exit(0)", "ended with exit code 0 and without an answer"),
+        ("import os; os.kill(os.getpid(), 11)", "was ended by signal 11"),
+        ("raise Exception('\\x1b[2J')", r"Exception: \x1b[2J"),
+        ("import apart", "ModuleNotFoundError: No module named 'apart'"),
+        ("syntax error", "SyntaxError: invalid syntax"),
+    ],
+)
+def test_a_function_that_fails_is_a_check_error(
+    places: tuple[Path, Path], body: str, said: str
+) -> None:
+    folder, run = places
+    named = write(folder, body)
+    figures, (finding,) = measure(a_test(folder, metrics={"python": named}), run)
+    assert (figures, finding.code) == ([], CHECK_ERROR)
+    assert finding.text.startswith("figures.py:read")
+    assert said in finding.text
+
+
+def test_a_function_that_is_not_there(places: tuple[Path, Path]) -> None:
+    folder, run = places
+    write(folder, "return {}")
+    with pytest.raises(MetricFunctionFailed, match="has no attribute 'other'"):
+        call("figures.py:other", folder, run)
+    with pytest.raises(MetricFunctionFailed, match="is missing"):
+        call("other.py:read", folder, run)
+    with pytest.raises(MetricFunctionFailed, match="FileNotFoundError"):
+        call("figures.py:read", folder, run / "gone")
+
+
+def test_what_it_prints_and_leaves_behind_does_no_harm(places: tuple[Path, Path]) -> None:
+    folder, run = places
+    body = (
+        "print('[]'); os.system('echo []'); os.write(1, b'x' * 1000000); "
+        "threading.Thread(target=time.sleep, args=(600,)).start(); return {'a': float('nan')}"
+    )
+    named = write(folder, body, "import os, threading, time")
+    figures, (finding,) = measure(a_test(folder, metrics={"python": named}), run)
+    assert (figures, finding.code) == ([], NO_FIGURE)
+    assert finding.text == "metric a: nan is not a finite number"
+
+
+def test_a_function_that_hangs_is_ended_with_its_children(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, run = places
+    monkeypatch.setattr(metric_function, "FUNCTION_SECONDS", 4.0)
+    body = (
+        "child = os.fork(); child and (run / 'pid').write_text(str(child)); "
+        "signal.signal(signal.SIGALRM, signal.SIG_IGN); time.sleep(600)"
+    )
+    named = write(folder, body, "import os, signal, time")
+    with pytest.raises(MetricFunctionFailed, match="took longer than 4 s"):
+        call(named, folder, run)
+    child = int((run / "pid").read_text())
+    until(lambda: not _runs(child), "its child to be gone")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
