@@ -44,7 +44,7 @@ def sustained(cases: list[Case], hours: float, **more: Any) -> Policy:
 
 
 class Story:
-    """Events of a trial on four nodes; ``accounts`` folds them in the order of their times."""
+    """Events of a trial on four nodes; ``history`` folds them in the order of their times."""
 
     def __init__(self, cases: list[Case], policy: Policy | None = None, begin: float = 0) -> None:
         self.cases = cases
@@ -96,15 +96,15 @@ class Story:
         self.tell(end + kept, Name.CHECK_END, value=verdict.number, again=again, **of)
         return run_id
 
-    def accounts(self, nodes: Any = NODES) -> TrialHistory:
-        accounts = TrialHistory(self.cases, self.policy, nodes)
+    def history(self, nodes: Any = NODES) -> TrialHistory:
+        history = TrialHistory(self.cases, self.policy, nodes)
         for event in sorted(self.events, key=lambda event: event.time):
-            accounts.apply(event)
-        return accounts
+            history.apply(event)
+        return history
 
     def view(self, now: float | None = None, **more: Any) -> View:
-        accounts = self.accounts()
-        return View(accounts, accounts.last if now is None else at(now), **more)
+        history = self.history()
+        return View(history, history.last if now is None else at(now), **more)
 
     def judged(self, name: CriterionName, now: float | None = None, **bounds: Any) -> list[Result]:
         return judge(Criterion(criterion=name, **bounds), self.view(now))

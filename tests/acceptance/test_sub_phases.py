@@ -13,7 +13,7 @@ from .stories import Story, at, cases_of
 def found(story: Story, now: float) -> list[SubPhase]:
     events = sorted(story.events, key=lambda event: event.time)
     turns = [event for event in events if event.event in TURNS]
-    return sub_phases(turns, story.accounts().runs, at(now))
+    return sub_phases(turns, story.history().runs, at(now))
 
 
 def test_pauses_and_interruptions_cut_a_trial() -> None:
@@ -57,6 +57,6 @@ def test_their_times_add_up_to_the_clock_of_the_trial(names: list[str], runs: in
     for hour in range(runs):
         story.run(0, hour, hour + 0.5)
     parts = found(story, 24)
-    assert sum(part.clock for part in parts) == story.accounts().clock(at(24))
+    assert sum(part.clock for part in parts) == story.history().clock(at(24))
     assert sum(part.accepted for part in parts) == runs
     assert [part.number for part in parts] == list(range(1, len(parts) + 1))

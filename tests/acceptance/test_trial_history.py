@@ -29,7 +29,7 @@ def hours(use: Use) -> dict[str, float]:
 def test_a_run_is_kept_with_its_times() -> None:
     story = Story(cases_of(2))
     story.run(0, 1, 3, TIMEOUT, queued=0.25, before=0.25, kept=0.5, target="fs/m0", stage="full")
-    (run,) = story.accounts().runs
+    (run,) = story.history().runs
     assert (run.submitted, run.queued, run.started) == (at(0.25), at(0.25), at(0.75))
     assert (run.began, run.left, run.ended, run.judged) == (at(1), at(3), at(3.5), at(3.5))
     assert (run.size, run.target, run.stage, run.code) == (2, "fs/m0", "full", TIMEOUT.number)
@@ -41,7 +41,7 @@ def test_a_run_is_kept_with_its_times() -> None:
 def test_a_run_without_an_end_lasts_until_now() -> None:
     story = Story(cases_of(1))
     story.run(0, 1, 0, None)
-    (run,) = story.accounts().runs
+    (run,) = story.history().runs
     assert run.on_nodes(at(5)) == run.script((at(1), at(5))) == (at(1), at(5))
     assert (run.elapsed, run.over) == (None, False)
 
@@ -49,7 +49,7 @@ def test_a_run_without_an_end_lasts_until_now() -> None:
 def test_a_job_whose_start_was_seen_late_held_its_nodes_from_its_script_on() -> None:
     story = Story(cases_of(1))
     story.run(0, 1, 3, before=-0.5)
-    assert story.accounts().runs[0].on_nodes(at(9)) == (at(1), at(3))
+    assert story.history().runs[0].on_nodes(at(9)) == (at(1), at(3))
 
 
 def test_the_clock_stands_in_pauses_and_after_the_end() -> None:
@@ -57,11 +57,11 @@ def test_the_clock_stands_in_pauses_and_after_the_end() -> None:
     story.tell(2, Name.TRIAL_PAUSE)
     story.tell(5, Name.TRIAL_RESUME)
     story.tell(6, Name.TRIAL_RESUME)  # a driver that died: jobs went on
-    assert story.accounts().clock(at(9)) == 6 * 3600
-    assert story.accounts().state == "running"
+    assert story.history().clock(at(9)) == 6 * 3600
+    assert story.history().state == "running"
     story.tell(7, Name.TRIAL_END)
-    accounts = story.accounts()
-    assert (accounts.clock(at(9)), accounts.state, accounts.over) == (4 * 3600, "ended", True)
+    history = story.history()
+    assert (history.clock(at(9)), history.state, history.over) == (4 * 3600, "ended", True)
 
 
 def test_what_a_person_decided_is_the_state() -> None:
@@ -69,11 +69,11 @@ def test_what_a_person_decided_is_the_state() -> None:
     story.tell(1, Name.TRIAL_EXTEND, value=7200)
     story.tell(2, Name.TRIAL_CANCEL)
     story.tell(2, Name.TRIAL_PAUSE)
-    accounts = story.accounts()
-    assert (accounts.state, accounts.duration, accounts.over) == ("cancelled", 12 * 3600, False)
+    history = story.history()
+    assert (history.state, history.duration, history.over) == ("cancelled", 12 * 3600, False)
     story.tell(3, Name.TRIAL_ABANDON)
     story.tell(3, Name.TRIAL_PAUSE)
-    assert (story.accounts().state, story.accounts().over) == ("abandoned", True)
+    assert (story.history().state, story.history().over) == ("abandoned", True)
 
 
 def test_nodes_tests_and_alerts() -> None:
@@ -87,23 +87,23 @@ def test_nodes_tests_and_alerts() -> None:
     story.tell(4, Name.NODE_ADMIT, nodes="n3")
     story.tell(4, Name.TEST_STOP, test="a", text="3 wrong answers")
     story.tell(4, Name.ALERT, alias="short", test="a", text="0 of 1")
-    accounts = story.accounts()
-    assert sorted(accounts.downs) == [
+    history = story.history()
+    assert sorted(history.downs) == [
         ("n1", at(1), at(2)),
         ("n2", at(1.5), at(2)),
         ("n4", at(3), NEVER),
     ]
-    assert accounts.excluded == {"n2": "slow"}
-    assert accounts.stopped == {"a": "3 wrong answers"}
-    assert [alert.text for alert in accounts.alerts] == ["0 of 1"]
+    assert history.excluded == {"n2": "slow"}
+    assert history.stopped == {"a": "3 wrong answers"}
+    assert [alert.text for alert in history.alerts] == ["0 of 1"]
 
 
 def test_events_of_what_the_trial_does_not_know_are_passed_over() -> None:
-    accounts = TrialHistory(cases_of(1), Story(cases_of(1)).policy, 4)
+    history = TrialHistory(cases_of(1), Story(cases_of(1)).policy, 4)
     for name in Name:
-        accounts.apply(Event(time=at(1), event=name, case="none", run_id="r", value="x"))
-    accounts.apply(Event(time=at(2), event="of_the_future"))
-    assert (accounts.runs, accounts.last) == ([], at(2))
+        history.apply(Event(time=at(1), event=name, case="none", run_id="r", value="x"))
+    history.apply(Event(time=at(2), event="of_the_future"))
+    assert (history.runs, history.last) == ([], at(2))
 
 
 def test_verdicts_and_waits_by_test() -> None:
@@ -111,9 +111,9 @@ def test_verdicts_and_waits_by_test() -> None:
     story.run(0, 1, 2, queued=0)
     story.run(0, 3, 4, FAILED, queued=0)
     story.run(0, 5, 6, FAILED, again=True)
-    accounts = story.accounts()
-    assert verdicts(accounts) == {"a": {"pass": 1, "failed": 1, "again": 1}, "b": {}}
-    assert waits(accounts, at(9)) == {"a": Waits(3, 3600, 3 * 3600, 3 * 3600)}
+    history = story.history()
+    assert verdicts(history) == {"a": {"pass": 1, "failed": 1, "again": 1}, "b": {}}
+    assert waits(history, at(9)) == {"a": Waits(3, 3600, 3 * 3600, 3 * 3600)}
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50))
@@ -121,9 +121,9 @@ def test_what_most_do_not_exceed_is_no_less_than_the_median(hours: list[float]) 
     story = Story(cases_of(1))
     for wait in hours:
         story.run(0, wait / 3600, wait / 3600 + 1, queued=0)
-    found = waits(story.accounts(), at(1e6))["a"]
+    found = waits(story.history(), at(1e6))["a"]
     assert found.median <= found.high <= found.longest
-    spans = [run.waited(run.on_nodes(0), 0) for run in story.accounts().runs]
+    spans = [run.waited(run.on_nodes(0), 0) for run in story.history().runs]
     within = sum((span[1] - span[0]) / SECOND <= found.high for span in spans if span is not None)
     assert within >= 0.95 * len(hours)
     assert (found.high == found.longest) or len(hours) >= 20
@@ -133,7 +133,7 @@ def test_of_two_waits_the_longer_is_what_most_did_not_exceed() -> None:
     story = Story(cases_of(1))
     story.run(0, 1, 2, queued=0)
     story.run(0, 2, 3, queued=0)
-    assert waits(story.accounts(), at(9)) == {"a": Waits(2, 1.5 * 3600, 2 * 3600, 2 * 3600)}
+    assert waits(story.history(), at(9)) == {"a": Waits(2, 1.5 * 3600, 2 * 3600, 2 * 3600)}
 
 
 # ---- node-hours ---------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_every_node_hour_has_one_use() -> None:
     story.run(1, 10, 0, None, queued=9)  # waits an hour, runs to now
     story.tell(6, Name.NODE_DOWN, nodes="n4")
     story.tell(7, Name.NODE_UP, nodes="n4")
-    found = timeline_of(story.accounts(), at(12))
+    found = timeline_of(story.history(), at(12))
     assert hours(found.total) == {
         "available": 48,
         "accepted": 16,
@@ -166,16 +166,16 @@ def test_time_after_the_duration_and_in_pauses_is_not_available() -> None:
     story.run(0, 1, 9)
     story.tell(2, Name.TRIAL_PAUSE)
     story.tell(4, Name.TRIAL_RESUME)
-    total = timeline_of(story.accounts(), at(10)).total
+    total = timeline_of(story.history(), at(10)).total
     assert hours(total) == {"available": 16, "accepted": 6, "idle": 4, "drained": 6}
 
 
 def test_idle_behind_the_last_start_is_drained_once_nothing_starts() -> None:
     story = Story(cases_of(2))
     story.run(0, 1, 5)
-    assert hours(timeline_of(story.accounts(), at(6)).total)["idle"] == 16
+    assert hours(timeline_of(story.history(), at(6)).total)["idle"] == 16
     story.tell(6, Name.TRIAL_END)
-    total = timeline_of(story.accounts(), at(6)).total
+    total = timeline_of(story.history(), at(6)).total
     assert hours(total) == {"available": 24, "accepted": 8, "idle": 4, "drained": 12}
 
 
@@ -189,7 +189,7 @@ def test_planned_outages_count_for_nothing() -> None:
     story.run(0, 0, 6, nodes="n[2-3]")
     story.tell(1, Name.NODE_DOWN, nodes="n1")
     story.tell(4, Name.NODE_UP, nodes="n1")
-    found = timeline_of(story.accounts(), at(6))
+    found = timeline_of(story.history(), at(6))
     # 24 less 4 (all, an hour) and 2 (two nodes, an hour)
     assert hours(found.total) == {
         "available": 18,
@@ -205,7 +205,7 @@ def test_runs_that_share_a_node_never_take_more_than_there_is() -> None:
     for _ in range(3):
         story.run(0, 0, 1, PASS)
         story.run(0, 0, 1, FAILED)
-    total = timeline_of(story.accounts(nodes=4), at(1)).total
+    total = timeline_of(story.history(nodes=4), at(1)).total
     assert hours(total) == {"available": 4, "accepted": 3, "failed": 1}
 
 
@@ -215,7 +215,7 @@ def test_bins_add_up_and_follow_the_clock() -> None:
     story.tell(2, Name.TRIAL_PAUSE)
     story.tell(7, Name.TRIAL_RESUME)
     story.run(0, 8, 9)
-    found = timeline_of(story.accounts(), at(9))
+    found = timeline_of(story.history(), at(9))
     shares = [
         (one.start / 3600, one.end / 3600, one.use.share("accepted")) for one in found.bins(4)
     ]
@@ -227,10 +227,10 @@ def test_the_first_reason_is_the_largest_loss_with_its_span() -> None:
     story = Story(cases_of(4), sustained(cases_of(4), 240))
     for hour in [*range(100), *range(168, 240)]:
         story.run(0, hour, hour + 0.95, before=0.05)
-    accounts = story.accounts()
-    found = timeline_of(accounts, at(240))
+    history = story.history()
+    found = timeline_of(history, at(240))
     assert losses(found)[0] == ("idle", 68 / 240)
-    text = sentence(accounts, found, at(240))
+    text = sentence(history, found, at(240))
     assert text == "idle 28.3 % of node-hours: nothing queued from hour 100 to 168"
 
 
@@ -239,8 +239,8 @@ def test_the_first_reason_names_whose_jobs_lost_it() -> None:
     for hour in range(10):
         story.run(0, hour, hour + 1)
         story.run(1, hour, hour + 0.4, kept=0.6)
-    accounts = story.accounts()
-    text = sentence(accounts, timeline_of(accounts, at(10)), at(10))
+    history = story.history()
+    text = sentence(history, timeline_of(history, at(10)), at(10))
     assert text == (
         "30 % of node-hours were kept by jobs after their test's end throughout;"
         " most by b, 12 node-hours"
@@ -255,15 +255,15 @@ def test_runs_in_flight_are_those_on_nodes() -> None:
     story.run(0, 1, 2, queued=0)
     story.run(1, 2, 4)
     story.run(0, 2, 3)
-    accounts = story.accounts()
-    found = [(level.start, level.end, level.value) for level in in_flight(accounts, at(4))]
+    history = story.history()
+    found = [(level.start, level.end, level.value) for level in in_flight(history, at(4))]
     assert found == [
         (at(0), at(1), 0),
         (at(1), at(2), 1),
         (at(2), at(3), 2),
         (at(3), at(4), 1),
     ]
-    assert in_flight(accounts, at(4), ["b"])[0] == Level(at(0), at(2), 0)
+    assert in_flight(history, at(4), ["b"])[0] == Level(at(0), at(2), 0)
 
 
 def test_the_load_of_a_target_is_the_sum_of_what_its_runs_open() -> None:
@@ -272,7 +272,7 @@ def test_the_load_of_a_target_is_the_sum_of_what_its_runs_open() -> None:
     story = Story(cases, sustained(cases, 4, targets=targets))
     story.run(0, 0, 2, target="fs/m0")
     story.run(1, 1, 3, target="fs/m0")
-    loads = target_loads(story.accounts(), at(4))
+    loads = target_loads(story.history(), at(4))
     assert [level.value for level in loads["fs/m0"]] == [10, 30, 20, 0]
     assert [level.value for level in loads["fs/m1"]] == [0]
 
@@ -305,9 +305,9 @@ def a_story(runs: list[tuple[int, int, int, int, object]]) -> Story:
     return story
 
 
-def sums(accounts: TrialHistory, now: int) -> object:
-    found = timeline_of(accounts, now)
-    return (found, found.bins(7), in_flight(accounts, now), verdicts(accounts), accounts.state)
+def sums(history: TrialHistory, now: int) -> object:
+    found = timeline_of(history, now)
+    return (found, found.bins(7), in_flight(history, now), verdicts(history), history.state)
 
 
 @settings(max_examples=60, deadline=None)
@@ -315,8 +315,8 @@ def sums(accounts: TrialHistory, now: int) -> object:
 def test_uses_add_up_to_what_was_available(
     runs: list[tuple[int, int, int, int, object]], now: int
 ) -> None:
-    accounts = a_story(runs).accounts()
-    found = timeline_of(accounts, at(now))
+    history = a_story(runs).history()
+    found = timeline_of(history, at(now))
     for use in [found.total, *(piece.use for piece in found.pieces)]:
         assert sum(use[1:]) == use.available >= 0
         assert all(0 <= part <= use.available for part in use[1:])
@@ -333,7 +333,7 @@ def test_neither_pieces_nor_the_order_within_one_time_change_anything(
 ) -> None:
     story = a_story(runs)
     now = at(30)
-    whole = sums(story.accounts(), now)
+    whole = sums(story.history(), now)
     shuffled = list(story.events)
     of_run = {i for i, event in enumerate(shuffled) if event.run_id}
     for i in range(len(shuffled) - 1):
@@ -341,10 +341,10 @@ def test_neither_pieces_nor_the_order_within_one_time_change_anything(
         alike = one.time == two.time and one.run_id != two.run_id and {i, i + 1} <= of_run
         if alike and chance.random() < 0.5:
             shuffled[i], shuffled[i + 1] = two, one
-    accounts = TrialHistory(story.cases, story.policy, NODES)
+    history = TrialHistory(story.cases, story.policy, NODES)
     for event in shuffled[:cut]:
-        accounts.apply(event)
-    sums(accounts, now)  # to look changes nothing
+        history.apply(event)
+    sums(history, now)  # to look changes nothing
     for event in shuffled[cut:]:
-        accounts.apply(event)
-    assert sums(accounts, now) == whole
+        history.apply(event)
+    assert sums(history, now) == whole

@@ -62,10 +62,10 @@ async def ended(backend: LocalBackend, count: int = 1) -> dict[str, Ended]:
     """The ends of that many runs; other facts are passed over."""
     ends: dict[str, Ended] = {}
     while len(ends) < count:
-        for fact in await backend.facts():
-            if isinstance(fact, Ended):
-                assert fact.run_id not in ends, "it ended twice"
-                ends[fact.run_id] = fact
+        for update in await backend.updates():
+            if isinstance(update, Ended):
+                assert update.run_id not in ends, "it ended twice"
+                ends[update.run_id] = update
     return ends
 
 
@@ -252,11 +252,11 @@ def test_a_job_that_cannot_be_started_is_refused_by_its_path(tmp_path: Path) -> 
         job = a_job(tmp_path, "true")
         lost = job._replace(run_id="r2", path=tmp_path / "nowhere")
         await backend.submit(Submission("r2", (lost, job)))
-        facts = await backend.facts()
+        updates = await backend.updates()
         why = f"{tmp_path}/nowhere: bash cannot be started there: No such file or directory"
-        assert facts[0] == Refused("r2", why)
-        assert isinstance(facts[1], Queued)
-        if not any(isinstance(fact, Ended) for fact in facts):
+        assert updates[0] == Refused("r2", why)
+        assert isinstance(updates[1], Queued)
+        if not any(isinstance(update, Ended) for update in updates):
             assert (await ended(backend))["r1"].exit_code == 0
 
     with_backend(work)
@@ -299,11 +299,11 @@ def killed_driver(folder: Path, *names: str) -> None:
 async def found(backend: LocalBackend, *jobs: Job) -> dict[str, Update]:
     """The first fact about each job."""
     await backend.find([submission(job) for job in jobs], {})
-    facts: dict[str, Update] = {}
-    while len(facts) < len(jobs):
-        for fact in await backend.facts():
-            facts.setdefault(fact.run_id, fact)  # type: ignore[union-attr]
-    return facts
+    updates: dict[str, Update] = {}
+    while len(updates) < len(jobs):
+        for update in await backend.updates():
+            updates.setdefault(update.run_id, update)  # type: ignore[union-attr]
+    return updates
 
 
 def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
@@ -322,13 +322,13 @@ def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
             str(job.path / "job.sh") for job in (done, vanished)
         }:
             await asyncio.sleep(0.005)
-        facts = await found(backend, alive_job, doomed, done, vanished, never)
-        assert isinstance(facts["alive"], Queued)
-        assert isinstance(facts["doomed"], Queued)
-        assert alive(int(facts["alive"].job_id))
-        assert facts["done"] == Ended("done", None, "exited", 7)
-        assert facts["vanished"] == Ended("vanished", LOST.number, "vanished", None)
-        assert facts["never"] == NeverStarted("never")
+        updates = await found(backend, alive_job, doomed, done, vanished, never)
+        assert isinstance(updates["alive"], Queued)
+        assert isinstance(updates["doomed"], Queued)
+        assert alive(int(updates["alive"].job_id))
+        assert updates["done"] == Ended("done", None, "exited", 7)
+        assert updates["vanished"] == Ended("vanished", LOST.number, "vanished", None)
+        assert updates["never"] == NeverStarted("never")
         for job in (alive_job, doomed):
             (job.path / "go").write_text("")
         ends = await ended(backend, 2)
@@ -343,11 +343,11 @@ def test_a_new_driver_can_cancel_what_it_found(tmp_path: Path) -> None:
     killed_driver(tmp_path, "r1")
 
     async def work(backend: LocalBackend) -> None:
-        facts = await found(backend, job)
-        assert isinstance(facts["r1"], Queued)
+        updates = await found(backend, job)
+        assert isinstance(updates["r1"], Queued)
         await backend.cancel(["r1"])
         assert (await ended(backend))["r1"] == Ended("r1", CANCELLED.number, "cancelled", None)
-        await dies(int(facts["r1"].job_id))
+        await dies(int(updates["r1"].job_id))
 
     with_backend(work)
 
@@ -421,11 +421,11 @@ def test_many_processes(tmp_path: Path) -> None:
         for job in (next(waiting) for _ in range(width)):
             await backend.submit(submission(job))
         while len(ends) < count:
-            for fact in await backend.facts():
-                if isinstance(fact, Ended):
-                    assert fact.exit_code == 0
-                    assert fact.run_id not in ends
-                    ends.add(fact.run_id)
+            for update in await backend.updates():
+                if isinstance(update, Ended):
+                    assert update.exit_code == 0
+                    assert update.run_id not in ends
+                    ends.add(update.run_id)
                     if (following := next(waiting, None)) is not None:
                         await backend.submit(submission(following))
 

@@ -91,9 +91,9 @@ def with_backend(
 
 async def first(backend: SlurmBackend, kind: type[Update]) -> Update:
     while True:
-        for fact in await backend.facts():
-            if isinstance(fact, kind):
-                return fact
+        for update in await backend.updates():
+            if isinstance(update, kind):
+                return update
 
 
 async def becomes(condition: Callable[[], bool]) -> None:
@@ -145,7 +145,7 @@ def test_a_job_is_lost_only_if_the_controller_says_so(tmp_path: Path, commands: 
         await backend.submit(a_submission(tmp_path))
         assert await first(backend, Queued) == Queued("r1", "7_0")
         await becomes(lambda: asked() >= 2)
-        assert not any(isinstance(fact, Ended) for fact in backend._news.waiting)
+        assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
         commands.say("scontrol", NO_JOB)
         assert await first(backend, Ended) == Ended("r1", LOST.number, "gone", None)
 
@@ -183,7 +183,7 @@ def test_a_job_that_slurm_keeps_is_cancelled_before_its_end_is_told(
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await becomes(lambda: commands.told("scancel")[:2] == ["7_0", "7_0"])  # until it is gone
-        assert not any(isinstance(fact, Ended) for fact in backend._news.waiting)
+        assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
         commands.say("squeue", gone)
         end = await first(backend, Ended)
         assert isinstance(end, Ended)
@@ -317,7 +317,7 @@ def test_of_a_larger_array_the_task_without_a_number_may_be_any(
 
 
 def troubles(backend: SlurmBackend) -> list[str]:
-    return [fact.text for fact in backend._news.waiting if isinstance(fact, Trouble)]
+    return [update.text for update in backend._updates.waiting if isinstance(update, Trouble)]
 
 
 def test_nonsense_is_told_once_though_it_is_never_the_same(

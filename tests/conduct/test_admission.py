@@ -8,9 +8,9 @@ import pytest
 
 from seatrial.conduct.admission import Admission, Gates
 from seatrial.conduct.in_flight import Counts
-from seatrial.conduct.policy import Caps, Entry, Placement, Policy, Stagger, Target, Window
+from seatrial.conduct.policy import Caps, Entry, Placement, Policy, RateLimit, Target, Window
 from seatrial.conduct.policy import Throttle as About
-from seatrial.conduct.rate_limit import Bucket
+from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import Throttle
 from seatrial.journal.codes import Name
@@ -72,7 +72,7 @@ def test_what_is_stopped_or_throttled_is_held() -> None:
 
 
 def test_a_bucket_starts_full_and_fills_evenly() -> None:
-    bucket = Bucket(Stagger(starts=3, per=10))
+    bucket = TokenBucket(RateLimit(starts=3, per=10))
     now = 100 * NS
     assert (bucket.whole(now), bucket.next(now)) == (3, now)
     for _ in range(3):

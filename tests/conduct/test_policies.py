@@ -14,7 +14,7 @@ from seatrial.conduct.policy import (
     Entry,
     Exclusion,
     Policy,
-    Stagger,
+    RateLimit,
     Target,
     Throttle,
     Watch,
@@ -98,7 +98,9 @@ def policies(draw: Any, kind: str) -> Policy:
             for n in range(draw(st.integers(0, 3)))
         ],
         placement=draw(st.sampled_from(["round_robin", "weighted", "least_loaded"])),
-        stagger=Stagger(starts=draw(st.integers(1, 4)), per=13.7) if draw(st.booleans()) else None,
+        stagger=RateLimit(starts=draw(st.integers(1, 4)), per=13.7)
+        if draw(st.booleans())
+        else None,
         throttles=[throttle] if draw(st.booleans()) else [],
         blackouts=draw(windows(count)),
         outages=[Window(start=300, end=600)] if draw(st.booleans()) else [],

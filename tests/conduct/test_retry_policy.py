@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from seatrial.conduct.policy import Entry
-from seatrial.conduct.retry_policy import MOST_LOSSES, MOST_REFUSED, Answers
+from seatrial.conduct.retry_policy import MOST_LOSSES, MOST_REFUSED, RetryPolicy
 from seatrial.journal.codes import (
     LAUNCH_FAILED,
     LOST,
@@ -13,26 +13,26 @@ from seatrial.journal.codes import (
 
 
 def test_each_cause_has_its_answer_and_attempts_are_bounded() -> None:
-    answers = Answers([Entry(name="t", answers={"timeout": "again"}, attempts=3)])
+    answers = RetryPolicy([Entry(name="t", answers={"timeout": "again"}, attempts=3)])
     assert answers.answer(0, NODE_FAILURE.number) == "never"
-    assert not answers.makes_good(0, 0, NODE_FAILURE.number, 1)
+    assert not answers.will_rerun(0, 0, NODE_FAILURE.number, 1)
     for _ in range(2):
-        assert answers.makes_good(0, 0, TIMEOUT.number, 1)
-        answers.made_good(0)
-    assert not answers.makes_good(0, 0, TIMEOUT.number, 1)
-    assert answers.makes_good(0, 0, TIMEOUT.number, 2)  # of two runs each has its attempts
+        assert answers.will_rerun(0, 0, TIMEOUT.number, 1)
+        answers.retried(0)
+    assert not answers.will_rerun(0, 0, TIMEOUT.number, 1)
+    assert answers.will_rerun(0, 0, TIMEOUT.number, 2)  # of two runs each has its attempts
 
 
 def test_what_was_lost_is_made_good_a_few_times_where_nothing_is_said() -> None:
-    answers = Answers([Entry(name="")])
+    answers = RetryPolicy([Entry(name="")])
     for _ in range(MOST_LOSSES):
-        assert answers.makes_good(0, 0, LOST.number, 1)
-        answers.made_good(0)
-    assert not answers.makes_good(0, 0, LOST.number, 1)
+        assert answers.will_rerun(0, 0, LOST.number, 1)
+        answers.retried(0)
+    assert not answers.will_rerun(0, 0, LOST.number, 1)
 
 
 def test_wrong_answers_in_a_row_stop_a_test_and_no_answer_breaks_no_row() -> None:
-    answers = Answers([Entry(name="t", stop_after=2), Entry(name="u", stop_after=2)])
+    answers = RetryPolicy([Entry(name="t", stop_after=2), Entry(name="u", stop_after=2)])
     for code in (WRONG_ANSWER, PASS, WRONG_ANSWER, TIMEOUT):
         answers.verdict(0, code.number)
     answers.verdict(1, WRONG_ANSWER.number)
@@ -45,7 +45,7 @@ def test_wrong_answers_in_a_row_stop_a_test_and_no_answer_breaks_no_row() -> Non
 
 
 def test_launches_that_fail_in_a_row_stop_a_test_that_would_be_launched_for_ever() -> None:
-    answers, once = Answers([Entry(name="t")], endless=True), Answers([Entry(name="t")])
+    answers, once = RetryPolicy([Entry(name="t")], endless=True), RetryPolicy([Entry(name="t")])
     for code in [LAUNCH_FAILED] * (MOST_REFUSED - 1) + [TIMEOUT] + [LAUNCH_FAILED] * MOST_REFUSED:
         assert not answers.to_stop
         answers.verdict(0, code.number, "no such account")

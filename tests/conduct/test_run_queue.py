@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.conduct import run_queue
-from seatrial.conduct.run_queue import Waiting
+from seatrial.conduct.run_queue import RunQueue
 
 PATIENCE = 3
 
@@ -52,7 +52,7 @@ class Plain:
 
 @given(st.data())
 def test_it_chooses_as_the_plain_rules_do(data: st.DataObject) -> None:
-    waiting, plain = Waiting(), Plain()
+    waiting, plain = RunQueue(), Plain()
     sizes = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=8))
     for _ in range(data.draw(st.integers(1, 25))):
         if data.draw(st.booleans()):
@@ -74,7 +74,7 @@ def test_it_chooses_as_the_plain_rules_do(data: st.DataObject) -> None:
 def test_the_oldest_is_overtaken_a_few_times_and_then_it_is_its_turn(
     sizes: list[int], data: st.DataObject
 ) -> None:
-    waiting = Waiting()
+    waiting = RunQueue()
     for number, size in enumerate(sizes):
         waiting.add(number, size)
     room = 6
@@ -96,7 +96,7 @@ def test_the_oldest_is_overtaken_a_few_times_and_then_it_is_its_turn(
 
 
 def test_what_does_not_wait_cannot_be_removed() -> None:
-    waiting = Waiting()
+    waiting = RunQueue()
     waiting.add(1, 2)
     waiting.remove(7, 2)
     waiting.remove(1, 3)
@@ -105,7 +105,7 @@ def test_what_does_not_wait_cannot_be_removed() -> None:
 
 
 def test_many_runs_of_a_case_cost_no_more_than_one() -> None:
-    waiting = Waiting()
+    waiting = RunQueue()
     waiting.add(0, 1, 10**12)
     waiting.add(1, 1)
     assert waiting.choose(10, 3) == [0, 0, 0]

@@ -177,7 +177,7 @@ def test_stagger_throttles_exclusion_and_watch(place: PlanPlace) -> None:
         "  watch: {short_for: 0, silent_for: 1h, wait_factor: 0, again: 2h}\n"
     )
     policy = place.part(SUSTAINED + written + "  tests: [small]\n").policy
-    assert policy.stagger == resolved.Stagger(starts=3, per=120)
+    assert policy.stagger == resolved.RateLimit(starts=3, per=120)
     assert policy.throttles == [
         resolved.Throttle(gauge="load", high=8, low=2.5, on_failure="open", stale_after=60)
     ]

@@ -98,14 +98,14 @@ class Stage:
     def prepare(self) -> PreparedPlan:
         return prepare_plan(self.write())
 
-    def manners(self, plan: PreparedPlan) -> RunModels:
+    def run_models(self, plan: PreparedPlan) -> RunModels:
         tests = [test for part in plan.parts for test in part.tests.values()]
         return run_models_of(plan.plan, tests, lambda trial, test: ())
 
     def play_all(self, seed: int = 1, name: str = "") -> list[Played]:
         """Rehearse the plan, each trial into the folder of trials."""
         plan = self.prepare()
-        done = rehearse(plan, self.manners(plan), seed, START, self.trials, name)
+        done = rehearse(plan, self.run_models(plan), seed, START, self.trials, name)
         return [self.read(one) for one in done]
 
     def play(self, seed: int = 1, name: str = "") -> Played:

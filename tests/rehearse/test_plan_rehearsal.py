@@ -29,17 +29,17 @@ def chancy(stage: Stage) -> None:
 def test_many_seeds_on_all_cores_are_the_same_as_one_by_one(stage: Stage) -> None:
     chancy(stage)
     plan = stage.prepare()
-    manners = stage.manners(plan)
+    run_models = stage.run_models(plan)
     seeds = range(1, 7)
-    alone = [rehearse(plan, manners, seed, START) for seed in seeds]
-    assert list(over_seeds(plan, manners, seeds, START)) == alone
+    alone = [rehearse(plan, run_models, seed, START) for seed in seeds]
+    assert list(over_seeds(plan, run_models, seeds, START)) == alone
     assert len({trials[0].utilisation for trials in alone}) > 1
 
 
 def test_odds_count_what_each_seed_said(stage: Stage) -> None:
     chancy(stage)
     plan = stage.prepare()
-    rehearsals = [rehearse(plan, stage.manners(plan), seed, START) for seed in range(1, 31)]
+    rehearsals = [rehearse(plan, stage.run_models(plan), seed, START) for seed in range(1, 31)]
     (odds,) = odds_of(rehearsals)
     met = [trials[0].criteria[0].result.state == "met" for trials in rehearsals]
     assert (odds.met, odds.of) == (sum(met), 30)
@@ -122,8 +122,8 @@ def test_the_first_pattern_that_fits_is_taken(stage: Stage) -> None:
     stage.behave("io_read", elapsed="1m", keeps="30s", build="2m", wrong="1%", bandwidth=3)
     stage.behave("io_*", elapsed={"mean": "2m", "sd": "10s"}, metadata="20%", keeps="walltime")
     stage.component("c")
-    manners = stage.manners(stage.prepare())
-    read, write = manners["io_read"], manners["io_write"]
+    run_models = stage.run_models(stage.prepare())
+    read, write = run_models["io_read"], run_models["io_write"]
     assert (read.mean, read.sd, read.keeps, read.build) == (60.0, 0.0, 30.0, 120.0)
     assert (read.wrong, read.bandwidth) == (0.01, 3.0)
     assert (write.mean, write.sd, write.keeps) == (120.0, 10.0, float("inf"))
@@ -141,8 +141,8 @@ def test_elapsed_times_can_be_those_of_a_trial(stage: Stage) -> None:
         asked.append((trial, test))
         return (61.0, 62.5)
 
-    manners = run_models_of(plan.plan, plan.parts[0].tests.values(), measured)
-    assert manners["work"].values == (61.0, 62.5)
+    run_models = run_models_of(plan.plan, plan.parts[0].tests.values(), measured)
+    assert run_models["work"].values == (61.0, 62.5)
     assert asked == [("yesterday", "work")]
 
 
@@ -152,7 +152,7 @@ def test_a_figure_has_the_unit_of_its_metric(stage: Stage) -> None:
     stage.behave("work", elapsed="1m", figures={"rate": {"mean": 9, "sd": 1}})
     stage.component("c", tests=["work"])
     plan = stage.prepare()
-    assert stage.manners(plan)["work"].figures == (Quantity("rate", 9.0, 1.0, "1/s", "higher"),)
+    assert stage.run_models(plan)["work"].figures == (Quantity("rate", 9.0, 1.0, "1/s", "higher"),)
 
 
 def test_a_test_of_which_nothing_is_said_is_named(stage: Stage) -> None:
@@ -162,4 +162,4 @@ def test_a_test_of_which_nothing_is_said_is_named(stage: Stage) -> None:
     stage.component("c")
     plan = stage.prepare()
     with pytest.raises(UsageError, match="how other, unknown would run; write"):
-        stage.manners(plan)
+        stage.run_models(plan)

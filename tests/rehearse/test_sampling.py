@@ -13,8 +13,8 @@ from seatrial.rehearse.sampling import Quantity, RunModel, SampledOutcome, draw,
 MANY = 20_000
 
 
-def many(manner: RunModel, seed: int = 1) -> list[SampledOutcome]:
-    return [draw(seed, "t", number, manner) for number in range(MANY)]
+def many(run_model: RunModel, seed: int = 1) -> list[SampledOutcome]:
+    return [draw(seed, "t", number, run_model) for number in range(MANY)]
 
 
 def test_a_fixed_time_is_that_time() -> None:
@@ -22,36 +22,36 @@ def test_a_fixed_time_is_that_time() -> None:
 
 
 def test_mean_and_spread_are_those_asked_for() -> None:
-    times = [luck.elapsed for luck in many(RunModel(mean=100.0, sd=30.0))]
+    times = [sampled.elapsed for sampled in many(RunModel(mean=100.0, sd=30.0))]
     assert fmean(times) == pytest.approx(100, rel=0.01)
     assert stdev(times) == pytest.approx(30, rel=0.03)
     assert min(times) > 0
 
 
 def test_given_times_are_drawn_each_as_often() -> None:
-    times = [luck.elapsed for luck in many(RunModel(values=(1.0, 2.0, 4.0)))]
+    times = [sampled.elapsed for sampled in many(RunModel(values=(1.0, 2.0, 4.0)))]
     assert set(times) == {1.0, 2.0, 4.0}
     for value in set(times):
         assert times.count(value) / MANY == pytest.approx(1 / 3, abs=0.015)
 
 
 def test_shares_are_those_asked_for_and_exclude_each_other() -> None:
-    lucks = many(RunModel(mean=100.0, wrong=0.1, fails=0.2, hangs=0.3))
-    assert sum(luck.hangs for luck in lucks) / MANY == pytest.approx(0.3, abs=0.015)
-    assert sum(luck.exit_code for luck in lucks) / MANY == pytest.approx(0.2, abs=0.015)
-    assert sum(luck.wrong for luck in lucks) / MANY == pytest.approx(0.1, abs=0.015)
-    assert max(luck.hangs + luck.exit_code + luck.wrong for luck in lucks) == 1
-    early = [luck.elapsed for luck in lucks if luck.exit_code]
+    samples = many(RunModel(mean=100.0, wrong=0.1, fails=0.2, hangs=0.3))
+    assert sum(sampled.hangs for sampled in samples) / MANY == pytest.approx(0.3, abs=0.015)
+    assert sum(sampled.exit_code for sampled in samples) / MANY == pytest.approx(0.2, abs=0.015)
+    assert sum(sampled.wrong for sampled in samples) / MANY == pytest.approx(0.1, abs=0.015)
+    assert max(sampled.hangs + sampled.exit_code + sampled.wrong for sampled in samples) == 1
+    early = [sampled.elapsed for sampled in samples if sampled.exit_code]
     assert fmean(early) == pytest.approx(50, rel=0.05)
     assert 0 < min(early) < max(early) < 100
-    assert all(luck.elapsed == 100 for luck in lucks if luck.wrong)
+    assert all(sampled.elapsed == 100 for sampled in samples if sampled.wrong)
 
 
 def test_figures_are_normal_and_of_their_own_chance() -> None:
     rate = Quantity("rate", 50.0, 5.0, "1/s", "higher")
     other = rate._replace(name="other")
-    manner = RunModel(mean=1.0, figures=(rate, other))
-    pairs = [tuple(figures(1, "t", number, manner)) for number in range(MANY)]
+    run_model = RunModel(mean=1.0, figures=(rate, other))
+    pairs = [tuple(figures(1, "t", number, run_model)) for number in range(MANY)]
     values = [one.value for one, _ in pairs]
     assert fmean(values) == pytest.approx(50, rel=0.01)
     assert stdev(values) == pytest.approx(5, rel=0.03)
@@ -64,15 +64,15 @@ def test_figures_are_normal_and_of_their_own_chance() -> None:
 def test_the_same_attempt_has_the_same_luck(
     seed: int, test: str, attempt: int, mean: float
 ) -> None:
-    manner = RunModel(mean=mean, sd=mean / 2, fails=0.5)
-    one = draw(seed, test, attempt, manner)
-    assert one == draw(seed, test, attempt, manner)
+    run_model = RunModel(mean=mean, sd=mean / 2, fails=0.5)
+    one = draw(seed, test, attempt, run_model)
+    assert one == draw(seed, test, attempt, run_model)
     assert one.elapsed > 0
 
 
 def test_other_seeds_tests_and_attempts_have_other_luck() -> None:
-    manner = RunModel(mean=100.0, sd=30.0)
-    drawn = {draw(seed, test, n, manner) for seed in (1, 2) for test in "ab" for n in (1, 2)}
+    run_model = RunModel(mean=100.0, sd=30.0)
+    drawn = {draw(seed, test, n, run_model) for seed in (1, 2) for test in "ab" for n in (1, 2)}
     assert len(drawn) == 8
 
 

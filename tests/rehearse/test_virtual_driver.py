@@ -90,7 +90,7 @@ def test_in_memory_comes_to_the_same_as_on_disk(stage: Stage) -> None:
     stage.behave("work", elapsed={"mean": 60, "sd": 20}, fails="10%")
     sustained(stage, reserve=1, work={"weight": 1})
     plan = stage.prepare()
-    (one,) = rehearse(plan, stage.manners(plan), 1, START)
+    (one,) = rehearse(plan, stage.run_models(plan), 1, START)
     assert one._replace(tag="") == stage.play().rehearsed._replace(tag="")
 
 
@@ -172,8 +172,8 @@ def test_what_is_not_decided_at_once_would_not_be_decided_otherwise(
     assert {"hung", "wrong answer"} <= set(quick.verdicts())
     handlers = simulated_runs._HANDLERS
 
-    def asked(self: simulated_runs.SimulatedRuns, now: int, run: Any, fact: Any) -> bool:
-        handlers_before[type(fact)](self, now, run, fact)
+    def asked(self: simulated_runs.SimulatedRuns, now: int, run: Any, update: Any) -> bool:
+        handlers_before[type(update)](self, now, run, update)
         return True
 
     handlers_before = dict(handlers)

@@ -10,7 +10,7 @@ from typing import Any
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.plan.model import Tell
-from seatrial.trial.alert_command import OWN_KIND, Telling
+from seatrial.trial.alert_command import OWN_KIND, AlertCommand
 from seatrial.trial.observer import Silent
 from seatrial.trial.tasks import Tasks
 from seatrial.units import SECOND_NS
@@ -23,7 +23,7 @@ def test_what_an_earlier_driver_told_counts() -> None:
 
     def pause(*ago: tuple[str, int]) -> float:
         async def work() -> float:
-            telling = Telling(record, Silent(), Tasks())
+            telling = AlertCommand(record, Silent(), Tasks())
             telling.remember([(kind, now - s * SECOND_NS) for kind, s in ago], now)
             return telling._pause(tell)
 
@@ -43,7 +43,7 @@ def test_alerts_of_one_moment_are_told_each_while_the_rate_has_room(tmp_path: Pa
 
     async def work() -> None:
         tasks = Tasks()
-        telling = Telling(record, Silent(), tasks)
+        telling = AlertCommand(record, Silent(), tasks)
         for kind in ("stopped", "idle", "hung", "gauge"):
             telling.on_event(Event(time=1, event=Name.ALERT, alias=kind, text=f"of {kind}"), None)
         await telling.end()

@@ -16,7 +16,7 @@ from seatrial.journal.codes import Name
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.trial import hang_detection, run_collector
 from seatrial.trial.driver import Driver
-from seatrial.trial.hang_detection import Output, QuietWatch
+from seatrial.trial.hang_detection import HangDetector, Output
 from seatrial.trial.tasks import Note, Tasks
 from tests.programs import LONG_S, Workplace
 
@@ -41,7 +41,7 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
 
     async def work() -> tuple[str, str]:
         tasks = Tasks()
-        QuietWatch(conductor, Path, str, tasks).start(lambda: 10**9)
+        HangDetector(conductor, Path, str, tasks).start(lambda: 10**9)
         first = await asyncio.wait_for(tasks.inbox.get(), LONG_S)
         async with asyncio.timeout(LONG_S):
             while looks.count("a") < 4:
@@ -74,14 +74,14 @@ def test_a_placed_run_is_settled_beside_the_loop(
 
     monkeypatch.setattr(run_collector, "job_events", hangs)
 
-    async def free(settled: Callable[[], Awaitable[Any]]) -> Any:
-        task = asyncio.ensure_future(settled())
+    async def free(collected: Callable[[], Awaitable[Any]]) -> Any:
+        task = asyncio.ensure_future(collected())
         await asyncio.sleep(0.02)
         freed.set()  # the loop goes on meanwhile
         return await task
 
     ended = Ended(run.name, None, "exited", 3)
-    judge = driver._judge
-    found = asyncio.run(free(lambda: judge.settle_away(case, run, ended, "scratch")))
+    collector = driver._collector
+    found = asyncio.run(free(lambda: collector.collect_away(case, run, ended, "scratch")))
     assert found.code.name == "failed"
     assert "exit code 3" in found.why

@@ -49,7 +49,7 @@ def test_only_what_is_surely_quick_is_judged_at_once(place: Workplace) -> None:
         )
         if case.test == "page":
             (run / "stdout").write_bytes(b"x" * 10_000)
-        if driver._judge.settle_at_once(case, run, Ended(run.name, None, "exited", 0)):
+        if driver._collector.collect_at_once(case, run, Ended(run.name, None, "exited", 0)):
             quick.add(case.test)
     assert quick == {"nothing", "small", "big_but_not_read"}
 

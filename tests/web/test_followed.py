@@ -92,7 +92,7 @@ def test_a_journal_is_folded_on_from_where_it_was(played: Played, tmp_path: Path
     part = cut(played.folder, tmp_path / "part", 0.4)
     course = Course(TrialFolder(part))
     assert not course.go_on()
-    end, runs = course.end, len(course.accounts.runs)
+    end, runs = course.end, len(course.history.runs)
     whole = (played.folder / "journal.jsonl").read_bytes()
     with (part / "journal.jsonl").open("ab") as journal:
         journal.write(whole[end : end + 70])  # a line that is not whole yet
@@ -100,15 +100,15 @@ def test_a_journal_is_folded_on_from_where_it_was(played: Played, tmp_path: Path
     assert course.end == end
     with (part / "journal.jsonl").open("ab") as journal:
         journal.write(whole[end + 70 :])
-    accounts = course.accounts
+    history = course.history
     while course.go_on(at_once=4096):
         pass
-    assert course.accounts is accounts
-    assert len(accounts.runs) > runs
+    assert course.history is history
+    assert len(history.runs) > runs
     assert course.end == len(whole)
     assert course.damaged == 0
     assert sum(test.verdicts.total() for test in course.tests.values()) == len(
-        [run for run in accounts.runs if run.over]
+        [run for run in history.runs if run.over]
     )
 
 
@@ -181,7 +181,7 @@ def test_node_time_over_the_wall_clock_adds_up_to_the_timeline(
     uses, course = following.uses(), following.course
     assert uses is not None
     assert course is not None
-    total = timeline_of(course.accounts, course.accounts.last).total
+    total = timeline_of(course.history, course.history.last).total
     assert uses.available == pytest.approx(total.available / SECOND_NS)
     assert sum(uses.shares.values()) == pytest.approx(1)
     starts, shares, step = uses.bins(50)
@@ -206,7 +206,7 @@ def test_runs_in_flight_are_those_of_the_criterion(played: Played, followed: Fol
     assert by_name["work"].expected == 2
     for name, steps in by_name.items():
         tests = [name] if name else None
-        levels = in_flight(course.accounts, course.accounts.last, tests)
+        levels = in_flight(course.history, course.history.last, tests)
         values = [value for value in steps.values[:-1] if value is not None]
         assert values == [level.value for level in levels]
     loads = following.loads()

@@ -21,36 +21,36 @@ class Waits(NamedTuple):
     longest: float
 
 
-def verdicts(accounts: TrialHistory) -> dict[str, Counter[str]]:
+def verdicts(history: TrialHistory) -> dict[str, Counter[str]]:
     """How many runs of each test have which verdict; those that are run again are ``again``."""
-    found: dict[str, Counter[str]] = {case.test: Counter() for case in accounts.cases}
-    for run in accounts.runs:
+    found: dict[str, Counter[str]] = {case.test: Counter() for case in history.cases}
+    for run in history.runs:
         if run.over:
             name = "again" if run.again else code_of(run.code).name
-            found[accounts.test_of(run)][name] += 1
+            found[history.test_of(run)][name] += 1
     return found
 
 
-def open_alerts(accounts: TrialHistory, since: int) -> list[tuple[Told, int]]:
+def open_alerts(history: TrialHistory, since: int) -> list[tuple[Told, int]]:
     """The alerts told since then that are not over, the latest of each subject, with how often it
     was told; the latest first."""
-    times = Counter((told.kind, told.subject) for told in accounts.alerts if not told.over)
+    times = Counter((told.kind, told.subject) for told in history.alerts if not told.over)
     found: dict[tuple[str, str], Told] = {}
-    for told in reversed(accounts.alerts):
+    for told in reversed(history.alerts):
         if told.time < since:
             break
         found.setdefault((told.kind, told.subject), told)
     return [(told, times[key]) for key, told in found.items() if not told.over]
 
 
-def waits(accounts: TrialHistory, now: int) -> dict[str, Waits]:
+def waits(history: TrialHistory, now: int) -> dict[str, Waits]:
     """The waits of each test of which a run has started."""
     found: dict[str, list[float]] = {}
-    for run in accounts.runs:
+    for run in history.runs:
         held = run.on_nodes(now)
         if held is not None and (waited := run.waited(held, now)) is not None:
             seconds = (waited[1] - waited[0]) / SECOND_NS
-            found.setdefault(accounts.test_of(run), []).append(seconds)
+            found.setdefault(history.test_of(run), []).append(seconds)
     return {test: _waits(sorted(times)) for test, times in found.items()}
 
 

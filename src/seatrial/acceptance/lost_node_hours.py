@@ -1,7 +1,7 @@
 """Where node-hours went that no accepted run had: the first reason of a low utilisation.
 
 losses(timeline)            # [("idle", 0.31), ("kept", 0.05), ...]
-sentence(accounts, timeline, now)
+sentence(history, timeline, now)
                             # idle 31 % of node-hours: nothing queued from hour 100 to 168
 """
 
@@ -36,14 +36,14 @@ def losses(timeline: Timeline) -> list[tuple[str, float]]:
     return sorted((one for one in found if one[1]), key=lambda one: -one[1])
 
 
-def sentence(accounts: TrialHistory, timeline: Timeline, now: int) -> str:
+def sentence(history: TrialHistory, timeline: Timeline, now: int) -> str:
     """The largest loss in words: how much, when, and whose it was; "" where nothing was lost."""
     found = losses(timeline)
     if not found:
         return ""
     use, share = found[0]
     text = _WORDS[use].format(share=f"{100 * share:.3g} %", when=_when(timeline, use)).rstrip()
-    whose = _whose(accounts, use, now)
+    whose = _whose(history, use, now)
     return f"{text}; {whose}" if whose else text
 
 
@@ -77,14 +77,14 @@ def _between(first: float, last: float, whole: float) -> str:
     return f"from {unit} {first / size:.3g} to {last / size:.3g}"
 
 
-def _whose(accounts: TrialHistory, use: str, now: int) -> str:
+def _whose(history: TrialHistory, use: str, now: int) -> str:
     """Which test a loss in jobs belongs to most, and by which verdict."""
     parts: Counter[str] = Counter()
-    for run in accounts.runs:
+    for run in history.runs:
         held = run.on_nodes(now)
         if held is None or not run.over:
             continue
-        test = accounts.test_of(run)
+        test = history.test_of(run)
         if use == "failed" and not run.passed:
             parts[f"{test} ({code_of(run.code).name})"] += run.size * (held[1] - held[0])
         elif use == "kept" and run.passed:

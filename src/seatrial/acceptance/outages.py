@@ -22,15 +22,15 @@ class Outage(NamedTuple):
     size: int
 
 
-def outages_of(accounts: TrialHistory) -> list[Outage]:
+def outages_of(history: TrialHistory) -> list[Outage]:
     """The planned outages, cut so that no two overlap."""
     windows = []
-    for window in accounts.policy.outages:
-        since = 0 if window.absolute else max(0, accounts.start)
+    for window in history.policy.outages:
+        since = 0 if window.absolute else max(0, history.start)
         start, end = (since + round(at * SECOND_NS) for at in (window.start, window.end))
         names = frozenset(names_in(window.nodes))
-        if accounts.names is not None and window.nodes:
-            names &= accounts.names
+        if history.names is not None and window.nodes:
+            names &= history.names
         if end > start and (names or not window.nodes):
             windows.append((start, end, names))
     edges = sorted({edge for start, end, _ in windows for edge in (start, end)})
@@ -40,14 +40,14 @@ def outages_of(accounts: TrialHistory) -> list[Outage]:
         if there:
             whole = not all(there)
             names = frozenset() if whole else frozenset[str]().union(*there)
-            size = accounts.nodes if whole else min(len(names), accounts.nodes)
+            size = history.nodes if whole else min(len(names), history.nodes)
             found.append(Outage(start, end, names, size))
     return found
 
 
-def whole_outages(accounts: TrialHistory) -> list[Span]:
+def whole_outages(history: TrialHistory) -> list[Span]:
     """When all nodes are in a planned outage."""
-    return [(each.start, each.end) for each in outages_of(accounts) if not each.names]
+    return [(each.start, each.end) for each in outages_of(history) if not each.names]
 
 
 def outside(node: str, start: int, end: int, outages: Iterable[Outage]) -> Iterator[Span]:

@@ -94,44 +94,44 @@ def status(
     events: Iterable[Event],
     now: int | None = None,
     driven: bool = True,
-    accounts: TrialHistory | None = None,
+    history: TrialHistory | None = None,
 ) -> Status:
     """Where a trial stands by its journal. ``now`` is the present for one that is running, else the
     time of its last event. One that is not ``driven`` was interrupted if its journal does not say
-    that it stopped. Empty ``accounts`` of the trial are filled, for who has more to ask of them."""
-    accounts = accounts or accounts_of(record, cases)
+    that it stopped. Empty ``history`` of the trial are filled, for who has more to ask of them."""
+    history = history or accounts_of(record, cases)
     holds = Holds(record.policy, cases)
     turns: list[Event] = []
     for event in events:
-        accounts.apply(event)
+        history.apply(event)
         holds.apply(event)
         if event.event in TURNS:
             turns.append(event)
-    running = accounts.state == "running" and not record.rehearsed
+    running = history.state == "running" and not record.rehearsed
     if now is None:
-        now = time.time_ns() if running else accounts.last
-    now = max(now, accounts.last, 0)
-    found = status_of(record, accounts, turns, now, references_of(record))
-    held = holds.held(now) if accounts.state == "running" and driven else []
-    state = found.state if driven or accounts.state != "running" else INTERRUPTED
+        now = time.time_ns() if running else history.last
+    now = max(now, history.last, 0)
+    found = status_of(record, history, turns, now, references_of(record))
+    held = holds.held(now) if history.state == "running" and driven else []
+    state = found.state if driven or history.state != "running" else INTERRUPTED
     return replace(found, state=state, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
-    """Empty accounts for a trial, on the nodes that its machine has."""
+    """An empty history for a trial, on the nodes that its machine has."""
     return TrialHistory(cases, record.policy, names_of(record.machine))
 
 
 def status_of(
     record: Record,
-    accounts: TrialHistory,
+    history: TrialHistory,
     turns: Sequence[Event],
     now: int,
     references: References | None = None,
 ) -> Status:
-    """As ``status``, for accounts at hand; ``turns`` are the events that cut sub-phases."""
-    component = record.component or Component(component="", kind=accounts.policy.kind)
-    view = View(accounts, now, references)
+    """As ``status``, for a history at hand; ``turns`` are the events that cut sub-phases."""
+    component = record.component or Component(component="", kind=history.policy.kind)
+    view = View(history, now, references)
     results = judged(component, view)
     total = view.timeline.total
     return Status(
@@ -141,19 +141,19 @@ def status_of(
         phase=record.phase,
         kind=component.kind,
         rehearsed=record.rehearsed,
-        state=accounts.state,
+        state=history.state,
         verdict=overall(results),
         now=now,
-        clock=accounts.clock(now),
-        duration=accounts.duration,
-        nodes=accounts.nodes,
-        down=fold(sorted(down.node for down in accounts.downs if down.end == NEVER)),
+        clock=history.clock(now),
+        duration=history.duration,
+        nodes=history.nodes,
+        down=fold(sorted(down.node for down in history.downs if down.end == NEVER)),
         utilisation=total.share("accepted") if total.available else None,
         over_time=[_point(one) for one in view.timeline.bins(BINS) if one.use.available],
-        sub_phases=sub_phases(turns, accounts.runs, now),
-        parts=_parts(accounts, record.machine),
-        alerts=_open_alerts(accounts, now),
-        excluded=_excluded(accounts),
+        sub_phases=sub_phases(turns, history.runs, now),
+        parts=_parts(history, record.machine),
+        alerts=_open_alerts(history, now),
+        excluded=_excluded(history),
         criteria=results,
     )
 
@@ -175,16 +175,16 @@ def _point(one: Bin) -> tuple[float, float]:
     return one.end, one.use.share("accepted")
 
 
-def _parts(accounts: TrialHistory, machine: Machine) -> list[Part]:
-    policy = accounts.policy
-    tallied = verdicts(accounts)
+def _parts(history: TrialHistory, machine: Machine) -> list[Part]:
+    policy = history.policy
+    tallied = verdicts(history)
     in_flight: dict[str, list[Run]] = {test: [] for test in tallied}
-    for run in accounts.runs:
+    for run in history.runs:
         if run.submitted != NEVER and run.ended == NEVER and not run.over:
-            in_flight[accounts.test_of(run)].append(run)
-    widths, whole = widths_of(accounts.cases, machine), width_of_machine(machine)
+            in_flight[history.test_of(run)].append(run)
+    widths, whole = widths_of(history.cases, machine), width_of_machine(machine)
     entries: dict[str, Entry] = {}
-    for number, case in enumerate(accounts.cases):
+    for number, case in enumerate(history.cases):
         if number < len(policy.entry_of):
             entries[case.test] = policy.entries[policy.entry_of[number]]
     return [
@@ -193,20 +193,20 @@ def _parts(accounts: TrialHistory, machine: Machine) -> list[Part]:
             in_flight=len(in_flight[test]),
             running=sum(run.started != NEVER or run.began != NEVER for run in in_flight[test]),
             expected=0
-            if test in accounts.stopped
-            else _expected(accounts, entries.get(test), widths[test], whole),
+            if test in history.stopped
+            else _expected(history, entries.get(test), widths[test], whole),
             accepted=found["pass"],
             verdicts=dict(found),
-            stopped=accounts.stopped.get(test, ""),
+            stopped=history.stopped.get(test, ""),
         )
         for test, found in tallied.items()
     ]
 
 
-def _expected(accounts: TrialHistory, entry: Entry | None, width: int, whole: int) -> int:
+def _expected(history: TrialHistory, entry: Entry | None, width: int, whole: int) -> int:
     """How many runs of a test a sustained trial keeps in flight: its copies, or as many as its
     share of the machine holds, one at least, and no more than its cap."""
-    if accounts.policy.kind != "sustained" or entry is None:
+    if history.policy.kind != "sustained" or entry is None:
         return 0
     if entry.copies or not entry.weight:
         return min(entry.copies, entry.most or entry.copies)
@@ -214,20 +214,20 @@ def _expected(accounts: TrialHistory, entry: Entry | None, width: int, whole: in
     return min(fair, entry.most) if entry.most else fair
 
 
-def _open_alerts(accounts: TrialHistory, now: int) -> list[OpenAlert]:
+def _open_alerts(history: TrialHistory, now: int) -> list[OpenAlert]:
     """The alerts told within the time after which what still holds is told again."""
-    since = now - round(accounts.policy.watch.again * SECOND_NS)
-    if accounts.over:
+    since = now - round(history.policy.watch.again * SECOND_NS)
+    if history.over:
         return []
     return [
         OpenAlert(time=told.time, kind=told.kind, subject=told.subject, text=told.text, times=times)
-        for told, times in reversed(open_alerts(accounts, since))
+        for told, times in reversed(open_alerts(history, since))
     ]
 
 
-def _excluded(accounts: TrialHistory) -> list[tuple[str, str]]:
+def _excluded(history: TrialHistory) -> list[tuple[str, str]]:
     """Excluded nodes, those with one reason together."""
     by_reason: dict[str, list[str]] = {}
-    for name, why in accounts.excluded.items():
+    for name, why in history.excluded.items():
         by_reason.setdefault(why, []).append(name)
     return [(fold(sorted(names)), why) for why, names in by_reason.items()]

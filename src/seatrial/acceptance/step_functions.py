@@ -1,6 +1,6 @@
 """Numbers over the time of a trial: runs in flight, the load of metadata targets.
 
-in_flight(accounts, now), target_loads(accounts, now)["scratch/mdt0"]
+in_flight(history, now), target_loads(history, now)["scratch/mdt0"]
 """
 
 from __future__ import annotations
@@ -106,28 +106,28 @@ def kept_level(found: Sequence[Level], short: int) -> tuple[float, int]:
     return values[low], longer[0].start if longer else found[0].start
 
 
-def in_flight(accounts: TrialHistory, now: int, tests: Iterable[str] | None = None) -> list[Level]:
+def in_flight(history: TrialHistory, now: int, tests: Iterable[str] | None = None) -> list[Level]:
     """How many runs held nodes at a time, in the trial's time and outside planned outages of all
     nodes; of these tests, or of all."""
     wanted = None if tests is None else frozenset(tests)
     intervals = [
         (*held, 1.0)
-        for run in accounts.runs
-        if (held := run.on_nodes(now)) and (wanted is None or accounts.test_of(run) in wanted)
+        for run in history.runs
+        if (held := run.on_nodes(now)) and (wanted is None or history.test_of(run) in wanted)
     ]
-    return levels(intervals, accounts.window(now), whole_outages(accounts))
+    return levels(intervals, history.window(now), whole_outages(history))
 
 
-def target_loads(accounts: TrialHistory, now: int) -> dict[str, list[Level]]:
+def target_loads(history: TrialHistory, now: int) -> dict[str, list[Level]]:
     """The load on each metadata target over time: the sum of the ``opens`` of the runs there, while
     their jobs hold nodes."""
     by_target: dict[str, list[tuple[int, int, float]]] = {
-        target.name: [] for target in accounts.policy.targets
+        target.name: [] for target in history.policy.targets
     }
-    for run in accounts.runs:
+    for run in history.runs:
         held = run.on_nodes(now)
         if run.target and held is not None and run.entry != NEVER:
-            opens = accounts.policy.entries[run.entry].opens
+            opens = history.policy.entries[run.entry].opens
             by_target.setdefault(run.target, []).append((*held, opens))
-    spans = accounts.window(now)
+    spans = history.window(now)
     return {name: levels(intervals, spans) for name, intervals in by_target.items()}

@@ -1,9 +1,9 @@
-"""The accounts of a trial: what its events come to, for criteria and for people.
+"""The history of a trial: what its events come to, for criteria and for people.
 
-    accounts = TrialHistory(cases, policy, nodes=1920)
-    for event in journal: trial_history.apply(event)
-    trial_history.fold(events)                       # the same for many
-    accounts.runs[0].code, trial_history.clock(now), accounts.downs
+    history = TrialHistory(cases, policy, nodes=1920)
+    for event in journal: history.apply(event)
+    history.fold(events)                       # the same for many
+    history.runs[0].code, history.clock(now), history.downs
 
 A fold over events and nothing else: it has no clock, and gives the same whatever pieces a journal
 comes in. Times are in ns, NEVER where there is none yet. What comes of them over time is in

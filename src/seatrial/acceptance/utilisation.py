@@ -1,8 +1,8 @@
 """What nodes, queue and metadata targets were at, over the time of a trial.
 
-    timeline = timeline_of(accounts, now)
+    timeline = timeline_of(history, now)
     timeline.total.accepted / timeline.total.available      # utilisation
-    utilisation.bins(240)                                      # the same over time
+    timeline.bins(240)                                      # the same over time
 
 Every node-hour that was available belongs to exactly one use (``USES``), so that they add up.
 Available are the trial's nodes while its clock runs, less planned outages. Sums are of whole
@@ -124,20 +124,20 @@ class Timeline(NamedTuple):
 # ---- nodes --------------------------------------------------------------------------------
 
 
-def timeline_of(accounts: TrialHistory, now: int) -> Timeline:
+def timeline_of(history: TrialHistory, now: int) -> Timeline:
     """How the nodes were used up to ``now``, within the trial's duration."""
-    spans = accounts.window(now)
-    outages = outages_of(accounts)
-    changes = [*_of_runs(accounts, now, outages), *_of_nodes(accounts, now, outages)]
-    changes += [(at, _OUT, change) for at, change in _steps_out(accounts, outages)]
+    spans = history.window(now)
+    outages = outages_of(history)
+    changes = [*_of_runs(history, now, outages), *_of_nodes(history, now, outages)]
+    changes += [(at, _OUT, change) for at, change in _steps_out(history, outages)]
     changes += [
         (at, _CLOCK, change) for span in spans for at, change in zip(span, (1, -1), strict=True)
     ]
-    if (last := _last_start(accounts, now, spans)) is not None:
+    if (last := _last_start(history, now, spans)) is not None:
         changes.append((last, _CLOSED, 1))
     changes.sort()
-    pieces = list(_swept(changes, accounts.nodes))
-    down = _down_time(accounts, now, spans, outages)
+    pieces = list(_swept(changes, history.nodes))
+    down = _down_time(history, now, spans, outages)
     return Timeline(pieces, _sums(pieces), down, sum(b - a for a, b in spans), spans)
 
 
@@ -197,11 +197,11 @@ def _use(counts: list[int], nodes: int) -> Use:
     return Use._make((available, *parts, *rest))
 
 
-def _of_runs(accounts: TrialHistory, now: int, outages: Sequence[Outage]) -> list[Change]:
+def _of_runs(history: TrialHistory, now: int, outages: Sequence[Outage]) -> list[Change]:
     partial = [outage for outage in outages if outage.names]
     changes: list[Change] = []
     add = changes.append
-    for run in accounts.runs:
+    for run in history.runs:
         held = run.on_nodes(now)
         waited = run.waited(held, now)
         if waited is not None and waited[1] > waited[0]:
@@ -241,30 +241,30 @@ def _out_of(
             yield stop, use, out
 
 
-def _of_nodes(accounts: TrialHistory, now: int, outages: Sequence[Outage]) -> Iterator[Change]:
-    for down in accounts.downs:
+def _of_nodes(history: TrialHistory, now: int, outages: Sequence[Outage]) -> Iterator[Change]:
+    for down in history.downs:
         for start, end in outside(down.node, down.start, _until(down.end, now), outages):
             yield start, _DOWN, 1
             yield end, _DOWN, -1
 
 
-def _last_start(accounts: TrialHistory, now: int, spans: Sequence[Span]) -> int | None:
+def _last_start(history: TrialHistory, now: int, spans: Sequence[Span]) -> int | None:
     """When the last job started, if nothing is started any more; None else."""
-    closed = accounts.over or (bool(accounts.duration) and accounts.clock(now) >= accounts.duration)
+    closed = history.over or (bool(history.duration) and history.clock(now) >= history.duration)
     if not closed or not spans:
         return None
-    held = (run.on_nodes(now) for run in accounts.runs)
+    held = (run.on_nodes(now) for run in history.runs)
     starts = [span[0] for span in held if span is not None and span[0] < spans[-1][1]]
     return max(starts, default=None)
 
 
 def _down_time(
-    accounts: TrialHistory, now: int, spans: Sequence[Span], outages: Sequence[Outage]
+    history: TrialHistory, now: int, spans: Sequence[Span], outages: Sequence[Outage]
 ) -> int:
     """Node-ns down while the clock ran, planned outages aside."""
     return sum(
         max(0, min(end, stop) - max(start, begin))
-        for down in accounts.downs
+        for down in history.downs
         for start, end in outside(down.node, down.start, _until(down.end, now), outages)
         for begin, stop in spans
     )
@@ -274,23 +274,23 @@ def _until(end: int, now: int) -> int:
     return now if end == NEVER else min(end, now)
 
 
-def _steps_out(accounts: TrialHistory, outages: Iterable[Outage]) -> Iterator[tuple[int, int]]:
+def _steps_out(history: TrialHistory, outages: Iterable[Outage]) -> Iterator[tuple[int, int]]:
     for outage in outages:
         yield outage.start, outage.size
         yield outage.end, -outage.size
 
 
-def available_in_all(accounts: TrialHistory, now: int) -> int | None:
+def available_in_all(history: TrialHistory, now: int) -> int | None:
     """Node-ns that will have been available when the trial's duration is over, if its clock runs on
     from now; None where it has none. Outages to come are those that are planned so far."""
-    if not accounts.duration or accounts.start == NEVER:
+    if not history.duration or history.start == NEVER:
         return None
-    spans = accounts.window(now)
-    left = round(accounts.duration * SECOND_NS) - sum(end - start for start, end in spans)
+    spans = history.window(now)
+    left = round(history.duration * SECOND_NS) - sum(end - start for start, end in spans)
     if left > 0:
         spans = [*spans, (now, now + left)]
-    total = accounts.nodes * sum(end - start for start, end in spans)
-    for outage in outages_of(accounts):
+    total = history.nodes * sum(end - start for start, end in spans)
+    for outage in outages_of(history):
         for start, end in spans:
             total -= outage.size * max(0, min(end, outage.end) - max(start, outage.start))
     return total

@@ -65,7 +65,7 @@ class LocalBackend:
         self.room = cores
         self._running: dict[str, _Process] = {}
         self._unwanted: set[str] = set()  # cancelled when they were not running, perhaps yet
-        self._news = UpdateQueue()
+        self._updates = UpdateQueue()
         self._null = -1
         self._environment = dict(os.environb)  # as bytes, which need not be encoded for each run
 
@@ -82,17 +82,17 @@ class LocalBackend:
         for job in submission.jobs:
             if job.run_id in self._unwanted:
                 ended = Ended(job.run_id, CANCELLED.number, "never started", None)
-                self._news.report(ended)
+                self._updates.report(ended)
                 continue
             try:
                 pid = self._spawn(job)
             except OSError as error:
                 why = f"{job.path}: bash cannot be started there: {error.strerror}"
-                self._news.report(Refused(job.run_id, why))
+                self._updates.report(Refused(job.run_id, why))
                 continue
             self._watch(job, pid, 0.0)
-            self._news.report(Queued(job.run_id, str(pid)))
-            self._news.report(Started(job.run_id))
+            self._updates.report(Queued(job.run_id, str(pid)))
+            self._updates.report(Started(job.run_id))
 
     def _spawn(self, job: Job) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -154,7 +154,7 @@ class LocalBackend:
         exit_code = _reap(process.pid)
         if exit_code is None:  # not our child: an earlier driver started it
             exit_code = job_events(process.job.path).exit_code
-        self._news.report(_ended(process.job, process.ending, exit_code))
+        self._updates.report(_ended(process.job, process.ending, exit_code))
 
     def _end(self, process: _Process, code: int) -> None:
         if process.ending is None:
@@ -184,20 +184,20 @@ class LocalBackend:
                 if pid is not None:
                     self._adopt(job, pid)
                 elif events.end is not None:
-                    self._news.report(Ended(job.run_id, None, "exited", events.exit_code))
+                    self._updates.report(Ended(job.run_id, None, "exited", events.exit_code))
                 elif events.claimed:
-                    self._news.report(Ended(job.run_id, LOST.number, "vanished", None))
+                    self._updates.report(Ended(job.run_id, LOST.number, "vanished", None))
                 else:
-                    self._news.report(NeverStarted(job.run_id))
+                    self._updates.report(NeverStarted(job.run_id))
 
     def _adopt(self, job: Job, pid: int) -> None:
         try:
             self._watch(job, pid, _age(pid))
         except (ProcessLookupError, FileNotFoundError):  # it ended just now
             exit_code = job_events(job.path).exit_code
-            self._news.report(_ended(job, None, exit_code))
+            self._updates.report(_ended(job, None, exit_code))
         else:
-            self._news.report(Queued(job.run_id, str(pid)))
+            self._updates.report(Queued(job.run_id, str(pid)))
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
         for run_id in run_ids:
@@ -210,8 +210,8 @@ class LocalBackend:
     def watch_nodes(self, down: Collection[str]) -> None:
         pass  # this host is up
 
-    async def facts(self) -> list[Update]:
-        return await self._news.take()
+    async def updates(self) -> list[Update]:
+        return await self._updates.take()
 
     async def close(self) -> None:
         for process in self._running.values():

@@ -99,8 +99,8 @@ class SlurmBackend:
         self.machine = machine
         self.slurm = machine.slurm
         self.submissions = submissions
-        self._news = UpdateQueue()
-        self._troubles = SlurmOutages(self._news.report)
+        self._updates = UpdateQueue()
+        self._troubles = SlurmOutages(self._updates.report)
         self.client = SlurmClient(machine, self._troubles.answered)
         self.config = Config(DEFAULT_ARRAY, False)
         self._config_known = False
@@ -168,12 +168,12 @@ class SlurmBackend:
         for job in submission.jobs:
             self._to_cancel.discard(job.run_id)
             self._to_recall.discard(job.run_id)
-            self._news.report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
+            self._updates.report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
         return True
 
     def _refuse(self, submission: Submission, why: str) -> None:
         for job in submission.jobs:
-            self._news.report(Refused(job.run_id, why))
+            self._updates.report(Refused(job.run_id, why))
 
     def _register(self, submission: Submission, array: int) -> None:
         alone = self._is_alone(submission.name)
@@ -181,7 +181,7 @@ class SlurmBackend:
             if not job.run_id:
                 continue
             task = self._tasks[job.run_id] = _Task(job, submission.name, array, index, alone)
-            self._news.report(Queued(job.run_id, task.job_id))
+            self._updates.report(Queued(job.run_id, task.job_id))
         self._changed.set()
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
@@ -210,7 +210,7 @@ class SlurmBackend:
             self._register(whole, 0)
         else:
             for job in submission.jobs:
-                self._news.report(NeverStarted(job.run_id))
+                self._updates.report(NeverStarted(job.run_id))
 
     def _as_written(self, folder: Path, submission: Submission) -> Submission:
         """The submission's jobs in the order of its array; those with a verdict are left out by the
@@ -326,7 +326,7 @@ class SlurmBackend:
         if state.state == "RUNNING" and not task.started:
             task.started = True
             self._to_recall.discard(task.job.run_id)
-            self._news.report(Started(task.job.run_id, state.nodes))
+            self._updates.report(Started(task.job.run_id, state.nodes))
         if state.active or state.state in slurm_parse.KEPT:
             return False
         if state.state == "CANCELLED":
@@ -372,7 +372,7 @@ class SlurmBackend:
         self._tasks.pop(task.job.run_id, None)
         self._to_cancel.discard(task.job.run_id)
         self._to_recall.discard(task.job.run_id)
-        self._news.report(ended)
+        self._updates.report(ended)
 
     # ---- the rest of the protocol ---------------------------------------------------------
 
@@ -382,8 +382,8 @@ class SlurmBackend:
         (self._to_recall if pending_only else self._to_cancel).update(run_ids)
         self._changed.set()
 
-    async def facts(self) -> list[Update]:
-        return await self._news.take()
+    async def updates(self) -> list[Update]:
+        return await self._updates.take()
 
     async def close(self) -> None:
         for work in list(self._work):
@@ -391,7 +391,7 @@ class SlurmBackend:
         await asyncio.gather(*self._work, return_exceptions=True)
 
     def watch_nodes(self, down: Collection[str]) -> None:
-        self._nodes = NodeWatch(self.client, down, self._news.report, self._troubles)
+        self._nodes = NodeWatch(self.client, down, self._updates.report, self._troubles)
         self._spawn(self._nodes.look_for_ever(seconds(self.slurm.poll)))
 
     def _say_trouble(self, command: str, text: str) -> None:
@@ -411,4 +411,4 @@ class SlurmBackend:
                 f"{error.filename or self.submissions}: {error.strerror}; the trial can be resumed "
                 "when that is mended"
             )
-        self._news.fail(error)
+        self._updates.fail(error)

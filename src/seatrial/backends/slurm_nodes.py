@@ -44,8 +44,8 @@ class NodeWatch:
                 why = f"{error}; its nodes are taken to be as they were"
                 self._troubles.failed(error.command, why)
                 return
-            for fact in changes(self._down, nodes):
-                self._report(fact)
+            for update in changes(self._down, nodes):
+                self._report(update)
             self._down = {node for node in self._down if node not in nodes}
             self._down |= {node for node, why in nodes.items() if why}
 

@@ -1,4 +1,4 @@
-"""The facts that a backend has found and nobody has taken yet."""
+"""The updates of a backend that the driver has not taken yet."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from seatrial.backends.protocol import Update
 
 
 class UpdateQueue:
-    """Facts in the order in which they were reported; a failure of the backend comes first."""
+    """Updates in the order in which they were reported; a failure of the backend comes first."""
 
     def __init__(self) -> None:
         self.waiting: list[Update] = []
         self._failure: BaseException | None = None
         self._there = asyncio.Event()
 
-    def report(self, fact: Update) -> None:
-        self.waiting.append(fact)
+    def report(self, update: Update) -> None:
+        self.waiting.append(update)
         self._there.set()
 
     def fail(self, error: BaseException) -> None:
-        """Whoever takes the news next is told this instead."""
+        """Raise this in the next call of ``take``."""
         self._failure = error
         self._there.set()
 
     async def take(self) -> list[Update]:
-        """Wait until there is news, and take all of it."""
+        """Wait until there is an update, and take all of them."""
         await self._there.wait()
         if self._failure is not None:
             raise self._failure
         self._there.clear()
-        facts, self.waiting = self.waiting, []
-        return facts
+        updates, self.waiting = self.waiting, []
+        return updates

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.conduct.policy import Policy, Window
-from seatrial.conduct.rate_limit import Bucket
+from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import Throttle
 from seatrial.journal.events import Event
@@ -85,7 +85,7 @@ class Admission:
         self.start = 0  # of the trial, ns
         self.since = 0  # when the trial started last, or went on
         self.targets = Targets(policy.targets, policy.placement, policy.caps)
-        self.bucket = Bucket(policy.stagger) if policy.stagger else None
+        self.bucket = TokenBucket(policy.stagger) if policy.stagger else None
         self.throttles = [Throttle(about) for about in policy.throttles]
         self.outages: list[tuple[int, int]] = []  # planned, of the whole machine
         self._blackouts: list[tuple[int, int, Collection[int]]] = []  # of all nodes, and of whom

@@ -64,7 +64,7 @@ class Conductor(State):
             commands += rejections
             if not self.too_many(self.failures + len(rejections)):
                 stops: list[Command] = []
-                if self.answers.to_stop or self.nodes.any_suspect:
+                if self.retry_policy.to_stop or self.nodes.any_suspect:
                     stops += self._stops(now)
                     commands += stops
                 if self.builds.to_start and not over:
@@ -117,7 +117,7 @@ class Conductor(State):
             yield Reject(number, self.run_id(number, ahead), BUILD_FAILED.number, why)
 
     def _stops(self, now: int) -> Iterator[StopTest | ExcludeNodes]:
-        for number, why in self.answers.to_stop.items():
+        for number, why in self.retry_policy.to_stop.items():
             if number not in self.admission.stopped:
                 yield StopTest(self.policy.entries[number].name, why)
         for node, why in self.nodes.to_exclude(now):

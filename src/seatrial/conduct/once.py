@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from seatrial.conduct.admission import Shape
 from seatrial.conduct.demand import Choice, Offer
 from seatrial.conduct.in_flight import Counts, RunInFlight
-from seatrial.conduct.run_queue import Waiting
+from seatrial.conduct.run_queue import RunQueue
 from seatrial.suite.model import Case
 
 
@@ -20,7 +20,7 @@ class Once:
         self.wanted = sum(case.repeat for case in cases)
         self._shapes = shapes
         self._grouped = grouped
-        self._waiting = Waiting()
+        self._waiting = RunQueue()
 
     def __len__(self) -> int:
         return len(self._waiting)

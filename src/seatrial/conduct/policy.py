@@ -69,7 +69,7 @@ class Caps(Struct, frozen=True, kw_only=True):
     bytes: dict[str, int] = {}
 
 
-class Stagger(Struct, frozen=True, kw_only=True):
+class RateLimit(Struct, frozen=True, kw_only=True):
     """A token bucket: at most ``starts`` launches at once, and again as many each ``per`` seconds.
     It counts the entries that are not ``light``."""
 
@@ -150,7 +150,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     caps: Caps = Caps()
     targets: list[Target] = []
     placement: Placement = "round_robin"
-    stagger: Stagger | None = None
+    stagger: RateLimit | None = None
     throttles: list[Throttle] = []
     blackouts: list[Window] = []
     outages: list[Window] = []

@@ -6,14 +6,14 @@ from seatrial.conduct import policy
 from seatrial.units import SECOND_NS
 
 
-class Bucket:
+class TokenBucket:
     """Holds at most ``starts`` tokens and gets as many each ``per`` seconds; it starts full.
 
     It is kept in whole numbers, so that no token is made by rounding: a token is worth ``per`` ns,
     and each ns brings ``starts``.
     """
 
-    def __init__(self, stagger: policy.Stagger) -> None:
+    def __init__(self, stagger: policy.RateLimit) -> None:
         self._rate = stagger.starts
         self._token = max(1, round(stagger.per * SECOND_NS))
         self._most = self._rate * self._token

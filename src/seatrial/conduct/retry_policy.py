@@ -13,14 +13,14 @@ MOST_REFUSED = 10  # launches in a row, where there are always more to come
 _RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right
 
 
-class Answers:
+class RetryPolicy:
     """Counts what was made good for each case, and for each entry wrong answers and, if its runs
     are ``endless``, refused launches in a row."""
 
     def __init__(self, entries: list[Entry], endless: bool = False) -> None:
         self._entries = entries
         self._endless = endless
-        self._made_good: Counter[int] = Counter()  # by case
+        self._retried: Counter[int] = Counter()  # by case
         self._wrong = [0] * len(entries)
         self._refused = [0] * len(entries)
         self.to_stop: dict[int, str] = {}  # entries that are to be launched no more, and why
@@ -30,16 +30,16 @@ class Answers:
         default: Answer = "again" if code == LOST.number else "never"
         return self._entries[entry].answers.get(code_of(code).name, default)
 
-    def makes_good(self, case: int, entry: int, code: int, repeat: int) -> bool:
+    def will_rerun(self, case: int, entry: int, code: int, repeat: int) -> bool:
         """Whether the run is launched again; ``repeat`` is how many its case has in all."""
         if self.answer(entry, code) == "never":
             return False
         given = self._entries[entry].answers
         most = MOST_LOSSES if not given else (self._entries[entry].attempts - 1) * max(1, repeat)
-        return self._made_good[case] < most
+        return self._retried[case] < most
 
-    def made_good(self, case: int) -> None:
-        self._made_good[case] += 1
+    def retried(self, case: int) -> None:
+        self._retried[case] += 1
 
     def verdict(self, entry: int, code: int, why: str = "") -> None:
         """A run has its verdict. One that came to no answer breaks no row of wrong ones."""

@@ -16,7 +16,7 @@ _Key = tuple[int, object]  # size, group
 _Queue = OrderedDict[int, int]  # case -> its place in line
 
 
-class Waiting:
+class RunQueue:
     """Cases, by number, that wait for room; ``size`` is the room that each run of them needs. Those
     of a ``group`` are alike: where one of a size is not admitted, none is."""
 

@@ -18,7 +18,7 @@ from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
 from seatrial.conduct.policy import Limits, Policy, whole
-from seatrial.conduct.retry_policy import Answers
+from seatrial.conduct.retry_policy import RetryPolicy
 from seatrial.conduct.run_ids import run_id_of
 from seatrial.conduct.watchdogs import Watchdogs, dues_of
 from seatrial.conduct.waves import Waves
@@ -56,7 +56,7 @@ class State:
         self.over_at: int | None = None  # from when on its time is up
         self.counts = Counts(self.policy.entries)
         self.admission = Admission(self.policy)
-        self.answers = Answers(self.policy.entries, self.policy.kind == "sustained")
+        self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
         self.watchdogs = Watchdogs(
             self.policy, dues_of(cases, self.shapes, self.policy, limits.room)
@@ -206,12 +206,12 @@ class State:
         if code == PASS.number:
             self.nodes.passed(flight)
         else:
-            elsewhere = self.answers.answer(flight.entry, code) == "elsewhere"
+            elsewhere = self.retry_policy.answer(flight.entry, code) == "elsewhere"
             self.nodes.ended(flight, code_of(code).name, elsewhere, event.time)
-        self.answers.verdict(flight.entry, code, event.text)
+        self.retry_policy.verdict(flight.entry, code, event.text)
         if again:
             if code != CANCELLED.number or not flight.ours:
-                self.answers.made_good(number)
+                self.retry_policy.retried(number)
             self.demand.again(number, flight.stage)
         start, end = flight.started, flight.ended
         if not start:
@@ -288,7 +288,7 @@ class State:
     def _on_test_admit(self, event: Event) -> None:
         for number in self._entries(event.test):
             self.admission.admit(number)
-            self.answers.forgive(number)
+            self.retry_policy.forgive(number)
             self.watchdogs.restart(number, self.counts.in_flight[number], event.time)
         self.changed = True
 
@@ -328,7 +328,7 @@ class State:
         if self.policy.kind == "sustained" or not isinstance(code, int):
             return False
         entry = self.policy.entry_of[number]
-        return self.answers.makes_good(number, entry, code, self.cases[number].repeat)
+        return self.retry_policy.will_rerun(number, entry, code, self.cases[number].repeat)
 
     def ended_for(self, run_id: str) -> int | None:
         """The verdict of a run that we end for a reason of its own."""

@@ -253,10 +253,10 @@ def _caps(
     )
 
 
-def _stagger(component: Component) -> resolved.Stagger | None:
+def _stagger(component: Component) -> resolved.RateLimit | None:
     if component.stagger is None:
         return None
-    return resolved.Stagger(starts=component.stagger.starts, per=seconds(component.stagger.per))
+    return resolved.RateLimit(starts=component.stagger.starts, per=seconds(component.stagger.per))
 
 
 def _throttles(component: Component) -> list[resolved.Throttle]:

@@ -1,6 +1,6 @@
 """From what a plan assumes of its tests to plain numbers, elapsed times of the store among them.
 
-manners = manners_of(plan, tests, measured)
+run_models = manners_of(plan, tests, measured)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The book of a rehearsal: makes its events, applies each at once, and tells them in portions.
+"""The events of a rehearsal: makes them, applies each at once, and tells them in portions.
 
-book = EventWriter(record, conductor.apply, tell)
-book.note_of(now, run, "job_start", nodes="n[1-4]")
-book.tell_all()
+writer = EventWriter(record, conductor.apply, tell)
+writer.note_of(now, run, "job_start", nodes="n[1-4]")
+writer.tell_all()
 
 A job has a dozen events, and a rehearsal a million jobs: what is done for each event is kept short.
 """

@@ -1,7 +1,7 @@
 """Rehearsing a plan: its trials one after another in virtual time, by the chance of a seed.
 
-rehearsed = rehearse(plan, manners, seed=1, start=time.time_ns(), trials=Path("trials"))
-many = over_seeds(plan, manners, seeds=range(2, 101), start=...)      # in memory, on all cores
+rehearsed = rehearse(plan, run_models, seed=1, start=time.time_ns(), trials=Path("trials"))
+many = over_seeds(plan, run_models, seeds=range(2, 101), start=...)      # in memory, on all cores
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def lasting(plan: PreparedPlan, days: float) -> PreparedPlan:
 
 def rehearse(
     plan: PreparedPlan,
-    manners: RunModels,
+    run_models: RunModels,
     seed: int,
     start: int,
     trials: Path | None = None,
@@ -58,7 +58,7 @@ def rehearse(
     for part in plan.parts:
         tag = tag_of(plan, part, trials, name) if trials is not None else part.tag
         with uncollected():
-            one = _rehearse_part(plan, part, manners, seed, start, trials, tag)
+            one = _rehearse_part(plan, part, run_models, seed, start, trials, tag)
         done.append(one)
         start = one.end
     return done
@@ -80,36 +80,36 @@ def tag_of(plan: PreparedPlan, part: PreparedComponent, trials: Path, name: str)
 def _rehearse_part(
     plan: PreparedPlan,
     part: PreparedComponent,
-    manners: RunModels,
+    run_models: RunModels,
     seed: int,
     start: int,
     trials: Path | None,
     tag: str,
 ) -> Rehearsed:
     record = record_of(plan, part, tag, start, seed)
-    accounts = TrialHistory(part.cases, part.policy, names_of(part.machine))
+    history = TrialHistory(part.cases, part.policy, names_of(part.machine))
 
     def drive(tell: Tell) -> Ending:
-        return VirtualDriver(record, part.cases, manners, tell).drive()
+        return VirtualDriver(record, part.cases, run_models, tell).drive()
 
     if trials is None:
-        ending = drive(accounts.fold)
+        ending = drive(history.fold)
     else:
         folder = create(trials, record, part.cases)
         with Journal.own(folder.journal) as journal:
-            ending = drive(_both(journal, accounts))
+            ending = drive(_both(journal, history))
     ending = ending._replace(remarks=[*ending.remarks, *remarks_on_gauges(record)])
     written = tag if trials is not None else ""
-    return summarise(part, seed, written, accounts, ending, references_of(record))
+    return summarise(part, seed, written, history, ending, references_of(record))
 
 
-def _both(journal: Journal, accounts: TrialHistory) -> Tell:
-    """Events to the journal and into the accounts."""
+def _both(journal: Journal, history: TrialHistory) -> Tell:
+    """Events to the journal and into the history."""
 
     def tell(events: Sequence[Event]) -> None:
         journal.extend(events)
         journal.flush()
-        accounts.fold(events)
+        history.fold(events)
 
     return tell
 
@@ -118,7 +118,7 @@ def _both(journal: Journal, accounts: TrialHistory) -> Tell:
 
 
 def over_seeds(
-    plan: PreparedPlan, manners: RunModels, seeds: Sequence[int], start: int
+    plan: PreparedPlan, run_models: RunModels, seeds: Sequence[int], start: int
 ) -> Iterator[list[Rehearsed]]:
     """Rehearse with each seed in memory, in the order of the seeds; on all cores."""
     from concurrent.futures import ProcessPoolExecutor
@@ -126,10 +126,10 @@ def over_seeds(
 
     workers = min(len(seeds), len(os.sched_getaffinity(0)))
     if workers < 2:
-        yield from (rehearse(plan, manners, seed, start) for seed in seeds)
+        yield from (rehearse(plan, run_models, seed, start) for seed in seeds)
         return
     context = get_context("fork")
-    arguments = (plan, manners, start)
+    arguments = (plan, run_models, start)
     with ProcessPoolExecutor(workers, context, _keep, arguments) as pool:
         yield from pool.map(_with_seed, seeds)
 
@@ -137,11 +137,11 @@ def over_seeds(
 _kept: tuple[PreparedPlan, RunModels, int]
 
 
-def _keep(plan: PreparedPlan, manners: RunModels, start: int) -> None:
+def _keep(plan: PreparedPlan, run_models: RunModels, start: int) -> None:
     global _kept
-    _kept = plan, manners, start
+    _kept = plan, run_models, start
 
 
 def _with_seed(seed: int) -> list[Rehearsed]:
-    plan, manners, start = _kept
-    return rehearse(plan, manners, seed, start)
+    plan, run_models, start = _kept
+    return rehearse(plan, run_models, seed, start)

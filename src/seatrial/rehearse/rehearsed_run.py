@@ -29,41 +29,41 @@ class RehearsedRun:
     case: Case
     app: str
     entry: Entry
-    manner: RunModel
+    run_model: RunModel
     attempt: int = 0
-    luck: SampledOutcome = UNDRAWN
+    sampled: SampledOutcome = UNDRAWN
     cancelled: bool = False
     recalled: bool = False
 
 
 def job_of(run: RehearsedRun, launch: Launch, partition: str, lacking: str) -> SimulatedJob:
     """The job that a run is; ``lacking`` are nodes that have not the features it needs."""
-    case, manner, luck = run.case, run.manner, run.luck
+    case, run_model, sampled = run.case, run.run_model, run.sampled
     return SimulatedJob(
         run_id=run.id,
         nodes=case.nodes,
         walltime=case.walltime,
-        elapsed=luck.elapsed,
-        exit_code=luck.exit_code,
-        hangs=luck.hangs,
-        keeps=min(manner.keeps, case.walltime),
+        elapsed=sampled.elapsed,
+        exit_code=sampled.exit_code,
+        hangs=sampled.hangs,
+        keeps=min(run_model.keeps, case.walltime),
         avoid=",".join(filter(None, (launch.avoid, lacking))) if lacking else launch.avoid,
         node=case.node,
         partition=partition,
         file_system=run.entry.file_system,
         target=launch.target.partition("/")[2],
         opens=run.entry.opens,
-        metadata=manner.metadata,
-        objects=manner.objects,
-        bandwidth=manner.bandwidth,
+        metadata=run_model.metadata,
+        objects=run_model.objects,
+        bandwidth=run_model.bandwidth,
     )
 
 
 def judge(run: RehearsedRun, found: Sequence[Figure], references: References) -> tuple[Code, str]:
     """The verdict of a run whose script came to its end with these figures, and why."""
-    if run.luck.exit_code:
-        return FAILED, f"exit code {run.luck.exit_code}, not 0"
-    if run.luck.wrong:
+    if run.sampled.exit_code:
+        return FAILED, f"exit code {run.sampled.exit_code}, not 0"
+    if run.sampled.wrong:
         return WRONG_ANSWER, "a check of its answer did not hold"
     case = run.case
     for figure in found:
@@ -78,12 +78,14 @@ def judge(run: RehearsedRun, found: Sequence[Figure], references: References) ->
     return PASS, ""
 
 
-def why_ended(run: RehearsedRun, fact: Over, ended_for: int | None, held: str) -> tuple[Code, str]:
+def why_ended(
+    run: RehearsedRun, update: Over, ended_for: int | None, held: str
+) -> tuple[Code, str]:
     """The verdict of a run that was ended, and why. Where it was we who did: ``ended_for`` is the
     code that we ended it for, if it was for its own sake, ``held`` why all were."""
-    code, state = code_of(fact.code or 0), fact.state
+    code, state = code_of(update.code or 0), update.state
     if run.cancelled and code is CANCELLED:
         state = held
         if ended_for is not None:
             code, state = code_of(ended_for), f"no output for {show_seconds(run.entry.quiet_after)}"
-    return code, f"{code.meaning}: {state}" + (f" on {fact.nodes}" if fact.nodes else "")
+    return code, f"{code.meaning}: {state}" + (f" on {update.nodes}" if update.nodes else "")

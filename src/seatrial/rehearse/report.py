@@ -74,12 +74,12 @@ def rehearse_plan(
         plan = lasting(plan, days)
     _require_parts(plan)
     tests = {name: test for part in plan.parts for name, test in part.tests.items()}
-    manners = run_models_of(plan.plan, tests.values(), measured_in(store, trials))
-    run = partial(rehearse, plan, manners, start=time.time_ns())
+    run_models = run_models_of(plan.plan, tests.values(), measured_in(store, trials))
+    run = partial(rehearse, plan, run_models, start=time.time_ns())
     by_seed = [run(seed=seed, trials=trials, name=name)]
     if seeds > 1:
         more = range(seed + 1, seed + seeds)
-        for trials_of_seed in over_seeds(plan, manners, more, by_seed[0][0].start):
+        for trials_of_seed in over_seeds(plan, run_models, more, by_seed[0][0].start):
             by_seed.append(trials_of_seed)
             if progress is not None:
                 progress(len(by_seed), seeds)

@@ -1,10 +1,10 @@
 """How simulated runs turn out: by chance, but by the same chance whatever the plan is.
 
-    luck = draw(seed=1, test="cm4", attempt=17, manner=manner)
-    luck.elapsed, luck.hangs, luck.wrong
+    sampled = draw(seed=1, test="cm4", attempt=17, run_model=run_model)
+    sampled.elapsed, sampled.hangs, sampled.wrong
 
 What is drawn depends on the seed, the test and the number of its attempt alone, so that two plans
-that are rehearsed with one seed meet the same good and bad luck, test by test.
+that are rehearsed with one seed get the same outcomes, test by test.
 """
 
 from __future__ import annotations
@@ -67,27 +67,27 @@ class SampledOutcome(Struct, frozen=True):
     wrong: bool = False
 
 
-def draw(seed: int, test: str, attempt: int, manner: RunModel) -> SampledOutcome:
-    """The luck of an attempt of a test. One that fails or hangs does so at any point of its time,
-    each as likely as the others."""
+def draw(seed: int, test: str, attempt: int, run_model: RunModel) -> SampledOutcome:
+    """The outcome of an attempt of a test. One that fails or hangs does so at any point of its
+    time, each as likely as the others."""
     digest = blake2b(f"{seed}\n{test}\n{attempt}".encode(), digest_size=32).digest()
     one, two, fate, point = _units(unpack("<4Q", digest))
-    if manner.values:
-        elapsed = manner.values[int(one * len(manner.values))]
-    elif manner.sd:
-        elapsed = _log_normal(manner.mean, manner.sd, _normal(one, two))
+    if run_model.values:
+        elapsed = run_model.values[int(one * len(run_model.values))]
+    elif run_model.sd:
+        elapsed = _log_normal(run_model.mean, run_model.sd, _normal(one, two))
     else:
-        elapsed = manner.mean
-    if fate < manner.hangs:
+        elapsed = run_model.mean
+    if fate < run_model.hangs:
         return SampledOutcome(elapsed * point, hangs=True)
-    if fate < manner.hangs + manner.fails:
+    if fate < run_model.hangs + run_model.fails:
         return SampledOutcome(elapsed * point, exit_code=1)
-    return SampledOutcome(elapsed, wrong=fate < manner.hangs + manner.fails + manner.wrong)
+    return SampledOutcome(elapsed, wrong=fate < run_model.hangs + run_model.fails + run_model.wrong)
 
 
-def figures(seed: int, test: str, attempt: int, manner: RunModel) -> Iterator[Figure]:
+def figures(seed: int, test: str, attempt: int, run_model: RunModel) -> Iterator[Figure]:
     """The figures of merit of an attempt that came to its end."""
-    for name, mean, sd, unit, better in manner.figures:
+    for name, mean, sd, unit, better in run_model.figures:
         digest = blake2b(f"{seed}\n{test}\n{attempt}\n{name}".encode(), digest_size=16).digest()
         one, two = _units(unpack("<2Q", digest))
         yield Figure(name, mean + sd * _normal(one, two), unit, better)

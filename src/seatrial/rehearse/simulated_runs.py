@@ -1,8 +1,8 @@
-"""What becomes of the runs of a rehearsal: the facts that its cluster tells, made into events.
+"""What becomes of the runs of a rehearsal: the updates of its cluster, made into events.
 
-facts = SimulatedRuns(record, conductor, book, at)
-facts.begin(now, run)                   # launched, or refused
-if facts.receive(now, fact): ...        # there may be something to decide
+runs = SimulatedRuns(record, conductor, writer, at)
+runs.begin(now, run)                      # launched, or refused
+if runs.receive(now, update): ...         # there may be something to decide
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
-from seatrial.backends.simulated.cluster import Told
+from seatrial.backends.simulated.cluster import SimulatedUpdate
 from seatrial.backends.simulated.jobs import Hangs, Over
 from seatrial.conduct.commands import RECALLED
 from seatrial.conduct.conductor import Conductor
@@ -47,11 +47,11 @@ class SimulatedRuns:
     """The runs without a verdict, by id. ``look_by`` is when there may be something to decide
     if nothing is told before; ``all_passed`` tells of the verdicts that stand."""
 
-    def __init__(self, record: Record, conductor: Conductor, book: EventWriter, at: At) -> None:
+    def __init__(self, record: Record, conductor: Conductor, writer: EventWriter, at: At) -> None:
         self._seed = record.seed
         self._references = references_of(record)
         self._conductor = conductor
-        self._book = book
+        self._writer = writer
         self._at = at
         self.runs: dict[str, RehearsedRun] = {}
         self.look_by: int | None = None
@@ -60,78 +60,78 @@ class SimulatedRuns:
     def begin(self, now: int, run: RehearsedRun) -> None:
         """A run is launched, or refused."""
         self.runs[run.id] = run
-        self._book.note_of(now, run, _LOGGING_START)
+        self._writer.note_of(now, run, _LOGGING_START)
 
-    def receive(self, now: int, fact: Told) -> bool:
-        """Make events of a fact; whether there may be something to decide."""
-        handler = _HANDLERS.get(type(fact))
+    def receive(self, now: int, update: SimulatedUpdate) -> bool:
+        """Make events of an update; whether there may be something to decide."""
+        handler = _HANDLERS.get(type(update))
         if handler is not None:
-            run = self.runs.get(fact.run_id)  # type: ignore[union-attr]
-            return run is not None and handler(self, now, run, fact)
-        if isinstance(fact, NodesDown):
-            self._book.note(now, _NODE_DOWN, nodes=fact.nodes, text=fact.why)
-        elif isinstance(fact, NodesUp):
-            self._book.note(now, _NODE_UP, nodes=fact.nodes)
+            run = self.runs.get(update.run_id)  # type: ignore[union-attr]
+            return run is not None and handler(self, now, run, update)
+        if isinstance(update, NodesDown):
+            self._writer.note(now, _NODE_DOWN, nodes=update.nodes, text=update.why)
+        elif isinstance(update, NodesUp):
+            self._writer.note(now, _NODE_UP, nodes=update.nodes)
         return True
 
-    def _on_queued(self, now: int, run: RehearsedRun, fact: Queued) -> bool:
+    def _on_queued(self, now: int, run: RehearsedRun, update: Queued) -> bool:
         """Nothing follows from that but, in time, an alert that it waits for long."""
-        self._book.note_of(now, run, _SUBMIT_END, value=0)
-        self._book.note_of(now, run, _JOB_QUEUED, job_id=fact.job_id)
+        self._writer.note_of(now, run, _SUBMIT_END, value=0)
+        self._writer.note_of(now, run, _JOB_QUEUED, job_id=update.job_id)
         watch = self._conductor.policy.watch
         if watch.wait_factor:
             self.look_by = sooner(self.look_by, now + ns(watch.wait_least))
         return False
 
-    def _on_refused(self, now: int, run: RehearsedRun, fact: Refused) -> bool:
-        self._book.note_of(now, run, _SUBMIT_END, value=1, text=fact.why)
-        self.verdict(now, run, LAUNCH_FAILED, fact.why)
+    def _on_refused(self, now: int, run: RehearsedRun, update: Refused) -> bool:
+        self._writer.note_of(now, run, _SUBMIT_END, value=1, text=update.why)
+        self.verdict(now, run, LAUNCH_FAILED, update.why)
         return True
 
-    def _on_started(self, now: int, run: RehearsedRun, fact: Started) -> bool:
-        self._book.note_of(now, run, _JOB_START, nodes=fact.nodes)
+    def _on_started(self, now: int, run: RehearsedRun, update: Started) -> bool:
+        self._writer.note_of(now, run, _JOB_START, nodes=update.nodes)
         return True
 
-    def _on_hangs(self, now: int, run: RehearsedRun, fact: Hangs) -> bool:
+    def _on_hangs(self, now: int, run: RehearsedRun, update: Hangs) -> bool:
         if quiet := run.entry.quiet_after:
-            self._at(now + ns(run.luck.elapsed + quiet), self._quiet, run)
+            self._at(now + ns(run.sampled.elapsed + quiet), self._quiet, run)
         return False
 
-    def _on_over(self, now: int, run: RehearsedRun, fact: Over) -> bool:
-        code = fact.code
-        if run.recalled and code == CANCELLED.number and not fact.nodes:
-            fact = replace(fact, state=RECALLED)
-        if code == TIMEOUT.number and fact.left and run.manner.keeps:
+    def _on_over(self, now: int, run: RehearsedRun, update: Over) -> bool:
+        code = update.code
+        if run.recalled and code == CANCELLED.number and not update.nodes:
+            update = replace(update, state=RECALLED)
+        if code == TIMEOUT.number and update.left and run.run_model.keeps:
             code = None  # its test was over; it kept its nodes as long as it could
-        text = "" if fact.exit_code is None else f"exit code {fact.exit_code}"
-        self._book.note_of(
-            now, run, _JOB_END, value=code or 0, alias=fact.state, text=text, nodes=fact.nodes
+        text = "" if update.exit_code is None else f"exit code {update.exit_code}"
+        self._writer.note_of(
+            now, run, _JOB_END, value=code or 0, alias=update.state, text=text, nodes=update.nodes
         )
-        if fact.began:
-            self._book.note_of(fact.began, run, _BINARY_EXECUTE_START, nodes=fact.nodes)
-        if fact.left:
-            exit_code = run.luck.exit_code
-            self._book.note_of(fact.left, run, _BINARY_EXECUTE_END, value=exit_code)
-        self._book.note_of(now, run, _CHECK_START)
+        if update.began:
+            self._writer.note_of(update.began, run, _BINARY_EXECUTE_START, nodes=update.nodes)
+        if update.left:
+            exit_code = run.sampled.exit_code
+            self._writer.note_of(update.left, run, _BINARY_EXECUTE_END, value=exit_code)
+        self._writer.note_of(now, run, _CHECK_START)
         if code is None:
             self.verdict(now, run, *self._judged(now, run))
         else:
             ended_for = self._conductor.ended_for(run.id)
-            self.verdict(now, run, *why_ended(run, fact, ended_for, self._conductor.held))
+            self.verdict(now, run, *why_ended(run, update, ended_for, self._conductor.held))
         return True
 
     def _judged(self, now: int, run: RehearsedRun) -> tuple[Code, str]:
         """The verdict of a run whose script came to its end, its figures noted."""
         found: list[Figure] = []
-        if not run.luck.exit_code and run.manner.figures:
-            found += figures(self._seed, run.case.test, run.attempt, run.manner)
+        if not run.sampled.exit_code and run.run_model.figures:
+            found += figures(self._seed, run.case.test, run.attempt, run.run_model)
         for figure in found:
-            self._book.note_figure(now, run, figure)
+            self._writer.note_figure(now, run, figure)
         return judge(run, found, self._references)
 
     def verdict(self, now: int, run: RehearsedRun, code: Code, why: str) -> None:
         again = self._conductor.runs_again(run.number, run.id, code.number)
-        self._book.note_of(
+        self._writer.note_of(
             now, run, _CHECK_END, value=code.number, alias=code.name, text=why, again=again
         )
         del self.runs[run.id]
@@ -141,7 +141,7 @@ class SimulatedRuns:
         """The output of a run that hangs has not grown for as long as its plan bears."""
         if run.id not in self.runs:
             return False
-        self._book.note_of(now, run, _OUTPUT_QUIET, value=run.entry.quiet_after)
+        self._writer.note_of(now, run, _OUTPUT_QUIET, value=run.entry.quiet_after)
         return True
 
 

@@ -80,23 +80,23 @@ def summarise(
     part: PreparedComponent,
     seed: int,
     tag: str,
-    accounts: TrialHistory,
+    history: TrialHistory,
     ending: Ending,
     references: References,
 ) -> Rehearsed:
-    """What the accounts of a rehearsed trial come to."""
-    view = View(accounts, ending.time, references)
+    """What the history of a rehearsed trial comes to."""
+    view = View(history, ending.time, references)
     by_test: dict[str, list[Run]] = {case.test: [] for case in part.cases}
-    for run in accounts.runs:
-        by_test[accounts.test_of(run)].append(run)
-    waited = waits(accounts, ending.time)
+    for run in history.runs:
+        by_test[history.test_of(run)].append(run)
+    waited = waits(history, ending.time)
     return Rehearsed(
         component=part.component.component,
         phase=part.phase,
         seed=seed,
         tag=tag,
-        nodes=accounts.nodes,
-        start=accounts.start,
+        nodes=history.nodes,
+        start=history.start,
         end=ending.time,
         why="" if ending.complete else ending.why,
         use=view.timeline.total,
@@ -106,7 +106,7 @@ def summarise(
             Verdict(first.label, first, subjects)
             for first, *subjects in judged(part.component, view)
         ],
-        alerts=dict(sorted(Counter(alert.kind for alert in accounts.alerts).items())),
+        alerts=dict(sorted(Counter(alert.kind for alert in history.alerts).items())),
         loads=[load for load in ending.loads if load.highest],
         remarks=ending.remarks,
     )

@@ -1,9 +1,9 @@
 """The driver in virtual time: the very same conductor, bound to a simulated cluster.
 
-    rehearsal = VirtualDriver(record, cases, manners, tell)
-    ending = virtual_driver.drive()     # its events go to ``tell``, as they would to the journal
+    driver = VirtualDriver(record, cases, run_models, tell)
+    ending = driver.drive()        # its events go to ``tell``, as they would to the journal
 
-It carries out commands and makes events of facts as the real driver does, in the same order. Time
+It carries out commands and makes events of updates as the real driver does, in the same order. Time
 is a number that jumps to when something happens next; it starts when the trial was created.
 """
 
@@ -69,18 +69,18 @@ class Ending(NamedTuple):
 
 
 class VirtualDriver:
-    """Drives one trial. ``manners`` tell of each test how its runs turn out."""
+    """Drives one trial. ``run_models`` tell of each test how its runs turn out."""
 
     def __init__(
         self,
         record: Record,
         cases: Sequence[Case],
-        manners: Mapping[str, RunModel],
+        run_models: Mapping[str, RunModel],
         tell: Tell,
     ) -> None:
         self.record = record
         self.now = record.created
-        self._manners = manners
+        self._run_models = run_models
         machine, policy = record.machine, record.policy
         jobs = record.asked.jobs or machine.jobs or JOBS
         limits = Limits(jobs=jobs, builds=BUILDS, refill=max(1, jobs // 4))
@@ -90,9 +90,9 @@ class VirtualDriver:
         self._lacking = {test.name: _lacking(record, test) for test in record.tests.values()}
         partition = machine.slurm.partition
         self._partition = partition if partition in machine.rehearsal.partitions else ""
-        self._book = EventWriter(record, self.conductor.apply, tell)
-        self._facts = SimulatedRuns(record, self.conductor, self._book, self._at)
-        self._note = self._book.note
+        self._writer = EventWriter(record, self.conductor.apply, tell)
+        self._runs = SimulatedRuns(record, self.conductor, self._writer, self._at)
+        self._note = self._writer.note
         self._attempts = dict.fromkeys(record.tests, 0)
         self._to_come: list[tuple[int, int, Callable[[int, Any], bool], Any]] = []
         self._numbered = 0
@@ -104,22 +104,22 @@ class VirtualDriver:
         for gauge in gauges_of(self.record):
             self._at(self.now, self._read_gauge, gauge)
         while True:
-            self._facts.look_by = None
+            self._runs.look_by = None
             commands = self.conductor.decide(self.now)
             last = commands[-1] if commands else None
             if isinstance(last, Finish):
                 return self._finish(last.complete, last.why)
             self._carry_out(commands)
-            self._book.tell_some()
+            self._writer.tell_some()
             if why := self._go_on(last.time if isinstance(last, Wake) else None):
                 return self._finish(False, why)
 
     def _finish(self, complete: bool, why: str) -> Ending:
         if complete:
-            self._note(self.now, _TRIAL_END, value=0 if self._facts.all_passed else 1)
+            self._note(self.now, _TRIAL_END, value=0 if self._runs.all_passed else 1)
         else:
             self._note(self.now, _TRIAL_PAUSE, text=why)
-        self._book.tell_all()
+        self._writer.tell_all()
         loads = self.cluster.target_loads()
         return Ending(complete, why, self.now, loads, self.cluster.remarks)
 
@@ -132,24 +132,24 @@ class VirtualDriver:
 
     def _go_on(self, wake: int | None) -> str:
         """Let time pass until there is something to decide; why there never will be, or ""."""
-        to_come, cluster, facts = self._to_come, self.cluster, self._facts
-        if facts.runs:
+        to_come, cluster, runs = self._to_come, self.cluster, self._runs
+        if runs.runs:
             self._lull = self.now
         while True:
-            by = facts.look_by
+            by = runs.look_by
             limit = sooner(wake, by)
             if to_come and (limit is None or to_come[0][0] < limit):
                 limit = to_come[0][0]
             if limit is None and cluster.next_time() is None:
                 return "nothing more can happen, and runs are wanted that nothing starts"
-            if not facts.runs:
+            if not runs.runs:
                 latest = self._lull + _LULL
                 if (sooner(limit, cluster.next_time()) or 0) > latest:
                     return f"nothing was started for {show_seconds(LONGEST_LULL_S)}"
                 limit = sooner(limit, latest)
             happened = False
-            for self.now, fact in cluster.advance(limit, to_news=True):
-                happened |= facts.receive(self.now, fact)
+            for self.now, update in cluster.advance(limit, to_news=True):
+                happened |= runs.receive(self.now, update)
             self.now = time = max(self.now, cluster.now)
             happened |= time in (wake, by)
             while to_come and to_come[0][0] <= time:
@@ -168,12 +168,12 @@ class VirtualDriver:
             if isinstance(command, Launch):
                 launches.append((self._begin(command), command))
             elif isinstance(command, Cancel):
-                run = self._facts.runs[command.run_id]
+                run = self._runs.runs[command.run_id]
                 if not run.cancelled:
                     run.cancelled = True
                     cancels.append(run.id)
             elif isinstance(command, Recall):
-                run = self._facts.runs[command.run_id]
+                run = self._runs.runs[command.run_id]
                 if not run.recalled:
                     run.recalled = True
                     recalls.append(run.id)
@@ -192,7 +192,7 @@ class VirtualDriver:
     def _write_down(self, command: Reject | StopTest | ExcludeNodes | Alert) -> None:
         """Carry out what is done by noting it."""
         if isinstance(command, Reject):
-            self._facts.verdict(self.now, self._begin(command), code_of(command.code), command.why)
+            self._runs.verdict(self.now, self._begin(command), code_of(command.code), command.why)
         elif isinstance(command, StopTest):
             self._note(self.now, _TEST_STOP, command.test, text=command.why)
         elif isinstance(command, ExcludeNodes):
@@ -209,9 +209,9 @@ class VirtualDriver:
             case,
             self.record.tests[case.test].app,
             self.record.policy.entries[entry],
-            self._manners[case.test],
+            self._run_models[case.test],
         )
-        self._facts.begin(self.now, run)
+        self._runs.begin(self.now, run)
         return run
 
     def _submit(self, launches: Sequence[tuple[RehearsedRun, Launch]]) -> None:
@@ -220,10 +220,10 @@ class VirtualDriver:
         jobs = []
         for run, launch in launches:
             array = arrays.setdefault((launch.case, launch.avoid), run.id)
-            self._book.note_submission(self.now, run, array, launch)
+            self._writer.note_submission(self.now, run, array, launch)
             test = run.case.test
             self._attempts[test] = run.attempt = self._attempts[test] + 1
-            run.luck = draw(self.record.seed, test, run.attempt, run.manner)
+            run.sampled = draw(self.record.seed, test, run.attempt, run.run_model)
             jobs.append(job_of(run, launch, self._partition, self._lacking[test]))
         self.cluster.submit(self.now, jobs)
 
@@ -234,7 +234,7 @@ class VirtualDriver:
         self._note(self.now, _BUILD_START, test, alias=key)
         build = self.record.tests[test].build
         limit = seconds(build.timeout) if build else 0.0
-        takes = self._manners[test].build
+        takes = self._run_models[test].build
         about: dict[str, Any] = {"alias": key, "test": test, "value": PASS.number}
         if limit and takes > limit:
             takes = limit

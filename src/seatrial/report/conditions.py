@@ -1,6 +1,6 @@
 """Under which conditions a trial ran: blackouts, the loads of metadata targets.
 
-conditions(record, accounts, now)          # tables
+conditions(record, history, now)          # tables
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from seatrial.units import SECOND_NS
 MOST: Final = 200
 
 
-def conditions(record: Record, accounts: TrialHistory, now: int) -> list[Table]:
+def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
     """Blackouts, and what its runs laid on metadata targets."""
-    if not accounts.spans:
+    if not history.spans:
         return []
-    made = [_blackouts(accounts, now), _loads(record, accounts, now)]
+    made = [_blackouts(history, now), _loads(record, history, now)]
     return [table for table in made if table.rows]
 
 
-def _blackouts(accounts: TrialHistory, now: int) -> Table:
+def _blackouts(history: TrialHistory, now: int) -> Table:
     """Those that had begun by the trial's end."""
-    policy = accounts.policy
+    policy = history.policy
     rows: list[list[Cell]] = []
     for window in sorted(policy.blackouts, key=lambda each: (each.absolute, each.start)):
-        since = 0 if window.absolute else accounts.start
+        since = 0 if window.absolute else history.start
         start, end = (since + round(at * SECOND_NS) for at in (window.start, window.end))
-        if start >= now or end <= accounts.start:
+        if start >= now or end <= history.start:
             continue
         tests = ", ".join(policy.entries[i].name for i in window.entries)
         what = " on ".join(filter(None, (tests, window.nodes))) or "everything"
@@ -48,10 +48,10 @@ def _blackouts(accounts: TrialHistory, now: int) -> Table:
     return bounded("Blackouts", columns, rows, about, MOST)
 
 
-def _loads(record: Record, accounts: TrialHistory, now: int) -> Table:
+def _loads(record: Record, history: TrialHistory, now: int) -> Table:
     """The open files that a trial's own runs laid on each target, by its plan or suite."""
     rows: list[list[Cell]] = []
-    for name, levels in target_loads(accounts, now).items():
+    for name, levels in target_loads(history, now).items():
         highest = max((level.value for level in levels), default=0.0)
         if highest:
             system = record.machine.file_systems.get(name.partition("/")[0])

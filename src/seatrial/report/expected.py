@@ -34,7 +34,7 @@ def expected(view: View) -> Table:
 
 
 def _rows(view: View) -> Iterator[list[Cell]]:
-    tests = {case.test for case in view.accounts.cases}
+    tests = {case.test for case in view.history.cases}
     for test, metric in view.references.by_metric:
         if test not in tests:
             continue

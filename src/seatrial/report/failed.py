@@ -1,7 +1,7 @@
 """The runs of a trial that did not pass, told by test, verdict and reason.
 
 reasons = {event.run_id: event.text for event in journal if event.event == Name.CHECK_END}
-table = failed(accounts, reasons)
+table = failed(history, reasons)
 table.rows[0]        # ["cm4", "failed", "exit code 3, not 0", 38, None, "gee7..., xn3f..."]
 """
 
@@ -24,15 +24,15 @@ ALIKE: Final = ", or alike"
 _MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
 
 
-def failed(accounts: TrialHistory, reasons: Mapping[str, str]) -> Table:
+def failed(history: TrialHistory, reasons: Mapping[str, str]) -> Table:
     """Each reason of each test with its number of runs, the most frequent first. Reasons that
     differ in measured numbers or nodes alone are one: exit codes stay apart."""
-    order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in accounts.cases))}
+    order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in history.cases))}
     found: dict[tuple[str, str, str], list[Run]] = {}
-    for run in accounts.runs:
+    for run in history.runs:
         if run.over and not run.passed:
             alike = _MEASURED.sub("#", reasons.get(run.id, ""))
-            key = (accounts.test_of(run), code_of(run.code).name, alike)
+            key = (history.test_of(run), code_of(run.code).name, alike)
             found.setdefault(key, []).append(run)
     totals: Counter[str] = Counter()
     for (test, _, _), runs in found.items():
@@ -47,7 +47,7 @@ def failed(accounts: TrialHistory, reasons: Mapping[str, str]) -> Table:
         return bounded("Runs that did not pass", columns, rows)
     listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
     more = f" and {len(totals) - 12} more tests" if len(totals) > 12 else ""
-    ended = sum(run.over for run in accounts.runs)
+    ended = sum(run.over for run in history.runs)
     about = f"{totals.total():,} of {ended:,} that ended: {listed}{more}."
     if any(str(row[2]).endswith(ALIKE) for row in rows):
         about += " Reasons that are alike differ in measured numbers or nodes alone."

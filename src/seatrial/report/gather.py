@@ -146,7 +146,7 @@ def _machines(records: Sequence[Record]) -> list[Machine]:
 def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component, list[File]]:
     cases = folder.cases()
     reading = read(folder.journal)
-    accounts = accounts_of(record, cases)
+    history = accounts_of(record, cases)
     events = 0
     reasons: dict[str, str] = {}
 
@@ -159,23 +159,23 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
             yield event
 
     driven = owned(str(folder.path))
-    found = status(record, cases, told(), driven=driven, accounts=accounts)
+    found = status(record, cases, told(), driven=driven, history=history)
     files = [file_of(folder, name) for name in NAMES[:-1]]
     files.append(file_of(folder, NAMES[-1], reading.end, events, reading.damaged))
     component = record.component or Written(component="", kind=record.policy.kind)
     row = queries.trial(store, str(folder.path))
     varied = variability(store, row, groups_of(record.machine))
-    view = View(accounts, found.now, references_of(record))
+    view = View(history, found.now, references_of(record))
     judged = Judged(
         status=found,
         pairs=_pairs(view, found),
         varied=varied,
         scaled=_scaled(store, folder, cases, varied),
-        notes=_notes(folder, record, accounts, found.now),
-        outages=[Span(*each) for each in _outages(accounts)],
-        failed=failed(accounts, reasons),
+        notes=_notes(folder, record, history, found.now),
+        outages=[Span(*each) for each in _outages(history)],
+        failed=failed(history, reasons),
         expected=expected(view),
-        conditions=conditions(record, accounts, found.now),
+        conditions=conditions(record, history, found.now),
     )
     part = Component(
         title=_component_title(component.component, record.phase, folder.tag),
@@ -183,34 +183,34 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
         about=component.about,
         seed=record.seed,
         created=record.created,
-        begun=accounts.start if accounts.start != NEVER else None,
-        ended=_end(accounts),
+        begun=history.start if history.start != NEVER else None,
+        ended=_end(history),
         remarks=list(_remarks(found, reading.damaged)),
         status=found,
         waivers=component.waivers,
         evidence=component.evidence,
         tables=tables.of_component(judged),
         figures=figures(judged),
-        excluded=tables.excluded(record, accounts, judged, reading.damaged),
+        excluded=tables.excluded(record, history, judged, reading.damaged),
         versions=tables.tests(folder, record, cases),
     )
     return part, files
 
 
-def _notes(folder: TrialFolder, record: Record, accounts: TrialHistory, now: int) -> list[Note]:
+def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int) -> list[Note]:
     """What people noted of its machine while it ran; nothing of a rehearsal, whose time is made
     up."""
-    if record.rehearsed or not accounts.spans:
+    if record.rehearsed or not history.spans:
         return []
-    end = max([now, *(stop for _, stop in accounts.spans)])
+    end = max([now, *(stop for _, stop in history.spans)])
     notes = note_file.read(folder.path.parent / note_file.FILE).of(record.machine.machine)
-    return [note for note in notes if accounts.start <= note.time <= end]
+    return [note for note in notes if history.start <= note.time <= end]
 
 
-def _outages(accounts: TrialHistory) -> Iterator[tuple[float, float, str]]:
+def _outages(history: TrialHistory) -> Iterator[tuple[float, float, str]]:
     """Planned outages as far as they lie in the trial's time: seconds since the epoch."""
-    first, last = accounts.start, accounts.last
-    for each in outages_of(accounts) if accounts.spans else ():
+    first, last = history.start, history.last
+    for each in outages_of(history) if history.spans else ():
         start, end = max(first, each.start), min(last, each.end)
         if start < end:
             yield start / SECOND_NS, end / SECOND_NS, "outage"
@@ -222,11 +222,11 @@ def _component_title(component: str, phase: str, tag: str) -> str:
     return f"{component}, phase {phase}" if phase else component
 
 
-def _end(accounts: TrialHistory) -> int | None:
+def _end(history: TrialHistory) -> int | None:
     """When its clock stopped for good; None while it may go on."""
-    if not accounts.over or not accounts.spans:
+    if not history.over or not history.spans:
         return None
-    end = accounts.spans[-1][1]
+    end = history.spans[-1][1]
     return None if end == NEVER else end
 
 
@@ -252,7 +252,7 @@ def _pairs(view: View, found: Status) -> list[Result]:
     own = [results for results in found.criteria if results[0].criterion == "slowdown"]
     if own:
         return own[0]
-    stages = {run.stage for run in view.accounts.runs}
+    stages = {run.stage for run in view.history.runs}
     if not {"alone", "full"} <= stages:
         return []
     return judge(Criterion(criterion="slowdown"), view)

@@ -204,7 +204,7 @@ def _notes(found: Judged) -> Table:
 # ---- what was excluded --------------------------------------------------------------------
 
 
-def excluded(record: Record, accounts: TrialHistory, found: Judged, damaged: int) -> list[Table]:
+def excluded(record: Record, history: TrialHistory, found: Judged, damaged: int) -> list[Table]:
     """What is not in the figures or was taken out of the trial, and why."""
     status = found.status
     rows: list[list[Cell]] = [*_runs_left_out(found)]
@@ -218,7 +218,7 @@ def excluded(record: Record, accounts: TrialHistory, found: Judged, damaged: int
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
     columns = [Column("what"), Column("which"), Column("number", "count"), Column("why")]
-    made = [bounded("Excluded", columns, rows, most=MOST), *_outages(record, accounts)]
+    made = [bounded("Excluded", columns, rows, most=MOST), *_outages(record, history)]
     return [table for table in made if table.rows]
 
 
@@ -249,7 +249,7 @@ def _runs_left_out(found: Judged) -> Iterator[list[Cell]]:
             yield ["runs", one.name, one.willed, why]
 
 
-def _outages(record: Record, accounts: TrialHistory) -> Iterator[Table]:
+def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
     if not record.policy.outages:
         return
     whys = ", ".join(dict.fromkeys(each.why for each in record.policy.outages if each.why))
@@ -262,7 +262,7 @@ def _outages(record: Record, accounts: TrialHistory) -> Iterator[Table]:
             *(each.start, each.end, fold(sorted(each.names)) or "all"),
             (each.end - each.start) / SECOND_NS,
         ]
-        for each in outages_of(accounts)
+        for each in outages_of(history)
     ]
     about = f"No criterion counts them. Why: {whys}." if whys else "No criterion counts them."
     yield bounded("Planned outages", columns, rows, about, MOST)

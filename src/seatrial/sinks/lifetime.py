@@ -1,6 +1,6 @@
 """How long a delivery goes on: to the journal's end, or with the trial; and how long it is patient.
 
-course = Course(folder, follow=True)
+lifetime = Course(folder, follow=True)
 while not lifetime.is_over(): lifetime.wait(2)
 """
 

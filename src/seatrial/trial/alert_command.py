@@ -23,7 +23,7 @@ from seatrial.units import SECOND_NS, count, seconds
 OWN_KIND = "alerts"  # of the alert that the command fails, which it is not run for
 
 
-class Telling:
+class AlertCommand:
     """An observer that passes all on to another one, and alerts to people, too."""
 
     def __init__(self, record: Record, observer: Observer, tasks: Tasks) -> None:

@@ -35,11 +35,11 @@ from seatrial.errors import TrialError
 from seatrial.journal.codes import Name
 from seatrial.journal.journal import Journal
 from seatrial.trial import requests
-from seatrial.trial.alert_command import Telling
+from seatrial.trial.alert_command import AlertCommand
 from seatrial.trial.building import Building
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.gauges import watch_gauges
-from seatrial.trial.hang_detection import QuietWatch
+from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import BY_REQUEST, Ledger
 from seatrial.trial.observer import Observer, Silent
@@ -53,7 +53,7 @@ from seatrial.units import SECOND_NS
 __all__ = ["Driver", "Outcome", "Stop"]
 
 REFILL_SHARE = 4
-LONGEST_WAIT_SECONDS = 60.0  # for news, in case the clock is set
+LONGEST_WAIT_SECONDS = 60.0  # for an update, in case the clock is set
 
 
 class Driver:
@@ -67,12 +67,12 @@ class Driver:
         unique = f"{record.tag} {record.created}"
         self.conductor = Conductor(unique, folder.cases(), self._limits(), record.policy)
         self._tasks = Tasks()
-        self._telling = Telling(record, observer or Silent(), self._tasks)
-        self.ledger = Ledger(record, self.conductor, self._telling)
-        self._judge = RunCollector(record, folder.environments, self.backend.durable)
-        self._placing = Staging(folder, record, self._tasks)
+        self._alert_command = AlertCommand(record, observer or Silent(), self._tasks)
+        self.ledger = Ledger(record, self.conductor, self._alert_command)
+        self._collector = RunCollector(record, folder.environments, self.backend.durable)
+        self._staging = Staging(folder, record, self._tasks)
         self._jobs = Jobs(
-            folder, self.ledger, self.backend, self._tasks, self._placing, self._judge
+            folder, self.ledger, self.backend, self._tasks, self._staging, self._collector
         )
         self._building = Building(folder, record, self.conductor.cases, self._tasks)
         self.was_complete = False  # before this drive
@@ -117,7 +117,7 @@ class Driver:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
             self._answer_left()
-            self._telling.remember(self.ledger.alerts, journal.now())
+            self._alert_command.remember(self.ledger.alerts, journal.now())
             self.was_complete = self.ledger.complete
             given_up = any(note.event == Name.TRIAL_ABANDON for note in asked)
             if self.was_complete and not given_up:
@@ -131,13 +131,13 @@ class Driver:
                 self.ledger.open()
                 for note in asked:
                     self._on_note(note)
-                self._placing.sweep(self.ledger.judged)
+                self._staging.sweep(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 outcome = await self._loop()
                 self._flush()
-                await self._telling.end()
-                await self._placing.end()
+                await self._alert_command.end()
+                await self._staging.end()
                 return outcome
             finally:
                 try:
@@ -170,7 +170,7 @@ class Driver:
         if policy.kind == "sustained" or policy.exclusion.after:
             self.backend.watch_nodes(self.conductor.nodes.down)
         watch_gauges(self.record, self._tasks)
-        quiet = QuietWatch(self.conductor, self._jobs.path, self._jobs.place, self._tasks)
+        quiet = HangDetector(self.conductor, self._jobs.path, self._jobs.place, self._tasks)
         quiet.start(self.ledger.journal.now)
 
     async def _loop(self) -> Outcome:
@@ -280,23 +280,23 @@ class Driver:
             self.ledger.note(Name.TRIAL_PAUSE, text="dry run: nothing was submitted")
             return len(runs)
 
-    # ---- facts ----------------------------------------------------------------------------
+    # ---- updates --------------------------------------------------------------------------
 
-    def _receive(self, fact: Update | Note | BaseException) -> None:
-        if isinstance(fact, BaseException):
-            raise fact
-        if isinstance(fact, Note):
-            self._on_note(fact)
-        elif isinstance(fact, Trouble):
-            value = 0 if fact.over else None
-            about: dict[str, Any] = {"alias": "scheduler", "test": fact.command, "value": value}
-            self.ledger.note(Name.ALERT, text=fact.text, **about)
-        elif isinstance(fact, NodesDown):
-            self.ledger.note(Name.NODE_DOWN, nodes=fact.nodes, text=fact.why)
-        elif isinstance(fact, NodesUp):
-            self.ledger.note(Name.NODE_UP, nodes=fact.nodes)
+    def _receive(self, update: Update | Note | BaseException) -> None:
+        if isinstance(update, BaseException):
+            raise update
+        if isinstance(update, Note):
+            self._on_note(update)
+        elif isinstance(update, Trouble):
+            value = 0 if update.over else None
+            about: dict[str, Any] = {"alias": "scheduler", "test": update.command, "value": value}
+            self.ledger.note(Name.ALERT, text=update.text, **about)
+        elif isinstance(update, NodesDown):
+            self.ledger.note(Name.NODE_DOWN, nodes=update.nodes, text=update.why)
+        elif isinstance(update, NodesUp):
+            self.ledger.note(Name.NODE_UP, nodes=update.nodes)
         else:
-            self._jobs.on_fact(fact)
+            self._jobs.on_update(update)
 
     def _on_note(self, note: Note) -> None:
         if note.event in (Name.TRIAL_CANCEL, Name.TRIAL_ABANDON):
@@ -316,8 +316,8 @@ class Driver:
 
     async def _pump(self) -> None:
         while True:
-            for fact in await self.backend.facts():
-                self._tasks.put(fact)
+            for update in await self.backend.updates():
+                self._tasks.put(update)
 
     # ---- requests -------------------------------------------------------------------------
 

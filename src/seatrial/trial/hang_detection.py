@@ -42,7 +42,7 @@ class Quiet(NamedTuple):
     told: bool = False
 
 
-class QuietWatch:
+class HangDetector:
     """Looks at the runs that have started, and notes those that are quiet for too long."""
 
     def __init__(

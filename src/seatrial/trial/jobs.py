@@ -1,4 +1,4 @@
-"""The jobs of a trial's runs that have no verdict: made, announced, submitted, followed, settled.
+"""The jobs of a trial's runs that have no verdict: made, announced, submitted, followed, collected.
 
 Each step is noted in the ledger: the intent before the act, the fact after it.
 """
@@ -60,8 +60,8 @@ class Jobs:
         ledger: Ledger,
         backend: Backend,
         tasks: Tasks,
-        placing: Staging,
-        judge: RunCollector,
+        staging: Staging,
+        collector: RunCollector,
     ) -> None:
         self._folder = folder
         self._record = ledger.record
@@ -69,8 +69,8 @@ class Jobs:
         self._conductor = ledger.conductor
         self._backend = backend
         self._tasks = tasks
-        self._placing = placing
-        self._judge = judge
+        self._staging = staging
+        self._collector = collector
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._attempts: dict[str, Attempt] = {}
         self._cancelled: set[str] = set()
@@ -83,18 +83,18 @@ class Jobs:
 
     def place(self, run_id: str) -> str:
         """Where that directory is: FILESYSTEM/TARGET, or "" for the trial's own folder."""
-        file_system = self._placing.file_system(self._ledger.case(run_id).test)
+        file_system = self._staging.file_system(self._ledger.case(run_id).test)
         return self._attempts[run_id].target or file_system
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
-        """Have the backend find the jobs of an earlier driver; settle those that had ended."""
+        """Have the backend find the jobs of an earlier driver; collect those that had ended."""
         grouped: dict[str, list[Job]] = {}
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
             before = Launch(number, run.run_id, run.target, stage=run.stage)
             job = self._make_job(before, run.path)
             if run.ended is not None:
-                self._settle(_ended_again(run))
+                self._collect(_ended_again(run))
             else:
                 grouped.setdefault(run.submission, []).append(job)
         self._ledger.journal.flush()
@@ -145,8 +145,8 @@ class Jobs:
         """The job of a run. One that was made before keeps its directory, as the journal has it
         where it is on a file system of its own."""
         case = self._conductor.cases[launch.case]
-        usual = self._placing.path(case.test, launch.run_id, launch.target)
-        own = bool(path) and bool(self._placing.place(case.test, launch.target).file_system)
+        usual = self._staging.path(case.test, launch.run_id, launch.target)
+        own = bool(path) and bool(self._staging.place(case.test, launch.target).file_system)
         job = Job(
             run_id=launch.run_id,
             path=Path(path) if own else usual,
@@ -170,7 +170,7 @@ class Jobs:
         (submissions,) = self._announce(jobs)
         for submission in submissions:
             rooms = [self._room(job) for job in submission.jobs]
-            if all(self._placing.is_quick(room.case.test) for room in rooms):
+            if all(self._staging.is_quick(room.case.test) for room in rooms):
                 for room in rooms:
                     self._make(room)
                 await self._backend.submit(submission)
@@ -212,7 +212,7 @@ class Jobs:
 
     async def _make_beside(self, room: Room) -> None:
         try:
-            await self._placing.make_beside(room)
+            await self._staging.make_beside(room)
         except OSError as error:
             raise _cannot_be_made(error, room.path) from error
 
@@ -223,32 +223,32 @@ class Jobs:
         place = RunPlace(job.run_id, str(job.path), build, str(self._folder.script(case.test)))
         script = self._scripts.job_script(test, case, place)
         target = self._attempts[job.run_id].target
-        return Room(case, job.path, self._placing.place(case.test, target), script)
+        return Room(case, job.path, self._staging.place(case.test, target), script)
 
     def _make(self, room: Room) -> None:
         try:
-            self._placing.make(room)
+            self._staging.make(room)
         except OSError as error:
             raise _cannot_be_made(error, room.path) from error
 
-    # ---- facts ----------------------------------------------------------------------------
+    # ---- updates --------------------------------------------------------------------------
 
-    def on_fact(self, fact: RunUpdate) -> None:
+    def on_update(self, update: RunUpdate) -> None:
         """Note what became of a run."""
-        run_id = fact.run_id
+        run_id = update.run_id
         note = self._ledger.note
         if run_id not in self._attempts:
             return
-        if isinstance(fact, Queued):
+        if isinstance(update, Queued):
             note(Name.SUBMIT_END, run_id, value=0)
-            note(Name.JOB_QUEUED, run_id, job_id=fact.job_id)
-        elif isinstance(fact, Started):
-            note(Name.JOB_START, run_id, nodes=fact.nodes)
-        elif isinstance(fact, Refused):
-            note(Name.SUBMIT_END, run_id, value=1, text=fact.why)
-            self._verdict(run_id, LAUNCH_FAILED, fact.why)
-        elif isinstance(fact, Ended):
-            self._on_ended(fact)
+            note(Name.JOB_QUEUED, run_id, job_id=update.job_id)
+        elif isinstance(update, Started):
+            note(Name.JOB_START, run_id, nodes=update.nodes)
+        elif isinstance(update, Refused):
+            note(Name.SUBMIT_END, run_id, value=1, text=update.why)
+            self._verdict(run_id, LAUNCH_FAILED, update.why)
+        elif isinstance(update, Ended):
+            self._on_ended(update)
         elif self._conductor.cancelling:
             self._on_ended(Ended(run_id, CANCELLED.number, "never started", None))
         else:
@@ -262,19 +262,19 @@ class Jobs:
         self._attempts[run_id] = attempt
         self._again.append(attempt.job)
 
-    def _on_ended(self, fact: Ended) -> None:
-        if self._was_taken_back(fact):
-            fact = replace(fact, state=RECALLED)
-        code = 0 if fact.code is None else fact.code
-        text = "" if fact.exit_code is None else f"{_EXIT}{fact.exit_code}"
+    def _on_ended(self, update: Ended) -> None:
+        if self._was_taken_back(update):
+            update = replace(update, state=RECALLED)
+        code = 0 if update.code is None else update.code
+        text = "" if update.exit_code is None else f"{_EXIT}{update.exit_code}"
         about: dict[str, Any] = {
             "value": code,
-            "alias": fact.state,
+            "alias": update.state,
             "text": text,
-            "nodes": fact.nodes,
+            "nodes": update.nodes,
         }
-        self._ledger.note(Name.JOB_END, fact.run_id, **about)
-        self._settle(fact)
+        self._ledger.note(Name.JOB_END, update.run_id, **about)
+        self._collect(update)
 
     def _was_taken_back(self, ended: Ended) -> bool:
         """Whether it ended as we took it back, before it started."""
@@ -282,37 +282,37 @@ class Jobs:
         never = ended.code == CANCELLED.number and not ended.nodes and flight and not flight.started
         return bool(never) and ended.run_id in self._recalled
 
-    def _settle(self, ended: Ended) -> None:
+    def _collect(self, ended: Ended) -> None:
         """Collect what the job wrote of itself and judge the run: at once where that is quick, and
         never on the loop where the run is on a file system of its own, which may hang."""
         case = self._ledger.case(ended.run_id)
         path = self.path(ended.run_id)
-        file_system = self._placing.file_system(case.test)
+        file_system = self._staging.file_system(case.test)
         if file_system:
             self._tasks.spawn(self._settle_away(case, path, ended, file_system))
             return
         broken = self._may_be_broken(ended) and job_events(path).end is None
         ended = self._with_reason(ended, broken)
-        settled = self._judge.settle_at_once(case, path, ended)
-        if settled is not None:
-            self._note_outcome(ended.run_id, settled)
+        collected = self._collector.collect_at_once(case, path, ended)
+        if collected is not None:
+            self._note_outcome(ended.run_id, collected)
             return
 
         async def work() -> None:
-            self._note_outcome(ended.run_id, await self._judge.settle(case, path, ended))
+            self._note_outcome(ended.run_id, await self._collector.collect(case, path, ended))
             self._tasks.nudge()
 
         self._tasks.spawn(work())
 
     async def _settle_away(self, case: Case, path: Path, ended: Ended, file_system: str) -> None:
-        judge = self._judge
+        collector = self._collector
         broken = (
             self._may_be_broken(ended)
-            and (await judge.beside(file_system, lambda: job_events(path))).end is None
+            and (await collector.beside(file_system, lambda: job_events(path))).end is None
         )
         ended = self._with_reason(ended, broken)
-        settled = await judge.settle_away(case, path, ended, file_system)
-        self._note_outcome(ended.run_id, settled)
+        collected = await collector.collect_away(case, path, ended, file_system)
+        self._note_outcome(ended.run_id, collected)
         self._tasks.nudge()
 
     def _may_be_broken(self, ended: Ended) -> bool:
@@ -333,11 +333,11 @@ class Jobs:
             return replace(ended, state=self._conductor.held)
         return ended
 
-    def _note_outcome(self, run_id: str, settled: CollectedRun) -> None:
-        for event in settled.job_events:
+    def _note_outcome(self, run_id: str, collected: CollectedRun) -> None:
+        for event in collected.job_events:
             self._ledger.note_of_job(run_id, event)
         self._ledger.note(Name.CHECK_START, run_id)
-        for figure in settled.figures:
+        for figure in collected.figures:
             self._ledger.note(
                 Name.METRIC,
                 run_id,
@@ -346,7 +346,7 @@ class Jobs:
                 unit=figure.unit,
                 better=figure.better,
             )
-        self._verdict(run_id, settled.code, settled.why)
+        self._verdict(run_id, collected.code, collected.why)
 
     def _verdict(self, run_id: str, code: Code, why: str) -> None:
         test = self._ledger.case(run_id).test
@@ -354,7 +354,7 @@ class Jobs:
         attempt = self._attempts.pop(run_id)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
-        self._placing.drop_deck(test, attempt.job.path)
+        self._staging.drop_deck(test, attempt.job.path)
 
 
 def _cannot_be_made(error: OSError, path: Path) -> TrialError:

@@ -1,4 +1,4 @@
-"""Settling a run that has ended: what its job wrote of itself, its figures, its verdict."""
+"""Collecting a run that has ended: what its job wrote of itself, its figures, its verdict."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ class RunCollector:
         self.references = references_of(record)
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
 
-    def settle_at_once(self, case: Case, path: Path, ended: Ended) -> CollectedRun | None:
-        """The outcome, or None where it takes waiting or long reading: then ``settle`` it."""
+    def collect_at_once(self, case: Case, path: Path, ended: Ended) -> CollectedRun | None:
+        """The outcome, or None where it takes waiting or long reading: then ``collect`` it."""
         own = job_events(path)
         if self.patient and ended.code is None and own.end is None:
             return None
         if not self._is_quick(case, path, ended):
             return None
-        return self._settled(case, path, ended, own)
+        return self._collected(case, path, ended, own)
 
-    async def settle(self, case: Case, path: Path, ended: Ended) -> CollectedRun:
+    async def collect(self, case: Case, path: Path, ended: Ended) -> CollectedRun:
         """The outcome, beside other work, of a run in the trial's own folder."""
         own = job_events(path)
         if self.patient and ended.code is None:
             own = await _own_end(own, lambda: _at_once(job_events(path)))
         if self._is_quick(case, path, ended):
-            return self._settled(case, path, ended, own)
-        return await self.beside("", lambda: self._settled(case, path, ended, own))
+            return self._collected(case, path, ended, own)
+        return await self.beside("", lambda: self._collected(case, path, ended, own))
 
-    async def settle_away(
+    async def collect_away(
         self, case: Case, path: Path, ended: Ended, file_system: str
     ) -> CollectedRun:
         """The outcome of a run that is placed on a file system, which may hang: the loop itself
@@ -81,7 +81,7 @@ class RunCollector:
         own = await look()
         if self.patient and ended.code is None:
             own = await _own_end(own, look)
-        return await self.beside(file_system, lambda: self._settled(case, path, ended, own))
+        return await self.beside(file_system, lambda: self._collected(case, path, ended, own))
 
     async def beside(self, file_system: str, work: Callable[[], T]) -> T:
         """Do in a thread what looks at runs on a file system, "" for the trial's own folder: a few
@@ -98,7 +98,7 @@ class RunCollector:
             return True
         return _reads_stdout_alone(test) and _size(f"{path}/stdout") <= PAGE
 
-    def _settled(self, case: Case, path: Path, ended: Ended, own: JobEvents) -> CollectedRun:
+    def _collected(self, case: Case, path: Path, ended: Ended, own: JobEvents) -> CollectedRun:
         environment = capture(path, self.environments, case.parameters)
         start = own.start and replace(own.start, alias=environment)
         events = [event for event in (start, own.end) if event is not None]

@@ -18,14 +18,14 @@ class Note(NamedTuple):
 
 
 class Tasks:
-    """Tasks whose failure ends the drive, and an inbox of facts, notes and failures."""
+    """Tasks whose failure ends the drive, and an inbox of updates, notes and failures."""
 
     def __init__(self) -> None:
         self.inbox: asyncio.Queue[Update | Note | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def put(self, news: Update | Note) -> None:
-        self.inbox.put_nowait(news)
+    def put(self, update: Update | Note) -> None:
+        self.inbox.put_nowait(update)
 
     def note(self, event: str, **more: Any) -> None:
         """Have an event noted."""

@@ -60,13 +60,13 @@ def test_a_trial_without_a_run_breaks_nothing(name: CriterionName, ended: bool) 
             story.tell(0, Name.TRIAL_END)
         criterion = Criterion(criterion=name, at_least=1, metric="triad")
         for nodes in (0, 4):
-            accounts = story.accounts(nodes)
+            history = story.history(nodes)
             for now in (0.0, 1.0):
-                for result in judge(criterion, View(accounts, at(now))):
+                for result in judge(criterion, View(history, at(now))):
                     assert result.n == 0
                     assert result.why
                     assert result.state != "met" or name == "availability"
-        assert View(Story([], policy).accounts(()), 0).timeline.total.available == 0
+        assert View(Story([], policy).history(()), 0).timeline.total.available == 0
 
 
 def test_a_waived_criterion_keeps_its_numbers() -> None:
@@ -410,9 +410,9 @@ def figures(*values: float, **bounds: Any) -> Any:
     story.run(0, 0, 1, WRONG_ANSWER, figures={"triad": 1})
     story.tell(9, Name.TRIAL_END)
     criterion = Criterion(criterion="figure_of_merit", metric="triad", tests=["a"], **bounds)
-    accounts = story.accounts()
+    history = story.history()
     held: References = loads(REFERENCES, Path("references.yaml"))
-    return judge(criterion, View(accounts, accounts.last, held))[0]
+    return judge(criterion, View(history, history.last, held))[0]
 
 
 def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:

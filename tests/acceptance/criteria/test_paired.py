@@ -102,7 +102,7 @@ def test_a_run_that_is_made_good_belongs_to_its_wave() -> None:
     story.run(0, 5.5, 0, None, stage="full")  # under way
     story.run(0, 9, 9.5, FAILED, stage="full")
     story.run(0, 20, 21, stage="alone")
-    waves = [[run.id for run in wave] for wave in waves_of(story.accounts().runs)]
+    waves = [[run.id for run in wave] for wave in waves_of(story.history().runs)]
     assert waves == [["r1", "r2", "r3"], ["r4", "r5", "r6", "r7"]]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seatrial.backends.protocol import Started
-from seatrial.backends.simulated.cluster import SimulatedCluster, Told
+from seatrial.backends.simulated.cluster import SimulatedCluster, SimulatedUpdate
 from seatrial.backends.simulated.jobs import Over, SimulatedJob
 from seatrial.conduct.policy import Window
 from seatrial.machine.facts import unfold
@@ -39,9 +39,9 @@ def cluster(
 
 def to_the_end(
     simulated: SimulatedCluster, jobs: Iterable[tuple[float, SimulatedJob]] = ()
-) -> list[tuple[float, Told]]:
-    """Submit each job at its time; all facts with theirs. Times are seconds from the start."""
-    told: list[tuple[int, Told]] = []
+) -> list[tuple[float, SimulatedUpdate]]:
+    """Submit each job at its time; all updates with theirs. Times are seconds from the start."""
+    told: list[tuple[int, SimulatedUpdate]] = []
     for seconds, job in sorted(jobs, key=lambda pair: pair[0]):
         now = START + round(seconds * S)
         while (following := simulated.next_time()) is not None and following < now:
@@ -49,16 +49,20 @@ def to_the_end(
         simulated.submit(now, [job])
     while (following := simulated.next_time()) is not None:
         told += simulated.advance(following)
-    return [((time - START) / S, fact) for time, fact in told]
+    return [((time - START) / S, update) for time, update in told]
 
 
-def starts(told: Iterable[tuple[float, Told]]) -> dict[str, float]:
-    return {fact.run_id: time for time, fact in told if isinstance(fact, Started)}
+def starts(told: Iterable[tuple[float, SimulatedUpdate]]) -> dict[str, float]:
+    return {update.run_id: time for time, update in told if isinstance(update, Started)}
 
 
-def ends(told: Iterable[tuple[float, Told]]) -> dict[str, tuple[float, Over]]:
-    return {fact.run_id: (time, fact) for time, fact in told if isinstance(fact, Over)}
+def ends(told: Iterable[tuple[float, SimulatedUpdate]]) -> dict[str, tuple[float, Over]]:
+    return {update.run_id: (time, update) for time, update in told if isinstance(update, Over)}
 
 
-def placed(told: Iterable[tuple[float, Told]]) -> dict[str, set[str]]:
-    return {fact.run_id: set(unfold(fact.nodes)) for _, fact in told if isinstance(fact, Started)}
+def placed(told: Iterable[tuple[float, SimulatedUpdate]]) -> dict[str, set[str]]:
+    return {
+        update.run_id: set(unfold(update.nodes))
+        for _, update in told
+        if isinstance(update, Started)
+    }

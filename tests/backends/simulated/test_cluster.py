@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
-from seatrial.backends.simulated.cluster import Told
+from seatrial.backends.simulated.cluster import SimulatedUpdate
 from seatrial.backends.simulated.jobs import Hangs, Over, SimulatedJob
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
@@ -60,11 +60,13 @@ def test_a_job_ends_at_its_walltime() -> None:
     ]
     told = to_the_end(cluster(machine(3)), jobs)
     for run_id in ("slow", "hung", "kept"):
-        time, fact = ends(told)[run_id]
-        assert (time, fact.code, fact.state) == (100, codes.TIMEOUT.number, "TIMEOUT")
-    left = {run_id: fact.left for run_id, (_, fact) in ends(told).items()}
+        time, update = ends(told)[run_id]
+        assert (time, update.code, update.state) == (100, codes.TIMEOUT.number, "TIMEOUT")
+    left = {run_id: update.left for run_id, (_, update) in ends(told).items()}
     assert left == {"slow": 0, "hung": 0, "kept": START + 50 * S}
-    assert [(time, fact) for time, fact in told if isinstance(fact, Hangs)] == [(0, Hangs("hung"))]
+    assert [(time, update) for time, update in told if isinstance(update, Hangs)] == [
+        (0, Hangs("hung"))
+    ]
 
 
 def test_jobs_are_cancelled_wherever_they_are() -> None:
@@ -74,13 +76,13 @@ def test_jobs_are_cancelled_wherever_they_are() -> None:
     simulated.submit(simulated_now := START + 10 * S, [job("on its way")])
     simulated.cancel(simulated_now, ["runs", "waits", "on its way", "nobody"])
     told += simulated.advance(simulated_now)
-    cancelled = {fact.run_id for _, fact in told if isinstance(fact, Over)}
+    cancelled = {update.run_id for _, update in told if isinstance(update, Over)}
     assert cancelled == {"runs", "waits", "on its way"}
     assert all(f.code == codes.CANCELLED.number for _, f in told if isinstance(f, Over))
     assert [f.run_id for _, f in told if isinstance(f, Started)] == ["runs", "last"]
     simulated.cancel(simulated_now, ["runs"])
     rest = to_the_end(simulated)
-    assert [fact.run_id for _, fact in rest if isinstance(fact, Over)] == ["last"]
+    assert [update.run_id for _, update in rest if isinstance(update, Over)] == ["last"]
     assert simulated.free_nodes() == 1
 
 
@@ -183,12 +185,12 @@ def test_a_failed_node_takes_its_job_with_it_and_comes_back() -> None:
     described = machine(2, node_failures=1000, repair=500, poll=10)
     jobs = [(float(t), job(str(t), nodes=2, walltime=90)) for t in range(0, 20_000, 100)]
     told = to_the_end(cluster(described, horizon_s=20_000), jobs)
-    failed = [fact for _, fact in told if isinstance(fact, Over) and fact.code is not None]
+    failed = [update for _, update in told if isinstance(update, Over) and update.code is not None]
     assert failed
-    for fact in failed:
-        assert (fact.code, fact.state) == (codes.NODE_FAILURE.number, "NODE_FAIL")
-    down = [(time, fact.nodes) for time, fact in told if isinstance(fact, NodesDown)]
-    up = [(time, fact.nodes) for time, fact in told if isinstance(fact, NodesUp)]
+    for update in failed:
+        assert (update.code, update.state) == (codes.NODE_FAILURE.number, "NODE_FAIL")
+    down = [(time, update.nodes) for time, update in told if isinstance(update, NodesDown)]
+    up = [(time, update.nodes) for time, update in told if isinstance(update, NodesUp)]
     assert Counter(name for _, name in down) == Counter(name for _, name in up)
     assert all(time % 10 == 0 for time, _ in down + up)
     assert len(ends(told)) == len(jobs)
@@ -201,11 +203,11 @@ def test_nodes_fail_at_the_rate_that_is_given() -> None:
     down = {(t, f.nodes) for t, f in told if isinstance(f, NodesDown)}
     assert len(down) == pytest.approx(6400, abs=4 * 80)
     total, since = 0.0, {}
-    for time, fact in told:
-        if isinstance(fact, NodesDown):
-            since[fact.nodes] = time
-        elif isinstance(fact, NodesUp):
-            total += time - since.pop(fact.nodes)
+    for time, update in told:
+        if isinstance(update, NodesDown):
+            since[update.nodes] = time
+        elif isinstance(update, NodesUp):
+            total += time - since.pop(update.nodes)
     assert total / 8_000_000 == pytest.approx(0.2, abs=4 * 0.2 / 80)
 
 
@@ -213,7 +215,7 @@ def test_nothing_happens_by_chance_after_the_horizon() -> None:
     described = machine(10, node_failures=100, background=Background(load=0.5, elapsed=60))
     simulated = cluster(described, horizon_s=1000)
     told = to_the_end(simulated)
-    assert max(time for time, fact in told if isinstance(fact, NodesDown)) <= 1000
+    assert max(time for time, update in told if isinstance(update, NodesDown)) <= 1000
     assert simulated.next_time() is None
 
 
@@ -249,7 +251,7 @@ def test_a_run_is_as_slow_as_its_slowest_node() -> None:
 
 
 def test_the_same_seed_gives_the_same_and_streams_are_apart() -> None:
-    def failures_of(seed: int, **model: Any) -> list[tuple[float, Told]]:
+    def failures_of(seed: int, **model: Any) -> list[tuple[float, SimulatedUpdate]]:
         described = machine(20, node_failures=5000, poll=10, **model)
         told = to_the_end(cluster(described, seed, horizon_s=20_000), [(5.0, job(nodes=20))])
         return [pair for pair in told if isinstance(pair[1], NodesDown | NodesUp)]
@@ -308,7 +310,7 @@ def test_no_node_is_used_twice_and_no_job_is_lost(
     by_id = {each.run_id: each for _, each in jobs}
     submitted = {each.run_id: time for time, each in jobs}
     check_nodes(told, by_id, outages)
-    refused = {fact.run_id for _, fact in told if isinstance(fact, Refused)}
+    refused = {update.run_id for _, update in told if isinstance(update, Refused)}
     assert refused | set(ends(told)) == set(by_id)
     assert len(refused) + sum(isinstance(f, Over) for _, f in told) == len(by_id)
     for run_id, began in starts(told).items():
@@ -319,14 +321,16 @@ def test_no_node_is_used_twice_and_no_job_is_lost(
 
 
 def check_nodes(
-    told: Sequence[tuple[float, Told]], jobs: dict[str, SimulatedJob], outages: Sequence[Window]
+    told: Sequence[tuple[float, SimulatedUpdate]],
+    jobs: dict[str, SimulatedJob],
+    outages: Sequence[Window],
 ) -> None:
     """Follow every node: who runs there, whether it is down."""
     busy: dict[str, str] = {}
     down: set[str] = set()
-    for time, fact in told:
-        if isinstance(fact, Started):
-            asked, nodes = jobs[fact.run_id], set(unfold(fact.nodes))
+    for time, update in told:
+        if isinstance(update, Started):
+            asked, nodes = jobs[update.run_id], set(unfold(update.nodes))
             assert len(nodes) == asked.nodes
             assert not nodes & (set(busy) | down)
             assert nodes <= set(unfold(PARTITIONS[asked.partition]))
@@ -335,14 +339,14 @@ def check_nodes(
             for window in outages:
                 apart = time + asked.walltime <= window.start or time >= window.end
                 assert apart or not nodes & set(unfold(window.nodes))
-            busy.update(dict.fromkeys(nodes, fact.run_id))
-        elif isinstance(fact, Over):
-            for name in unfold(fact.nodes) if fact.nodes else ():
-                assert busy.pop(name) == fact.run_id
-        elif isinstance(fact, NodesDown):
-            down.add(fact.nodes)
-        elif isinstance(fact, NodesUp):
-            down.remove(fact.nodes)
+            busy.update(dict.fromkeys(nodes, update.run_id))
+        elif isinstance(update, Over):
+            for name in unfold(update.nodes) if update.nodes else ():
+                assert busy.pop(name) == update.run_id
+        elif isinstance(update, NodesDown):
+            down.add(update.nodes)
+        elif isinstance(update, NodesUp):
+            down.remove(update.nodes)
     assert not busy
 
 
@@ -354,7 +358,7 @@ def test_the_first_of_a_queue_starts_as_soon_as_its_nodes_are_free(
     """Partitions a and b overlap and so share a queue; c has its own."""
     told = to_the_end(cluster(machine(10, partitions=PARTITIONS)), jobs)
     began, ended, where = starts(told), ends(told), placed(told)
-    refused = {fact.run_id for _, fact in told if isinstance(fact, Refused)}
+    refused = {update.run_id for _, update in told if isinstance(update, Refused)}
     order = [each for _, each in sorted(jobs, key=lambda p: p[0]) if each.run_id not in refused]
     submitted = {each.run_id: time for time, each in jobs}
     for queue in ("ab", "c"):

@@ -37,9 +37,9 @@ def online(workload: Workload) -> list[float]:
     told = to_the_end(cluster(machine(workload.total)), jobs)
     began, ended = starts(told), ends(told)
     for number, job in enumerate(workload.jobs):
-        time, fact = ended[str(number)]
+        time, update = ended[str(number)]
         assert time == began[str(number)] + min(job.elapsed, job.walltime)
-        assert fact.state == ("COMPLETED" if job.elapsed <= job.walltime else "TIMEOUT")
+        assert update.state == ("COMPLETED" if job.elapsed <= job.walltime else "TIMEOUT")
     return [began[str(number)] for number in range(len(workload.jobs))]
 
 

@@ -1,6 +1,6 @@
 """The criteria of an acceptance: each a small function; its formula is in docs/criteria.md.
 
-    view = View(accounts, now, references)
+    view = View(history, now, references)
     for result in judged(component, view): print(result.criterion, result.state, result.why)
 
 A criterion gives the result on all that it is about, and behind it those of its subjects (tests or

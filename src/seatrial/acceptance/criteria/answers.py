@@ -65,9 +65,9 @@ def _unless_cancelled(view: View, result: Result, ended: Sequence[Run]) -> Resul
     """A criterion that is met only as far as others let the runs go on is undecided where each case
     has a number of runs: what was cancelled may have been what would have failed."""
     cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.again]
-    if result.state != "met" or view.accounts.policy.kind == "sustained" or not cancelled:
+    if result.state != "met" or view.history.policy.kind == "sustained" or not cancelled:
         return result
-    tests = Counter(view.accounts.test_of(run) for run in cancelled)
+    tests = Counter(view.history.test_of(run) for run in cancelled)
     of = listed([(f"of {name}", n) for name, n in tests.items()])
     number = len(cancelled)
     why = (
@@ -82,9 +82,9 @@ def _reach(view: View, criterion: Criterion, good: int, counted: int) -> Reach:
     than one of so many; else only that a rate below 1 stays below it."""
     bad = counted - good
     planned = 0
-    if view.accounts.policy.kind == "once":
+    if view.history.policy.kind == "once":
         tests = set(view.tests(criterion))
-        planned = sum(case.repeat for case in view.accounts.cases if case.test in tests)
+        planned = sum(case.repeat for case in view.history.cases if case.test in tests)
     if planned >= counted and planned:
         return good / planned, 1 - bad / planned
     return 0.0, 1.0 - (JUST_LESS if bad else 0)
@@ -101,7 +101,7 @@ def _not_passed(view: View, counted: Sequence[Run]) -> str:
     if not bad:
         return f"all of {count(len(counted), 'run')} passed"
     causes = listed([(code_of(code).name, n) for code, n in _tally(bad).items()])
-    tests = Counter(view.accounts.test_of(run) for run in bad)
+    tests = Counter(view.history.test_of(run) for run in bad)
     return (
         f"{len(bad)} of {count(len(counted), 'run')} did not pass: {causes}"
         f" ({listed([(f'of {name}', n) for name, n in tests.items()])})"
@@ -117,7 +117,7 @@ def correct_answers(view: View, criterion: Criterion) -> list[Result]:
     ended = [run for run in view.runs(criterion) if run.over]
     answered = [run for run in ended if run.code in _ANSWERED]
     wrong = [run for run in answered if run.code == codes.WRONG_ANSWER.number]
-    tests = Counter(view.accounts.test_of(run) for run in wrong)
+    tests = Counter(view.history.test_of(run) for run in wrong)
     why = f"all of {count(len(answered), 'answer')} were right"
     if not answered:
         why = "no run has given an answer"
@@ -144,10 +144,10 @@ def accepted_runs(view: View, criterion: Criterion) -> list[Result]:
     accepted = dict.fromkeys(view.tests(criterion), 0)
     ended = dict.fromkeys(accepted, 0)
     for run in view.runs(criterion):
-        test = view.accounts.test_of(run)
+        test = view.history.test_of(run)
         accepted[test] += run.passed
         ended[test] += run.over and not run.again
-    stopped = view.accounts.stopped
+    stopped = view.history.stopped
     results = [
         decided(
             criterion,

@@ -38,7 +38,7 @@ def utilisation(view: View, criterion: Criterion) -> list[Result]:
     for use in USES:
         if use != "accepted" and getattr(total, use):
             numbers[f"{use} node-hours"] = getattr(total, use) / HOUR_NS
-    whole = available_in_all(view.accounts, view.now)
+    whole = available_in_all(view.history, view.now)
     reach = (0.0, 1.0)
     if whole:
         lost = total.available - total.accepted - total.going
@@ -51,13 +51,13 @@ def utilisation(view: View, criterion: Criterion) -> list[Result]:
     why = "no node-hours were available yet"
     if value is not None:
         why = f"{_hours(total.accepted)} of {_hours(total.available)} node-hours"
-        why = sentence(view.accounts, view.timeline, view.now) if missed and largest else why
+        why = sentence(view.history, view.timeline, view.now) if missed and largest else why
     result = decided(
         criterion,
         bounds,
         value,
         over=view.over,
-        n=sum(run.passed for run in view.accounts.runs),
+        n=sum(run.passed for run in view.history.runs),
         why=why,
         goes_on=view.goes_on,
         reach=reach,
@@ -80,7 +80,7 @@ def availability(view: View, criterion: Criterion) -> list[Result]:
     """
     available, down = view.timeline.total.available, view.timeline.down
     went = len(_failures(view))
-    whole = available_in_all(view.accounts, view.now)
+    whole = available_in_all(view.history, view.now)
     reach = (0.0, 1.0)
     if whole:
         reach = ((available - down) / whole, 1 - down / whole)
@@ -124,7 +124,7 @@ def mtbf(view: View, criterion: Criterion) -> list[Result]:
         why = f"{count(failures, 'node failure')} in {show_seconds(time)}"
         if not failures:
             why += "; the value is the lower bound that holds with 90 % confidence, T / ln 10"
-    duration = view.accounts.duration
+    duration = view.history.duration
     reach = (0.0, max(duration, time) / max(1, failures) if duration else None)
     bounds = bounds_of(criterion)
     result = decided(
@@ -146,10 +146,10 @@ def mtbf(view: View, criterion: Criterion) -> list[Result]:
 
 def _failures(view: View) -> list[int]:
     """The times at which a node went down, while the clock ran and outside its planned outages."""
-    outages = outages_of(view.accounts)
+    outages = outages_of(view.history)
     return [
         down.start
-        for down in view.accounts.downs
+        for down in view.history.downs
         if any(start <= down.start < end for start, end in view.timeline.spans)
         and not any(
             each.start <= down.start < each.end and (not each.names or down.node in each.names)
@@ -159,7 +159,7 @@ def _failures(view: View) -> list[int]:
 
 
 def _unseen_failures(view: View, seen: Sequence[int]) -> int:
-    failed = (run for run in view.accounts.runs if run.code == codes.NODE_FAILURE.number)
+    failed = (run for run in view.history.runs if run.code == codes.NODE_FAILURE.number)
     spans = [run.on_nodes(view.now) or (run.judged, run.judged) for run in failed]
     return sum(
         not any(start <= time <= end + LATE_NS for time in seen)
@@ -177,9 +177,9 @@ def jobs_in_flight(view: View, criterion: Criterion) -> list[Result]:
     nodes are no part of it. For an upper bound alone it is the largest number at any time.
     """
     bounds = bounds_of(criterion)
-    accounts = view.accounts
-    found = in_flight(accounts, view.now, view.tests(criterion))
-    if not accounts.duration and accounts.over:
+    history = view.history
+    found = in_flight(history, view.now, view.tests(criterion))
+    if not history.duration and history.over:
         found = _to_last_start(view, criterion, found)
     n = sum(run.on_nodes(view.now) is not None for run in view.runs(criterion))
     largest = max((level.value for level in found), default=None)
@@ -192,7 +192,7 @@ def jobs_in_flight(view: View, criterion: Criterion) -> list[Result]:
         why = "no run has started" if largest is None else f"never more than {largest:.0f} ran"
         return [_flights(view, criterion, bounds, largest or 0.0, n, why, (0.0, None), {})]
     held = found[first:]
-    short = shortest_dip(accounts.duration)
+    short = shortest_dip(history.duration)
     kept, since = kept_level(held, round(short * SECOND_NS))
     below = dips(held, bounds.least)
     time = sum(dip.length for dip in below)
@@ -201,14 +201,14 @@ def jobs_in_flight(view: View, criterion: Criterion) -> list[Result]:
         "share of time below": share,
         "longest below": max((dip.length for dip in below), default=0) / SECOND_NS,
         "shortest counted": short,
-        "reached after": accounts.clock(held[0].start),
+        "reached after": history.clock(held[0].start),
     }
     why = f"never fewer than {kept:.0f} ran"
     if below:
         why += f" for {show_seconds(short)} or longer"
     if kept < bounds.least:
         why = (
-            f"only {kept:.0f} ran {show_seconds(accounts.clock(since))} after the start;"
+            f"only {kept:.0f} ran {show_seconds(history.clock(since))} after the start;"
             f" {bounds.words} was missed for {show_seconds(time / SECOND_NS)},"
             f" {100 * share:.3g} % of the time"
         )

@@ -31,63 +31,63 @@ class Group(NamedTuple):
 
 
 class View:
-    """What the accounts say at ``now`` (ns), and the references that the trial judges by."""
+    """What the history says at ``now`` (ns), and the references that the trial judges by."""
 
     def __init__(
-        self, accounts: TrialHistory, now: int, references: References | None = None
+        self, history: TrialHistory, now: int, references: References | None = None
     ) -> None:
-        self.accounts = accounts
+        self.history = history
         self.now = now
         self.references = references or References()
 
     @cached_property
     def timeline(self) -> Timeline:
-        return timeline_of(self.accounts, self.now)
+        return timeline_of(self.history, self.now)
 
     @property
     def over(self) -> bool:
         """Whether the trial came to its end: it was not abandoned, nor ended before its time unless
         nothing could ever run."""
-        accounts = self.accounts
-        if not accounts.ended or accounts.abandoned:
+        history = self.history
+        if not history.ended or history.abandoned:
             return False
-        timely = accounts.clock(self.now) >= accounts.duration - TOO_SOON
-        return timely or bool(accounts.ended_for)
+        timely = history.clock(self.now) >= history.duration - TOO_SOON
+        return timely or bool(history.ended_for)
 
     @property
     def goes_on(self) -> str:
         """Why a criterion is not decided yet."""
-        accounts = self.accounts
-        so_far = show_seconds(accounts.clock(self.now))
-        whole = f" of {show_seconds(accounts.duration)}" if accounts.duration else ""
-        if accounts.state == "new":
+        history = self.history
+        so_far = show_seconds(history.clock(self.now))
+        whole = f" of {show_seconds(history.duration)}" if history.duration else ""
+        if history.state == "new":
             return "the trial has not begun"
         word = "goes on:"
-        if accounts.state != "running":
-            word = f"{_IS.get(accounts.state, 'was')} {accounts.state} after"
+        if history.state != "running":
+            word = f"{_IS.get(history.state, 'was')} {history.state} after"
         return f"the trial {word} {so_far}{whole}"
 
     def tests(self, criterion: Criterion) -> list[str]:
         """The tests that a criterion is about, in their order."""
-        names = dict.fromkeys(case.test for case in self.accounts.cases)
+        names = dict.fromkeys(case.test for case in self.history.cases)
         return [name for name in names if fits(criterion.tests, name)]
 
     def runs(self, criterion: Criterion) -> Iterator[Run]:
         """The runs of those tests."""
         wanted = set(self.tests(criterion))
-        return (run for run in self.accounts.runs if self.accounts.test_of(run) in wanted)
+        return (run for run in self.history.runs if self.history.test_of(run) in wanted)
 
     def groups(self, criterion: Criterion) -> list[Group]:
         """The cases of those tests with their runs; nodes apart, as they are to be alike."""
         found: dict[tuple[object, ...], Group] = {}
         of_case: list[Group | None] = []
         wanted = set(self.tests(criterion))
-        for case in self.accounts.cases:
+        for case in self.history.cases:
             bound = tuple((name, show(value)) for name, value in case.parameters.items())
             key = (case.test, bound, case.toolchain, case.nodes)
             chosen = case.test in wanted
             of_case.append(found.setdefault(key, Group(case, [])) if chosen else None)
-        for run in self.accounts.runs:
+        for run in self.history.runs:
             group = of_case[run.case]
             if group is not None:
                 group.runs.append(run)

@@ -3,10 +3,10 @@
 cluster = SimulatedCluster(machine, nodes, seed=1, start_ns=start)
 cluster.submit(now, jobs)
 while (now := cluster.next_time()) is not None:
-    for time, fact in cluster.advance(now):
+    for time, update in cluster.advance(now):
         ...
 
-Nothing here waits, or knows the real time. The same machine, seed and calls give the same facts;
+Nothing here waits, or knows the real time. The same machine, seed and calls give the same updates;
 each kind of chance (failures, slow nodes, jobs of others) has a stream of its own, so that one does
 not change another.
 """
@@ -31,7 +31,7 @@ from seatrial.journal import codes
 from seatrial.machine.model import Machine
 from seatrial.units import SECOND_NS, seconds, share_of, span_of
 
-Told = Queued | Refused | Started | Hangs | Over | NodesDown | NodesUp
+SimulatedUpdate = Queued | Refused | Started | Hangs | Over | NodesDown | NodesUp
 _LONGEST = 10 * 366 * 86400.0  # seconds
 _Event = tuple[int, int, Callable[..., None], object]
 
@@ -62,8 +62,8 @@ class SimulatedCluster:
         self._events: list[_Event] = []
         self._number = 0  # of events
         self._given = 0  # of jobs
-        self._told: list[tuple[int, Told]] = []
-        self._late: list[Told] = []
+        self._told: list[tuple[int, SimulatedUpdate]] = []
+        self._late: list[SimulatedUpdate] = []
         self._changed = False  # since jobs were last looked at
         self._jobs: dict[str, JobRecord] = {}
         self._down = 0
@@ -113,7 +113,9 @@ class SimulatedCluster:
         """Up to when it has advanced."""
         return self._now
 
-    def advance(self, until: int | None, to_news: bool = False) -> list[tuple[int, Told]]:
+    def advance(
+        self, until: int | None, to_news: bool = False
+    ) -> list[tuple[int, SimulatedUpdate]]:
         """What happened up to and including that time, in order; ``to_news``: up to the first time
         at which something is told."""
         events = self._events
@@ -319,21 +321,21 @@ class SimulatedCluster:
 
     # ---- what is told ---------------------------------------------------------------------
 
-    def _tell(self, fact: Told) -> None:
-        self._told.append((self._now, fact))
+    def _tell(self, update: SimulatedUpdate) -> None:
+        self._told.append((self._now, update))
 
-    def _tell_at_poll(self, fact: Told) -> None:
+    def _tell_at_poll(self, update: SimulatedUpdate) -> None:
         """Tell it when seatrial asks next."""
         wait = (self._start - self._now) % self._poll if self._poll else 0
         if not wait:
-            self._tell(fact)
+            self._tell(update)
             return
         if not self._late:
             self._at(self._now + wait, self._tell_late, None)
-        self._late.append(fact)
+        self._late.append(update)
 
     def _tell_late(self, _: None) -> None:
-        self._told += [(self._now, fact) for fact in self._late]
+        self._told += [(self._now, update) for update in self._late]
         self._late.clear()
 
     # ---- jobs and nodes -------------------------------------------------------------------

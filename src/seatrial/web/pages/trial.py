@@ -181,7 +181,7 @@ def _about(store: Store, row: TrialRow, following: Following) -> About:
         suites=record.asked.suites if record else [],
         plan_file=record.plan_file if record else "",
         toolchains=list(record.machine.toolchains) if record else [],
-        nodes=following.course.accounts.nodes if following.course is not None else None,
+        nodes=following.course.history.nodes if following.course is not None else None,
         seed=record.seed if record and record.rehearsed else None,
     )
 
@@ -231,7 +231,7 @@ def _alerts(following: Following) -> list[Alert]:
         return []
     return [
         Alert(time=told.time, kind=told.kind, test=told.subject, text=told.text)
-        for told in reversed(course.accounts.alerts)
+        for told in reversed(course.history.alerts)
     ]
 
 

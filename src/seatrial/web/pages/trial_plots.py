@@ -263,8 +263,8 @@ def _axis(row: TrialRow, following: Following) -> Axis:
     running = row.state == "running"
     last = (row.last or row.created) / SECOND_NS
     course = following.course
-    if course is not None and course.accounts.last > 0:
-        last = max(last, course.accounts.last / SECOND_NS)
+    if course is not None and course.history.last > 0:
+        last = max(last, course.history.last / SECOND_NS)
     end = max(last, time.time()) if running and not row.rehearsed else last
     local = time.localtime(min(max(start, 0), 1 << 35))
     return Axis(
@@ -286,7 +286,7 @@ def _alerts(following: Following, chosen: list[str]) -> list[Told]:
     course = following.course
     return [
         Told(t=told.time / SECOND_NS, test=told.subject, kind=told.kind, text=told.text)
-        for told in (course.accounts.alerts[-500:] if course is not None else ())
+        for told in (course.history.alerts[-500:] if course is not None else ())
         if not chosen or told.subject in chosen or not told.subject
     ]
 
@@ -294,10 +294,10 @@ def _alerts(following: Following, chosen: list[str]) -> list[Told]:
 def windows_of(following: Following) -> list[Window]:
     """Blackouts and planned outages up to now."""
     course = following.course
-    if course is None or course.accounts.start <= 0:
+    if course is None or course.history.start <= 0:
         return []
     policy = course.record.policy
-    origin, last = course.accounts.start / SECOND_NS, course.accounts.last / SECOND_NS
+    origin, last = course.history.start / SECOND_NS, course.history.last / SECOND_NS
     found = []
     for kind, windows in (("blackout", policy.blackouts), ("outage", policy.outages)):
         for window in windows:

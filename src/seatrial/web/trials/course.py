@@ -3,7 +3,7 @@
     course = Course(TrialFolder(path))
     while course.go_on():                  # a block at a time
         ...
-    course.accounts, course.tests["cm4"].in_flight, course.held(now)
+    course.history, course.tests["cm4"].in_flight, course.held(now)
 
 A journal that was replaced or cut is begun anew. To be used by one thread at a time.
 """
@@ -65,7 +65,7 @@ class Course:
         self.record = self.folder.record()
         self.cases = self.folder.cases()
         self.references = references_of(self.record)
-        self.accounts = accounts_of(self.record, self.cases)
+        self.history = accounts_of(self.record, self.cases)
         self.turns: list[Event] = []
         self.tests: dict[str, TestCourse] = {case.test: TestCourse() for case in self.cases}
         self.gauges: dict[str, list[Gauged]] = {}
@@ -110,7 +110,7 @@ class Course:
         block = next(read_blocks(file, self.end, at_once), None)
         if block is None:
             return False
-        self.accounts.fold(block.events)
+        self.history.fold(block.events)
         for event in block.events:
             handler = _HANDLERS.get(event.event)
             if handler is not None:
@@ -124,7 +124,7 @@ class Course:
 
     def held(self, now: int) -> list[Hold]:
         """What holds launches back, of a trial that runs."""
-        if self.accounts.state != "running":
+        if self.history.state != "running":
             return []
         return [*self._holds.held(now), *self._holds.unbuilt()]
 
@@ -133,7 +133,7 @@ class Course:
         how often it was told; the latest first."""
         again = self.record.policy.watch.again or LEAST_ALERTS_S
         since = now - round(again * SECOND_NS)
-        return open_alerts(self.accounts, since)
+        return open_alerts(self.history, since)
 
     # ---- events ---------------------------------------------------------------------------
 

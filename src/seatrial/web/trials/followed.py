@@ -179,18 +179,18 @@ class Following:
     def _standing_of(self, course: Course) -> Standing:
         from seatrial.web.trials.judged import present
 
-        accounts = course.accounts
+        history = course.history
         now = present(course)
         return Standing(
             now=now,
-            state=accounts.state,
-            clock=accounts.clock(now),
-            duration=accounts.duration,
-            nodes=accounts.nodes,
+            state=history.state,
+            clock=history.clock(now),
+            duration=history.duration,
+            nodes=history.nodes,
             tests=self._tests_of(course),
             alerts=[
                 AlertNow(time=told.time, kind=told.kind, test=told.subject, text=told.text, times=n)
-                for told, n in (course.alerts(now) if not accounts.over else [])
+                for told, n in (course.alerts(now) if not history.over else [])
             ],
             held=course.held(now) if self.driven else [],
             judged=list(reversed(course.judged)),
@@ -206,7 +206,7 @@ class Following:
                 expected=0,
                 passed=test.verdicts["pass"],
                 others={why: n for why, n in test.verdicts.most_common() if why != "pass"},
-                stopped=course.accounts.stopped.get(name, ""),
+                stopped=course.history.stopped.get(name, ""),
             )
             for name, test in course.tests.items()
         ]
@@ -255,7 +255,7 @@ class Following:
         if course is None or self._kept is None:
             return None
         now = present(course)
-        runs = course.accounts.state == "running" and not course.record.rehearsed
+        runs = course.history.state == "running" and not course.record.rehearsed
         version = (course.end, self.driven, now // (LOOK_AGAIN_S * 10**9) if runs else 0)
 
         def locked() -> Any:
@@ -310,7 +310,7 @@ class Followed:
     def _let_go(self) -> None:
         """Forget what was looked at longest ago, where it is too much."""
         sizes = [
-            0 if each.course is None else len(each.course.accounts.runs)
+            0 if each.course is None else len(each.course.history.runs)
             for each in self._trials.values()
         ]
         kept, total = len(sizes), sum(sizes)
@@ -350,5 +350,5 @@ def _verdict_of(row: TrialRow) -> Overall:
         return "undecided"
     while course.go_on():
         pass
-    view = View(course.accounts, present(course), course.references)
+    view = View(course.history, present(course), course.references)
     return overall(judged(course.record.component, view))

@@ -39,16 +39,16 @@ MOST_STEPS = 3000  # of one line
 def present(course: Course) -> int:
     """The time (ns) at which a trial is looked at: now while it runs, else that of its last
     event."""
-    accounts = course.accounts
-    runs = accounts.state == "running" and not course.record.rehearsed
-    return max(time.time_ns() if runs else accounts.last, accounts.last, 0)
+    history = course.history
+    runs = history.state == "running" and not course.record.rehearsed
+    return max(time.time_ns() if runs else history.last, history.last, 0)
 
 
 def status_at(course: Course, now: int, driven: bool) -> Status:
     """As ``acceptance.status.status``, of a course at hand."""
-    accounts = course.accounts
-    found = status_of(course.record, accounts, course.turns, now, course.references)
-    runs = accounts.state == "running"
+    history = course.history
+    found = status_of(course.record, history, course.turns, now, course.references)
+    runs = history.state == "running"
     state = found.state if driven or not runs else INTERRUPTED
     return replace(found, state=state, held_back_by=course.held(now) if driven else [])
 
@@ -106,9 +106,9 @@ def uses_at(course: Course, now: int) -> Uses:
     """How the nodes were used up to ``now`` (ns)."""
     import numpy as np
 
-    timeline = timeline_of(course.accounts, now)
+    timeline = timeline_of(course.history, now)
     shares = {use: timeline.total.share(use) for use in USES}
-    said = lost_node_hours.sentence(course.accounts, timeline, now)
+    said = lost_node_hours.sentence(course.history, timeline, now)
     available = timeline.total.available / SECOND_NS
     if not timeline.pieces:
         return Uses(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
@@ -147,13 +147,13 @@ class Steps(Struct, frozen=True):
 
 def flights_at(course: Course, now: int, expected: dict[str, int]) -> list[Steps]:
     """The runs that held nodes, of all tests and of each."""
-    accounts = course.accounts
+    history = course.history
     by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in course.tests}
-    for run in accounts.runs:
+    for run in history.runs:
         held = run.on_nodes(now)
         if held is not None:
-            by_test[accounts.test_of(run)].append((*held, 1.0))
-    spans, without = accounts.window(now), whole_outages(accounts)
+            by_test[history.test_of(run)].append((*held, 1.0))
+    spans, without = history.window(now), whole_outages(history)
     everything = [one for each in by_test.values() for one in each]
     found = [_steps("", step_functions.levels(everything, spans, without), _least_of_all(course))]
     for test, intervals in by_test.items():
@@ -177,7 +177,7 @@ def loads_at(course: Course, now: int) -> list[Steps]:
     safe = _safe_loads(course)
     found = [
         _steps(name, each, most=safe.get(name, 0.0))
-        for name, each in step_functions.target_loads(course.accounts, now).items()
+        for name, each in step_functions.target_loads(course.history, now).items()
     ]
     highs = {throttle.gauge: throttle.high for throttle in course.record.policy.throttles}
     for name, readings in course.gauges.items():
