@@ -21,7 +21,7 @@ from seatrial.backends.simulated.batch import compiled_run, simulate
 from seatrial.backends.simulated.cluster import SimulatedCluster
 from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.machine.facts import unfold
-from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.model import Machine, NodeGroup
 from seatrial.units import SECOND_NS
 
 NODES = 2000
@@ -82,7 +82,7 @@ def _online() -> Row:
 
 def _cluster_seconds(count: int) -> float:
     names = f"n[0001-{NODES}]"
-    machine = Machine(machine="sim", nodes=[Nodes(names=names, cores=1)], scheduler="slurm")
+    machine = Machine(machine="sim", nodes=[NodeGroup(names=names, cores=1)], scheduler="slurm")
     cluster = SimulatedCluster(machine, unfold(names), seed=1, start_ns=0)
     submit, nodes, elapsed, walltime = (column.tolist() for column in workload(count))
     jobs = [

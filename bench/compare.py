@@ -13,9 +13,9 @@ from bench.measuring import SEATRIAL, Row, median_of, scratch, timed
 from seatrial.journal.codes import PASS, Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
-from seatrial.machine.model import Machine, Nodes
-from seatrial.suite.model import Case, Run, Test
-from seatrial.trial.folder import Asked, Record, create
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.suite.model import Case, RunSpec, Test
+from seatrial.trial.folder import Record, TrialOptions, create
 
 SHAPES = ((2_000, 5), (500, 20), (100, 100))
 SLOWER = 0.05
@@ -55,10 +55,10 @@ def write_trial(trials: Path, tag: str, cases: int, repeats: int, slower: float)
         version="0.1.0",
         user="bench",
         host="bench",
-        asked=Asked(suites=["suite"]),
-        machine=Machine(machine="bench", nodes=[Nodes(names="n[001-064]", cores=64)]),
+        asked=TrialOptions(suites=["suite"]),
+        machine=Machine(machine="bench", nodes=[NodeGroup(names="n[001-064]", cores=64)]),
         references="references.yaml",
-        tests={"made": Test(app="made", run=Run(script="true"), name="made", folder="/made")},
+        tests={"made": Test(app="made", run=RunSpec(script="true"), name="made", folder="/made")},
     )
     folder = create(trials, record, asked)
     now = SECOND

@@ -22,7 +22,7 @@ from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal, read
 from seatrial.sinks import sink_lags
-from seatrial.sinks.points import Points
+from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder
 
@@ -77,7 +77,7 @@ def a_trial(trials: Path) -> TrialFolder:
 
 def requests_of(trial: TrialFolder) -> Iterator[bytes]:
     """The bodies that a sink would post."""
-    points = Points(about_of(trial))
+    points = TrialPoints(about_of(trial))
     lines: list[bytes] = []
     size = 0
     for event in read(trial.journal):

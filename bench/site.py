@@ -15,9 +15,9 @@ from typing import Any
 
 from seatrial.journal.codes import CODES, PASS, Name
 from seatrial.journal.events import Event, encode
-from seatrial.machine.model import Machine, Nodes
-from seatrial.suite.model import Case, Run, Test
-from seatrial.trial.folder import Asked, Record, TrialFolder, create
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.suite.model import Case, RunSpec, Test
+from seatrial.trial.folder import Record, TrialFolder, TrialOptions, create
 from seatrial.units import SECOND_NS
 
 RUNS = 111_000  # of a trial
@@ -37,7 +37,7 @@ def make_trial(trials: Path, number: int, runs: int = RUNS) -> TrialFolder:
         name: Test(
             app=f"{name}-app",
             tags=["node" if name == MAIN else "network", "nightly"],
-            run=Run(script=f"./{name}"),
+            run=RunSpec(script=f"./{name}"),
             name=name,
             folder=f"/suites/{name}",
         )
@@ -64,8 +64,10 @@ def make_trial(trials: Path, number: int, runs: int = RUNS) -> TrialFolder:
         version="0.1.0",
         user="acceptance",
         host="login1",
-        asked=Asked(suites=["/suites"]),
-        machine=Machine(machine=("frost", "ember")[number % 2], nodes=[Nodes("n[0001-2000]", 8)]),
+        asked=TrialOptions(suites=["/suites"]),
+        machine=Machine(
+            machine=("frost", "ember")[number % 2], nodes=[NodeGroup("n[0001-2000]", 8)]
+        ),
         references="references.yaml",
         tests=tests,
     )

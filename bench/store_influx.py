@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 from bench.measuring import Row
 from bench.site import MAIN
 from seatrial.journal.journal import read
-from seatrial.sinks.points import Points
+from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.trial_info import about_of
 from seatrial.store import elapsed_series, pagination, queries
 from seatrial.store.rows import Filters
@@ -94,7 +94,7 @@ def _batches(trials: Path) -> Iterator[tuple[int, bytes]]:
         if not path.is_dir():
             continue
         folder = TrialFolder(path)
-        points = Points(about_of(folder))
+        points = TrialPoints(about_of(folder))
         number, lines = 0, []
         for event in read(folder.journal):
             number += 1

@@ -32,7 +32,7 @@ from seatrial.studies.selection import KEYS, NUMBERS
 from seatrial.suite import model as suite
 from seatrial.suite.expressions import _FUNCTIONS, FACTS
 from seatrial.suite.variables import BUILD_AND_RUN, RUN_ONLY
-from seatrial.trial.folder import Asked
+from seatrial.trial.folder import TrialOptions
 from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.verify import references
 from seatrial.verify.formats import find_format, formats
@@ -48,22 +48,22 @@ COMPARING = "comparing.md"
 SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (suite.TestFile, TESTS, "Keys of test.yaml"),
     (suite.Build, TESTS, "build"),
-    (suite.Run, TESTS, "run"),
+    (suite.RunSpec, TESTS, "run"),
     (suite.Requires, TESTS, "requires"),
     (suite.Input, TESTS, "inputs"),
     (suite.Check, TESTS, "verify"),
     (suite.Metric, TESTS, "metrics"),
     (machine.Machine, MACHINES, "Keys of a machine file"),
-    (machine.Nodes, MACHINES, "nodes"),
+    (machine.NodeGroup, MACHINES, "nodes"),
     (machine.Toolchain, MACHINES, "toolchains"),
     (machine.Launcher, MACHINES, "launchers"),
     (machine.Slurm, MACHINES, "slurm"),
     (machine.FileSystem, MACHINES, "File systems"),
-    (machine.Target, MACHINES, "Metadata targets"),
+    (machine.MetadataTarget, MACHINES, "Metadata targets"),
     (machine.Gauge, MACHINES, "Gauges"),
     (Sink, MACHINES, "sinks"),
     (rehearsal_model.FileSystemModel, MACHINES, "Capacity in a rehearsal"),
-    (rehearsal_model.Level, MACHINES, "Levels of load"),
+    (rehearsal_model.LoadLevel, MACHINES, "Levels of load"),
     (rehearsal_model.MachineModel, MACHINES, "How it behaves in a rehearsal"),
     (rehearsal_model.Background, MACHINES, "Jobs of others"),
     (references.Reference, MACHINES, "References"),
@@ -71,14 +71,14 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Plan, PLANS, "Keys of a plan"),
     (plan.Phase, PLANS, "phases"),
     (plan.Component, PLANS, "components"),
-    (plan.Part, PLANS, "tests"),
+    (plan.ComponentTest, PLANS, "tests"),
     (plan.Deck, PLANS, "decks"),
     (plan.Retry, PLANS, "What follows a failure"),
     (plan.Exclude, PLANS, "Nodes that fail"),
     (plan.Cap, PLANS, "caps"),
     (plan.Stagger, PLANS, "stagger"),
     (plan.Throttle, PLANS, "throttles"),
-    (plan.Span, PLANS, "Blackouts and outages"),
+    (plan.TimeSpan, PLANS, "Blackouts and outages"),
     (plan.Watch, PLANS, "watch"),
     (plan.Tell, PLANS, "alerts"),
     (plan.Criterion, PLANS, "criteria"),
@@ -86,10 +86,10 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (plan.Waiver, PLANS, "waivers"),
     (plan.Rehearsal, PLANS, "Rehearsals"),
     (plan.Behaviour, PLANS, "How runs turn out"),
-    (plan.Elapsed, PLANS, "Distributions of elapsed times"),
-    (plan.Figure, PLANS, "Distributions of metrics"),
+    (plan.ElapsedModel, PLANS, "Distributions of elapsed times"),
+    (plan.ModelledMetric, PLANS, "Distributions of metrics"),
     (score_file.ScoreFile, COMPARING, "Keys of score.yaml"),
-    (score_file.Part, COMPARING, "parts"),
+    (score_file.ScoreTerm, COMPARING, "parts"),
     (score_file.ScorePhase, COMPARING, "phases"),
     (Event, "events.md", "The record"),
 ]
@@ -365,7 +365,7 @@ def test_examples_have_no_fault(page: Path, tmp_path: Path) -> None:
     for name, text in tests:
         put(folder / "first" / name if name == "test.yaml" else folder / name, text, page)
     if tests:
-        plan = prepare_trial(Asked(suites=[str(folder)]), str(tmp_path / "machine.yaml"))
+        plan = prepare_trial(TrialOptions(suites=[str(folder)]), str(tmp_path / "machine.yaml"))
         require_cases(plan)
         assert {case.test for case in plan.cases} == set(plan.tests)
         assert len(plan.tests) == len(tests)

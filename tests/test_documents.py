@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from seatrial.documents import Faults, Node, Place, decode, decode_partly, parse, read
+from seatrial.documents import Faults, SourceLocation, YamlNode, decode, decode_partly, parse, read
 from seatrial.errors import InvalidFiles
 
 PATH = Path("f.yaml")
@@ -29,7 +29,7 @@ class Whole(Struct, kw_only=True, forbid_unknown_fields=True, rename={"kind": "c
     file: str = ""
 
 
-def parsed(text: str) -> Node:
+def parsed(text: str) -> YamlNode:
     faults = Faults()
     node = parse(text.encode(), PATH, faults)
     assert not faults.texts
@@ -121,18 +121,18 @@ def test_decode_tells_old_faults_from_its_own() -> None:
 
 def test_places() -> None:
     node = parsed("a:\n  b:\n    - x\n    - {c: 1,\n       d: 2}\n")
-    assert node.place_of("a", "b", 1, "d") == Place(PATH, 5)
-    assert node.place_of("a", "b", 0) == Place(PATH, 3)
-    assert node.place_of("a", "b", 7) == Place(PATH, 2)  # as near as the file goes
-    assert node.place_of("a", "z", "c") == Place(PATH, 1)
-    assert str(Place(PATH, 5)) == "f.yaml:5"
+    assert node.place_of("a", "b", 1, "d") == SourceLocation(PATH, 5)
+    assert node.place_of("a", "b", 0) == SourceLocation(PATH, 3)
+    assert node.place_of("a", "b", 7) == SourceLocation(PATH, 2)  # as near as the file goes
+    assert node.place_of("a", "z", "c") == SourceLocation(PATH, 1)
+    assert str(SourceLocation(PATH, 5)) == "f.yaml:5"
 
 
 def test_faults_end_where_nobody_reads_on() -> None:
     faults = Faults()
     with pytest.raises(InvalidFiles) as raised:
         for line in range(5000):
-            faults.add(Place(PATH, line), "k", "is wrong")
+            faults.add(SourceLocation(PATH, line), "k", "is wrong")
     assert len(raised.value.faults) == 1000
     assert str(raised.value).endswith("\n1000 faults; nothing was run.")
 
@@ -140,8 +140,8 @@ def test_faults_end_where_nobody_reads_on() -> None:
 def test_no_fault_raises_nothing_and_one_does() -> None:
     faults = Faults()
     faults.raise_any()
-    faults.add(Place(PATH, 3), "k", "is wrong")
-    faults.add(Place(PATH, 3), "k", "is wrong")
+    faults.add(SourceLocation(PATH, 3), "k", "is wrong")
+    faults.add(SourceLocation(PATH, 3), "k", "is wrong")
     with pytest.raises(InvalidFiles) as raised:
         faults.raise_any()
     assert str(raised.value) == "f.yaml:3: k: is wrong\n1 fault; nothing was run."

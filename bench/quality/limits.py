@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.quality import nodes, series
 from bench.quality.changes import NEAR
-from seatrial.statistics.suspects import Job
+from seatrial.statistics.suspects import RunOnNodes
 
 NORMAL = NormalDist()
 AFTER, BEFORE = 30, 90  # where the steps of bench.quality.changes are
@@ -118,7 +118,7 @@ def suspects(case: str, count: int, seed: int, further: float) -> nodes.Tally:
     return nodes.tally(results, bad)
 
 
-def _unseen(jobs: Sequence[Job]) -> dict[str, int]:
+def _unseen(jobs: Sequence[RunOnNodes]) -> dict[str, int]:
     """The nodes that were in no good job, with the bad ones that they were in, as bits."""
     good = {node for job in jobs if not job.bad for node in job.nodes}
     found: dict[str, int] = {}

@@ -129,7 +129,7 @@ def mean_below(planted: Planted, share: float = 0.9) -> tuple[int, int]:
 
 def fleet(
     rng: Random, bad: int, size: int, harm: float, chance: float, jobs: int = 200, total: int = 6000
-) -> tuple[list[suspects.Job], set[str]]:
+) -> tuple[list[suspects.RunOnNodes], set[str]]:
     """Jobs on random nodes: bad nodes ruin a job with probability ``harm`` each, and ``chance``
     ruins some without them."""
     names = [f"n{i:04d}" for i in range(total)]
@@ -138,7 +138,7 @@ def fleet(
     for _ in range(jobs):
         here = rng.choice(total, size, replace=False).tolist()
         ruined = any(rng.random() < harm for i in here if i in planted) or rng.random() < chance
-        found.append(suspects.Job([names[i] for i in here], bool(ruined)))
+        found.append(suspects.RunOnNodes([names[i] for i in here], bool(ruined)))
     return found, {names[i] for i in planted}
 
 

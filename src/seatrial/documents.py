@@ -20,9 +20,9 @@ import msgspec
 from msgspec import Meta
 
 from seatrial.file_model import Scalar
-from seatrial.yaml_positions import Faults, Node, Place, parse, plain_scalar, read
+from seatrial.yaml_positions import Faults, SourceLocation, YamlNode, parse, plain_scalar, read
 
-__all__ = ["Faults", "Node", "Place", "Spot", "decode", "decode_partly", "json_schema"]
+__all__ = ["Faults", "SourceLocation", "Spot", "YamlNode", "decode", "decode_partly", "json_schema"]
 __all__ += ["key_text", "parse", "plain_scalar", "read"]
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class _Invalid:
 INVALID = _Invalid()
 
 
-def decode(node: Node, shape: type[T], faults: Faults, **given: Any) -> T | None:
+def decode(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
     """The value of ``node`` as ``shape`` (a msgspec Struct); None with faults added when it does
     not fit. ``given`` are fields of the Struct that the file does not hold, such as its name."""
     own = Faults()
@@ -45,7 +45,7 @@ def decode(node: Node, shape: type[T], faults: Faults, **given: Any) -> T | None
     return None if own.found else value
 
 
-def decode_partly(node: Node, shape: type[T], faults: Faults, **given: Any) -> T | None:
+def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
     """As ``decode``, but with defaults in place of what does not fit, so that the rest can be
     checked too. None only where the node is no mapping at all."""
     value = _decode_struct(node, cast(Any, shape), faults, "", given)
@@ -65,14 +65,14 @@ class _Option(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-def _decode(node: Node, shape: Any, faults: Faults, key: str) -> Any:
+def _decode(node: YamlNode, shape: Any, faults: Faults, key: str) -> Any:
     options, value = _options(shape), node.value
     for option in options:
         if type(value) in option.accepts and (option.words is None or value in option.words):
             return _decode_option(node, option, faults, key)
     for option in options:
         if option.shape is int and isinstance(value, float) and value.is_integer():
-            return _decode_option(Node(int(value), node.place), option, faults, key)
+            return _decode_option(YamlNode(int(value), node.place), option, faults, key)
     expected = " or ".join(dict.fromkeys(_say(option) for option in options))
     faults.add(node.place, key, f"{_show(value)} is not {expected}{_remedy(value, options)}")
     return INVALID
@@ -86,7 +86,7 @@ def _remedy(value: Any, options: tuple[_Option, ...]) -> str:
     return ""
 
 
-def _decode_option(node: Node, option: _Option, faults: Faults, key: str) -> Any:
+def _decode_option(node: YamlNode, option: _Option, faults: Faults, key: str) -> Any:
     if option.is_struct:
         return _decode_struct(node, option.shape, faults, key, {})
     inner = option.inner
@@ -119,7 +119,7 @@ def _beyond(value: float, bound: Meta) -> str:
 
 
 def _decode_struct(
-    node: Node, shape: type[msgspec.Struct], faults: Faults, key: str, given: dict[str, Any]
+    node: YamlNode, shape: type[msgspec.Struct], faults: Faults, key: str, given: dict[str, Any]
 ) -> Any:
     prefix = f"{key}." if key else ""
     if not isinstance(node.value, dict):
@@ -218,7 +218,7 @@ class Spot(NamedTuple):
     spot.fault("is empty; name it", "component")     # plan.yaml:7: components[0].component: ...
     """
 
-    node: Node
+    node: YamlNode
     faults: Faults
     faulty: Sequence[str] = ()
     key: tuple[Step, ...] = ()

@@ -26,7 +26,7 @@ LONGEST_INTEGER = 18
 LONGEST_NUMBER = 100
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """Where a value is written. ``line`` counts from 1."""
 
     path: Path
@@ -40,14 +40,14 @@ class Place(NamedTuple):
 class Faults:
     """What is wrong in the files read so far: each text, its place and the key it is about."""
 
-    found: dict[str, tuple[Place, str]] = field(default_factory=dict)
+    found: dict[str, tuple[SourceLocation, str]] = field(default_factory=dict)
 
     @property
     def texts(self) -> list[str]:
         """Each fault once, by file and line."""
         return sorted(self.found, key=lambda text: self.found[text][0])
 
-    def add(self, place: Place, key: str, message: str) -> None:
+    def add(self, place: SourceLocation, key: str, message: str) -> None:
         """Add a fault, once. Raises InvalidFiles when there are more than anyone reads."""
         self._record(f"{place}: {key}: {message}" if key else f"{place}: {message}", place, key)
 
@@ -59,21 +59,21 @@ class Faults:
         if self.found:
             raise InvalidFiles(self.texts)
 
-    def _record(self, text: str, place: Place, key: str) -> None:
+    def _record(self, text: str, place: SourceLocation, key: str) -> None:
         self.found[text] = (place, key)
         if len(self.found) == MOST_FAULTS:
             raise InvalidFiles(self.texts)
 
 
 @dataclass(slots=True)
-class Node:
+class YamlNode:
     """A value with its place: a scalar or None, a list of nodes, or a mapping of nodes."""
 
     value: Any
-    place: Place
-    keys: dict[str, Place] = field(default_factory=dict)
+    place: SourceLocation
+    keys: dict[str, SourceLocation] = field(default_factory=dict)
 
-    def place_of(self, *path: str | int) -> Place:
+    def place_of(self, *path: str | int) -> SourceLocation:
         """The place of a value inside this one, as near as the file goes."""
         node, place = self, self.place
         for step in path:
@@ -91,7 +91,7 @@ class Node:
 # ---- reading ------------------------------------------------------------------------------
 
 
-def read(path: Path, faults: Faults) -> Node | None:
+def read(path: Path, faults: Faults) -> YamlNode | None:
     """Read a YAML file; None when it cannot be read, with the faults added."""
     try:
         status = path.stat()
@@ -99,19 +99,21 @@ def read(path: Path, faults: Faults) -> Node | None:
         data = path.read_bytes() if regular and status.st_size <= LARGEST_FILE else b""
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        faults.add(Place(path, 1), "", f"cannot be read: {reason}")
+        faults.add(SourceLocation(path, 1), "", f"cannot be read: {reason}")
         return None
     if not regular:
-        faults.add(Place(path, 1), "", "is not a regular file; write a text file in its place")
+        faults.add(
+            SourceLocation(path, 1), "", "is not a regular file; write a text file in its place"
+        )
         return None
     if status.st_size > LARGEST_FILE:
         text = f"has {status.st_size} bytes; the most that is read is {LARGEST_FILE}"
-        faults.add(Place(path, 1), "", text)
+        faults.add(SourceLocation(path, 1), "", text)
         return None
     return parse(data, path, faults)
 
 
-def parse(data: bytes, path: Path, faults: Faults) -> Node | None:
+def parse(data: bytes, path: Path, faults: Faults) -> YamlNode | None:
     """As ``read``, for bytes at hand; ``path`` is only named in faults."""
     import yaml
 
@@ -119,7 +121,7 @@ def parse(data: bytes, path: Path, faults: Faults) -> Node | None:
         return _Reader(data.decode("utf-8"), path, faults).document()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        faults.add(Place(path, line), "", "is not UTF-8 text; save the file as UTF-8")
+        faults.add(SourceLocation(path, line), "", "is not UTF-8 text; save the file as UTF-8")
     except _Refused as error:
         faults.add(error.place, "", str(error))
     except yaml.YAMLError as error:
@@ -127,14 +129,16 @@ def parse(data: bytes, path: Path, faults: Faults) -> Node | None:
         position = getattr(error, "position", 0)  # of a character that no YAML file may hold
         line = mark.line if mark is not None else data.count(b"\n", 0, position)
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
-        faults.add(Place(path, line + 1), "", f"is not valid YAML: {problem or 'not readable'}")
+        faults.add(
+            SourceLocation(path, line + 1), "", f"is not valid YAML: {problem or 'not readable'}"
+        )
     return None
 
 
 class _Refused(Exception):
     """The file is YAML that is not read; the text says what and why."""
 
-    def __init__(self, place: Place, why: str) -> None:
+    def __init__(self, place: SourceLocation, why: str) -> None:
         super().__init__(why)
         self.place = place
 
@@ -150,14 +154,14 @@ class _Reader:
         self.path = path
         self.faults = faults
         self.count = 0
-        self.anchors: dict[str, tuple[Node, int]] = {}
+        self.anchors: dict[str, tuple[YamlNode, int]] = {}
 
-    def document(self) -> Node | None:
+    def document(self) -> YamlNode | None:
         try:
             self.loader.get_event()  # the start of the stream
             start = self._next()
             if start.__class__.__name__ == "StreamEndEvent":
-                self.faults.add(Place(self.path, 1), "", "is empty")
+                self.faults.add(SourceLocation(self.path, 1), "", "is empty")
                 return None
             root = self.node(self._next(), "", 0)
             self.loader.get_event()  # the end of the document
@@ -171,10 +175,10 @@ class _Reader:
     def _next(self) -> Any:
         return self.loader.get_event()
 
-    def _place(self, event: Any) -> Place:
-        return Place(self.path, event.start_mark.line + 1)
+    def _place(self, event: Any) -> SourceLocation:
+        return SourceLocation(self.path, event.start_mark.line + 1)
 
-    def node(self, event: Any, key: str, depth: int) -> Node:
+    def node(self, event: Any, key: str, depth: int) -> YamlNode:
         """The node that starts with this event, its end consumed."""
         place, kind, before = self._place(event), event.__class__.__name__, self.count
         self._count(1, depth, place)
@@ -188,30 +192,30 @@ class _Reader:
             self.faults.add(place, key, f"the tag {event.tag} is not known; remove it")
         if kind == "ScalarEvent":
             quoted = bool(event.style)  # None or "" where it is plain
-            node = Node(event.value if quoted else plain_scalar(event.value), place)
+            node = YamlNode(event.value if quoted else plain_scalar(event.value), place)
         elif kind == "SequenceStartEvent":
-            node = Node(self._items(key, depth), place)
+            node = YamlNode(self._items(key, depth), place)
         else:
             node = self._mapping(place, key, depth)
         if event.anchor:
             self.anchors[event.anchor] = (node, self.count - before)
         return node
 
-    def _count(self, more: int, depth: int, place: Place) -> None:
+    def _count(self, more: int, depth: int, place: SourceLocation) -> None:
         self.count += more
         if self.count > MOST_VALUES or depth > DEEPEST:
             why = f"holds more than {MOST_VALUES} values or {DEEPEST} levels; make it smaller"
             raise _Refused(place, why)
 
-    def _items(self, key: str, depth: int) -> list[Node]:
-        items: list[Node] = []
+    def _items(self, key: str, depth: int) -> list[YamlNode]:
+        items: list[YamlNode] = []
         while (event := self._next()).__class__.__name__ != "SequenceEndEvent":
             items.append(self.node(event, f"{key}[{len(items)}]", depth + 1))
         return items
 
-    def _mapping(self, place: Place, key: str, depth: int) -> Node:
-        values: dict[str, Node] = {}
-        keys: dict[str, Place] = {}
+    def _mapping(self, place: SourceLocation, key: str, depth: int) -> YamlNode:
+        values: dict[str, YamlNode] = {}
+        keys: dict[str, SourceLocation] = {}
         while (event := self._next()).__class__.__name__ != "MappingEndEvent":
             at = self._place(event)
             if event.__class__.__name__ != "ScalarEvent":
@@ -226,7 +230,7 @@ class _Reader:
                 )
             keys[name] = at
             values[name] = self.node(self._next(), inner, depth + 1)
-        return Node(values, place, keys)
+        return YamlNode(values, place, keys)
 
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")

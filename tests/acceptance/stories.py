@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seatrial.acceptance.criteria import Result, View, judge
+from seatrial.acceptance.criteria import Result, TrialView, judge
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.conduct.policy import Entry, Policy
 from seatrial.journal.codes import PASS, Code, Name
@@ -102,9 +102,9 @@ class Story:
             history.apply(event)
         return history
 
-    def view(self, now: float | None = None, **more: Any) -> View:
+    def view(self, now: float | None = None, **more: Any) -> TrialView:
         history = self.history()
-        return View(history, history.last if now is None else at(now), **more)
+        return TrialView(history, history.last if now is None else at(now), **more)
 
     def judged(self, name: CriterionName, now: float | None = None, **bounds: Any) -> list[Result]:
         return judge(Criterion(criterion=name, **bounds), self.view(now))

@@ -10,11 +10,11 @@ import pytest
 from seatrial.acceptance.status import Status, status
 from seatrial.cli.sparkline import BLOCKS, PLAIN
 from seatrial.cli.status_table import print_status
-from seatrial.conduct.policy import Entry, Throttle, Window
+from seatrial.conduct.policy import Entry, ThrottleRule, Window
 from seatrial.journal.codes import FAILED, Name
-from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.model import Machine, NodeGroup
 from seatrial.plan.model import Component, Criterion
-from seatrial.trial.folder import Asked, Record
+from seatrial.trial.folder import Record, TrialOptions
 
 from .stories import Story, at, cases_of, sustained
 
@@ -35,8 +35,8 @@ def record_of(story: Story, **more: Any) -> Record:
         "version": "0.1.0",
         "user": "tester",
         "host": "login1",
-        "asked": Asked(suites=[]),
-        "machine": Machine(machine="m", nodes=[Nodes(names="n[1-4]", cores=1)]),
+        "asked": TrialOptions(suites=[]),
+        "machine": Machine(machine="m", nodes=[NodeGroup(names="n[1-4]", cores=1)]),
         "references": "references.yaml",
         "tests": {},
         "policy": story.policy,
@@ -191,7 +191,7 @@ def test_a_trial_without_a_plan_stands_somewhere_too(tmp_path: Path) -> None:
 
 def test_what_holds_launches_back_is_told_with_its_numbers_and_times() -> None:
     cases = cases_of(1, 1)
-    throttle = Throttle(gauge="mds", high=10, low=5, stale_after=7200)
+    throttle = ThrottleRule(gauge="mds", high=10, low=5, stale_after=7200)
     window = Window(start=3600, end=4 * 3600, why="backup", entries=[1])
     story = Story(cases, sustained(cases, 10, throttles=[throttle], blackouts=[window]))
     story.tell(0.5, Name.GAUGE, alias="mds", value=12)

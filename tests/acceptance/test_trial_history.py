@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from seatrial.acceptance.counts import Waits, verdicts, waits
 from seatrial.acceptance.lost_node_hours import losses, sentence
-from seatrial.acceptance.step_functions import Level, in_flight, target_loads
+from seatrial.acceptance.step_functions import LevelSpan, in_flight, target_loads
 from seatrial.acceptance.trial_history import NEVER, TrialHistory
 from seatrial.acceptance.utilisation import Use, timeline_of
-from seatrial.conduct.policy import Target, Window
+from seatrial.conduct.policy import PolicyTarget, Window
 from seatrial.journal.codes import FAILED, PASS, TIMEOUT, WRONG_ANSWER, Name
 from seatrial.journal.events import Event
 
@@ -263,11 +263,14 @@ def test_runs_in_flight_are_those_on_nodes() -> None:
         (at(2), at(3), 2),
         (at(3), at(4), 1),
     ]
-    assert in_flight(history, at(4), ["b"])[0] == Level(at(0), at(2), 0)
+    assert in_flight(history, at(4), ["b"])[0] == LevelSpan(at(0), at(2), 0)
 
 
 def test_the_load_of_a_target_is_the_sum_of_what_its_runs_open() -> None:
-    targets = [Target(name="fs/m0", file_system="fs"), Target(name="fs/m1", file_system="fs")]
+    targets = [
+        PolicyTarget(name="fs/m0", file_system="fs"),
+        PolicyTarget(name="fs/m1", file_system="fs"),
+    ]
     cases = cases_of(1, 1)
     story = Story(cases, sustained(cases, 4, targets=targets))
     story.run(0, 0, 2, target="fs/m0")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.slurm_batch import arrange, cluster_option, sbatch_line, write
 from seatrial.backends.slurm_parse import PREFIX
-from seatrial.machine.model import Machine, Nodes, Slurm
+from seatrial.machine.model import Machine, NodeGroup, Slurm
 from tests.programs import LONG_S
 
 
@@ -23,7 +23,7 @@ def a_job(name: str = "r1", path: Path = Path("/t/r1"), **keys: object) -> Job:
 
 
 def a_machine(slurm: Slurm | None = None) -> Machine:
-    nodes = [Nodes(names="n[1-9]", cores=4), Nodes(names="g1", cores=4)]
+    nodes = [NodeGroup(names="n[1-9]", cores=4), NodeGroup(names="g1", cores=4)]
     return Machine(machine="m", nodes=nodes, slurm=slurm or Slurm())
 
 

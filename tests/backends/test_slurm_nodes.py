@@ -10,7 +10,7 @@ from seatrial.backends.protocol import Job, NodesDown, NodesUp, Submission
 from seatrial.backends.slurm_batch import arrange, sbatch_line
 from seatrial.backends.slurm_nodes import changes
 from seatrial.backends.slurm_parse import Nonsense, parse_sinfo
-from seatrial.machine.model import Machine, Nodes, Slurm
+from seatrial.machine.model import Machine, NodeGroup, Slurm
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_nodes_to_avoid_are_excluded(
     machine = Machine(
         machine="m",
         scheduler="slurm",
-        nodes=[Nodes(names="n[1-4]", cores=4)],
+        nodes=[NodeGroup(names="n[1-4]", cores=4)],
         slurm=Slurm(nodelist=nodelist),
     )
     submission = Submission("s", (job("a", avoid, node),))

@@ -13,7 +13,7 @@ from seatrial.backends import slurm, slurm_outages
 from seatrial.backends.protocol import Ended, Job, Queued, Started, Submission, Trouble, Update
 from seatrial.backends.slurm import SlurmBackend
 from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
-from seatrial.machine.model import Machine, Nodes, Slurm
+from seatrial.machine.model import Machine, NodeGroup, Slurm
 from tests.programs import LONG_S
 
 COMMAND = """\
@@ -76,7 +76,7 @@ def with_backend(
     folder: Path, work: Callable[[SlurmBackend], Awaitable[object]], lost_after: str = "100ms"
 ) -> None:
     options = Slurm(poll="100ms", lost_after=lost_after)
-    machine = Machine(machine="m", nodes=[Nodes(names="n1", cores=1)], slurm=options)
+    machine = Machine(machine="m", nodes=[NodeGroup(names="n1", cores=1)], slurm=options)
 
     async def course() -> None:
         backend = SlurmBackend(machine, folder / "submissions")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.cli.plots import Mark, time_line
+from seatrial.cli.plots import TextMark, time_line
 from seatrial.journal import codes
 from seatrial.journal.codes import Code, Name
 from seatrial.studies import note_file
@@ -137,10 +137,10 @@ def test_a_history_without_trials(tmp_path: Path) -> None:
         min_size=1,
         max_size=40,
     ),
-    st.lists(st.builds(Mark, st.integers(0, 10**9), st.sampled_from("abC"), st.booleans())),
+    st.lists(st.builds(TextMark, st.integers(0, 10**9), st.sampled_from("abC"), st.booleans())),
 )
 def test_a_plot_is_never_wider_than_its_page(
-    points: list[tuple[int, float]], marks: list[Mark]
+    points: list[tuple[int, float]], marks: list[TextMark]
 ) -> None:
     lines = time_line(points, [marks], ("2026-01-01 00:00", "2026-12-31 00:00"))
     assert max(map(len, lines)) <= 80

@@ -19,7 +19,7 @@ import yaml
 from seatrial import cli
 from seatrial.journal.codes import Name
 from seatrial.trial.driver import Driver
-from seatrial.trial.folder import Asked, create
+from seatrial.trial.folder import TrialOptions, create
 from seatrial.trial.observer import Silent
 from seatrial.trial.prepare import new_tag, prepare_trial
 from tests.programs import Workplace, until
@@ -119,7 +119,7 @@ def test_a_user_without_a_name_is_a_number(
 
     monkeypatch.setattr("getpass.getuser", nobody)
     place.test("a")
-    plan = prepare_trial(Asked(suites=[str(place.suite)]), str(place.machine))
+    plan = prepare_trial(TrialOptions(suites=[str(place.suite)]), str(place.machine))
     assert plan.record("t").user == str(os.getuid())
 
 
@@ -146,7 +146,7 @@ def test_a_trial_that_is_not_made_leaves_nothing(
         raise KeyboardInterrupt
 
     place.test("a")
-    plan = prepare_trial(Asked(suites=[str(place.suite)]), str(place.machine))
+    plan = prepare_trial(TrialOptions(suites=[str(place.suite)]), str(place.machine))
     monkeypatch.setattr("seatrial.trial.folder.write_script", interrupted)
     with pytest.raises(KeyboardInterrupt):
         create(place.trials, plan.record("t"), plan.cases)

@@ -4,13 +4,13 @@ import pytest
 
 from seatrial.cli.suspect_text import BESIDE, print_suspects
 from seatrial.statistics.suspects import Suspect, Suspects
-from seatrial.studies.evidence import Evidence
+from seatrial.studies.evidence import NodeEvidence
 
 
 def test_runs_that_are_left_out_are_told_with_the_count(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    evidence = Evidence([], [], {"of broken@gcc, which never went well": 3})
+    evidence = NodeEvidence([], [], {"of broken@gcc, which never went well": 3})
     print_suspects(Suspects([], 12, 0, 0, 4, "nothing to compare with"), evidence)
     head, left_out = capsys.readouterr().out.splitlines()
     assert head.startswith("0 of 12 runs failed or were slow (3 runs more left out, as told below)")
@@ -23,7 +23,7 @@ def test_a_weak_p_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         Suspect(["n017"], "node", 9, 9, 0.3, 1e-6),
         Suspect(["n099"], "node", 3, 3, 0.1, 0.8),
     ]
-    print_suspects(Suspects(accused, 200, 40, 1, 6000), Evidence([], [], {}))
+    print_suspects(Suspects(accused, 200, 40, 1, 6000), NodeEvidence([], [], {}))
     sure, weak = capsys.readouterr().out.splitlines()[1:]
     assert sure.endswith("p = 1e-06, corrected")
     assert weak.endswith(f"p = 0.8, corrected: {BESIDE}")

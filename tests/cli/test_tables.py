@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.cli import summary
-from seatrial.cli.tables import Column, fold, table
+from seatrial.cli.tables import TableColumn, fold, table
 
 CASE = "sort{size=1000000}@gcc-openmpi"
 SUMMARY = [
@@ -42,12 +42,17 @@ def test_a_unit_is_not_broken() -> None:
 
 def test_white_space_at_the_end_of_a_line_needs_no_room() -> None:
     assert fold("one two six", 7) == ["one two ", "six"]
-    text = table([Column("a", folds=True), Column("b")], [["one two six " * 9, "x" * 68]])
+    text = table([TableColumn("a", folds=True), TableColumn("b")], [["one two six " * 9, "x" * 68]])
     assert all(len(line) <= 80 for line in text.splitlines())
 
 
 def test_what_is_spared_is_said() -> None:
-    columns = [Column("name"), Column("sd", spare=2), Column("max", spare=1), Column("n")]
+    columns = [
+        TableColumn("name"),
+        TableColumn("sd", spare=2),
+        TableColumn("max", spare=1),
+        TableColumn("n"),
+    ]
     text = unstyle(table(columns, [["x" * 60, "1" * 9, "2" * 9, "3"]]))
     assert text.splitlines()[-1] == "(too narrow to show sd)"
     assert "max" in text.splitlines()[0]
@@ -59,7 +64,11 @@ def test_what_is_spared_is_said() -> None:
     st.booleans(),
 )
 def test_no_table_is_wider_than_the_screen(rows: list[tuple[str, ...]], folds: bool) -> None:
-    columns = [Column("one", folds=True), Column("two", right=True), Column("three", folds=folds)]
+    columns = [
+        TableColumn("one", folds=True),
+        TableColumn("two", right=True),
+        TableColumn("three", folds=folds),
+    ]
     found = unstyle(table(columns, rows))
     if found.isascii():
         assert all(len(line) <= 80 for line in found.split("\n"))

@@ -7,12 +7,12 @@ from collections import Counter
 import pytest
 
 from seatrial.conduct.admission import Admission, Gates
-from seatrial.conduct.in_flight import Counts
-from seatrial.conduct.policy import Caps, Entry, Placement, Policy, RateLimit, Target, Window
-from seatrial.conduct.policy import Throttle as About
+from seatrial.conduct.in_flight import InFlightCounts
+from seatrial.conduct.policy import Caps, Entry, Placement, Policy, PolicyTarget, RateLimit, Window
+from seatrial.conduct.policy import ThrottleRule as About
 from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
-from seatrial.conduct.throttle import Throttle
+from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 
@@ -89,7 +89,7 @@ def reading(time: int, value: float | str | None) -> Event:
 
 
 def test_a_throttle_has_hysteresis() -> None:
-    throttle = Throttle(About(gauge="load", high=10, low=5))
+    throttle = ThrottleState(About(gauge="load", high=10, low=5))
     found = []
     for time, value in enumerate([7, 10, 11, 9, 5, 4.9, 7], 1):
         throttle.apply(reading(time, value))
@@ -103,7 +103,7 @@ def test_a_gauge_that_fails_is_told_and_falls_back_when_its_reading_is_old(
 ) -> None:
     for falls_back in ("open", "closed"):
         about = About(gauge="load", high=10, low=5, on_failure=falls_back, stale_after=60)
-        throttle = Throttle(about)
+        throttle = ThrottleState(about)
         assert throttle.closed(NS, NS) is (falls_back == "closed")
         throttle.apply(reading(1, 3 if falls_back == "closed" else 12))
         throttle.apply(reading(2, bad))
@@ -119,8 +119,8 @@ def placed(placement: Placement, runs: int, opens: float = 1, caps: Caps | None 
     """The targets that so many runs get."""
     entries = [Entry(name="t", file_system="fs", opens=opens)]
     weights = {"a": 2.0, "b": 1.0, "c": 1.0}
-    each = [Target(name=n, file_system="fs", weight=w, safe=8) for n, w in weights.items()]
-    targets, counts, found = Targets(each, placement, caps or Caps()), Counts(entries), ""
+    each = [PolicyTarget(name=n, file_system="fs", weight=w, safe=8) for n, w in weights.items()]
+    targets, counts, found = Targets(each, placement, caps or Caps()), InFlightCounts(entries), ""
     for _ in range(runs):
         target = targets.choose(entries[0], counts)
         if target is None:
@@ -147,10 +147,10 @@ def test_a_target_is_never_loaded_beyond_what_is_safe() -> None:
 
 def test_a_target_that_was_full_has_no_turns_to_make_up_for() -> None:
     targets = Targets(
-        [Target(name=n, file_system="fs") for n in "ab"], "round_robin", Caps(per_target=5)
+        [PolicyTarget(name=n, file_system="fs") for n in "ab"], "round_robin", Caps(per_target=5)
     )
     entries = [Entry(name="t", file_system="fs")]
-    counts = Counts(entries)
+    counts = InFlightCounts(entries)
     counts.on_target["a"] = 5
     for _ in range(4):
         target = targets.choose(entries[0], counts)

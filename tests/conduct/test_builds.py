@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from seatrial.conduct.builds import Builds
+from seatrial.conduct.builds import BuildTracker
 from tests.conduct.model import a_case
 
 
 def test_builds_that_ran_with_a_driver_that_died_start_again_in_order() -> None:
     keys = [f"b{n}" for n in range(20)]
-    builds = Builds()
+    builds = BuildTracker()
     for number, key in enumerate(keys):
         builds.wait(key, number)
     for key in reversed(keys):
@@ -19,6 +19,6 @@ def test_builds_that_ran_with_a_driver_that_died_start_again_in_order() -> None:
 def test_of_a_prebuilt_binary_that_is_another_both_checksums_are_told() -> None:
     path = "/projects/benchmarks" + "/version-2" * 10 + "/bin/hpcc"
     why = f"{path} has the checksum {'a' * 64}, but the test names {'b' * 64}"
-    builds = Builds()
+    builds = BuildTracker()
     builds.end("k", f"{why}\n")
     assert builds.failures([a_case(0, build="k")]) == f"the build of t failed: {why}"

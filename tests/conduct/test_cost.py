@@ -11,7 +11,7 @@ import pytest
 
 from seatrial.conduct.commands import Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Policy, Watch
+from seatrial.conduct.policy import Entry, Policy, WatchLimits
 from seatrial.journal.codes import PASS, Name
 from seatrial.journal.events import Event
 
@@ -110,7 +110,7 @@ def cost_of_mix(count: int) -> float:
         duration=1e8,
         nodes=1920,
         reserve=len(cases),
-        watch=Watch(short_for=600, silent_for=1800, wait_factor=5),
+        watch=WatchLimits(short_for=600, silent_for=1800, wait_factor=5),
     )
     conductor, now, ended, free = Conductor("tag", cases, Limits(), policy), 10**9, 0, 1920
     queue: deque[tuple[int, str]] = deque()

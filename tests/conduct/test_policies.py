@@ -14,10 +14,10 @@ from seatrial.conduct.policy import (
     Entry,
     Exclusion,
     Policy,
+    PolicyTarget,
     RateLimit,
-    Target,
-    Throttle,
-    Watch,
+    ThrottleRule,
+    WatchLimits,
     Window,
 )
 from seatrial.suite.model import Case
@@ -68,7 +68,7 @@ def windows(draw: Any, count: int) -> list[Window]:
 def policies(draw: Any, kind: str) -> Policy:
     count = draw(st.integers(1, 4))
     most = st.sampled_from([0, 2, 5])
-    throttle = Throttle(
+    throttle = ThrottleRule(
         gauge="load",
         high=7,
         low=3,
@@ -89,7 +89,7 @@ def policies(draw: Any, kind: str) -> Policy:
             bytes={"fs": 12} if draw(st.booleans()) else {},
         ),
         targets=[
-            Target(
+            PolicyTarget(
                 name=f"fs/m{n}",
                 file_system="fs",
                 weight=1 + n,
@@ -105,7 +105,7 @@ def policies(draw: Any, kind: str) -> Policy:
         blackouts=draw(windows(count)),
         outages=[Window(start=300, end=600)] if draw(st.booleans()) else [],
         exclusion=Exclusion(after=draw(st.integers(0, 2)), within=900, most=0.25),
-        watch=Watch(
+        watch=WatchLimits(
             short_for=draw(st.sampled_from([0, 60])),
             silent_for=draw(st.sampled_from([0, 100])),
             wait_factor=draw(st.sampled_from([0, 2])),

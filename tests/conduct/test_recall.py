@@ -10,7 +10,15 @@ import pytest
 
 from seatrial.conduct.commands import RECALLED, Alert, Launch, Recall, Wake
 from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Exclusion, Kind, Policy, Throttle, Watch, Window
+from seatrial.conduct.policy import (
+    Entry,
+    Exclusion,
+    Kind,
+    Policy,
+    ThrottleRule,
+    WatchLimits,
+    Window,
+)
 from seatrial.conduct.waves import Waves
 from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PASS, Name
 from seatrial.journal.events import Event
@@ -104,7 +112,7 @@ def test_one_that_started_meanwhile_is_left_alone() -> None:
 
 
 def test_a_throttle_takes_back_what_is_not_light() -> None:
-    throttle = Throttle(gauge="load", high=5, low=3, stale_after=100)
+    throttle = ThrottleRule(gauge="load", high=5, low=3, stale_after=100)
     entries = [Entry(name="t0", io="normal"), Entry(name="t1", io="light")]
     table = Table(1, 1, nodes=1, throttles=[throttle])
     table.policy = Policy(entries=entries, entry_of=[0, 1], nodes=1, throttles=[throttle])
@@ -193,9 +201,9 @@ def _in_flight(events: list[Event]) -> Iterator[int]:
 
 
 def test_what_is_held_back_for_long_is_told_with_what_holds_it() -> None:
-    watch = Watch(silent_for=60, again=3600)
+    watch = WatchLimits(silent_for=60, again=3600)
     window = Window(start=0, end=1000, why="maintenance")
-    throttle = Throttle(gauge="load", high=5, low=3, stale_after=5000)
+    throttle = ThrottleRule(gauge="load", high=5, low=3, stale_after=5000)
     table = Table(1, nodes=1, watch=watch, blackouts=[window], throttles=[throttle])
     table.note(0, Name.GAUGE, alias="load", value=9.0)
     assert not [each for each in table.decide(59) if isinstance(each, Alert)]

@@ -4,7 +4,7 @@ from typing import Any
 
 from seatrial.conduct.commands import Alert, Cancel, Finish, Launch, Wake
 from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.policy import Entry, Policy, Watch, Window
+from seatrial.conduct.policy import Entry, Policy, WatchLimits, Window
 from seatrial.journal.codes import CANCELLED, HUNG, Name
 from seatrial.journal.events import Event
 
@@ -16,7 +16,7 @@ NS = 10**9
 class Told:
     """A sustained trial of one test on 8 nodes, and what it tells."""
 
-    def __init__(self, copies: int = 2, watch: Watch | None = None, **more: Any) -> None:
+    def __init__(self, copies: int = 2, watch: WatchLimits | None = None, **more: Any) -> None:
         entry = Entry(name="t", copies=copies, most=copies, **more.pop("entry", {}))
         policy = Policy(
             kind="sustained",
@@ -24,7 +24,7 @@ class Told:
             entry_of=[0],
             duration=1e6,
             nodes=8,
-            watch=watch or Watch(),
+            watch=watch or WatchLimits(),
             **more,
         )
         self.conductor = Conductor("tag", [a_run(0, "t")], Limits(), policy)
@@ -48,7 +48,7 @@ class Told:
 
 
 def test_a_test_that_is_short_for_long_is_told_and_again_after_a_while() -> None:
-    told = Told(watch=Watch(short_for=60, again=100))
+    told = Told(watch=WatchLimits(short_for=60, again=100))
     told.note(10, Name.SUBMIT_START, "r1")
     assert told.wake(11) == 61
     assert told.alerts(60.9) == []
@@ -60,7 +60,7 @@ def test_a_test_that_is_short_for_long_is_told_and_again_after_a_while() -> None
 
 
 def test_what_a_blackout_holds_back_is_not_short() -> None:
-    told = Told(watch=Watch(short_for=60), blackouts=[Window(start=20, end=500)])
+    told = Told(watch=WatchLimits(short_for=60), blackouts=[Window(start=20, end=500)])
     assert told.wake(2) == 21, "what is launched now may still wait then, and is taken back"
     assert told.wake(21) == 501
     assert told.alerts(560.9) == []
@@ -68,7 +68,7 @@ def test_what_a_blackout_holds_back_is_not_short() -> None:
 
 
 def test_after_a_pause_what_is_there_is_not_short() -> None:
-    told = Told(copies=1, watch=Watch(short_for=60))
+    told = Told(copies=1, watch=WatchLimits(short_for=60))
     told.note(2, Name.SUBMIT_START, "r1")
     told.note(50, Name.TRIAL_PAUSE)
     told.note(500, Name.TRIAL_RESUME)
@@ -76,19 +76,19 @@ def test_after_a_pause_what_is_there_is_not_short() -> None:
 
 
 def test_silence_is_told_but_not_in_a_planned_outage() -> None:
-    told = Told(copies=1, watch=Watch(silent_for=60), outages=[Window(start=100, end=200)])
+    told = Told(copies=1, watch=WatchLimits(silent_for=60), outages=[Window(start=100, end=200)])
     told.note(2, Name.SUBMIT_START, "r1")
     told.note(30, Name.METRIC, "r1")
     text = "nothing has happened for 1 m 0 s, though 1 run are under way"
     assert told.alerts(90) == [("silent", "", text.replace("are", "is"))]
     told.note(95, Name.METRIC, "r1")
-    quiet = Told(copies=1, watch=Watch(silent_for=60), outages=[Window(start=49, end=199)])
+    quiet = Told(copies=1, watch=WatchLimits(silent_for=60), outages=[Window(start=49, end=199)])
     quiet.note(2, Name.SUBMIT_START, "r1")
     assert (quiet.alerts(259), len(quiet.alerts(260))) == ([], 1)
 
 
 def test_a_wait_out_of_proportion_is_told() -> None:
-    told = Told(copies=3, watch=Watch(wait_factor=5, wait_least=30))
+    told = Told(copies=3, watch=WatchLimits(wait_factor=5, wait_least=30))
     for run, queued, started in (("a", 10, 20), ("b", 10, 20), ("c", 20, None)):
         told.note(queued, Name.SUBMIT_START, run)
         told.note(queued, Name.JOB_QUEUED, run)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from seatrial.conduct.conductor import Limits
-from seatrial.conduct.policy import Caps, Entry, Policy, Target
+from seatrial.conduct.policy import Caps, Entry, Policy, PolicyTarget
 
 from .world import Luck, World, a_run
 
@@ -46,7 +46,7 @@ def test_each_runs_alone_and_then_as_often_as_it_fits() -> None:
 
 
 def test_caps_bound_the_copies() -> None:
-    target = [Target(name=f"fs/{n}", file_system="fs", safe=5) for n in range(2)]
+    target = [PolicyTarget(name=f"fs/{n}", file_system="fs", safe=5) for n in range(2)]
     entry = Entry(name="a", alone=1, file_system="fs", opens=2)
     assert len(waves(entry, targets=target).go().launches) == 1 + 4
     assert len(waves(entry, targets=target, caps=Caps(machine=3)).go().launches) == 1 + 3

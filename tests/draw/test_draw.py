@@ -18,13 +18,13 @@ from seatrial.draw import (
     PALETTE,
     Axis,
     Bar,
+    BoxGroup,
+    ChartSeries,
     Curve,
-    Group,
     Interval,
-    Level,
     Mark,
-    Series,
-    Span,
+    ReferenceLine,
+    ShadedSpan,
     bars,
     boxes,
     chart,
@@ -46,19 +46,23 @@ def ugly() -> dict[str, Markup]:
     points = [(T0 + i, float(i)) for i in range(5)]
     return {
         "chart": chart(
-            [Series(UGLY, points), Series("b", points, "dots"), Series("c", points, "both")],
+            [
+                ChartSeries(UGLY, points),
+                ChartSeries("b", points, "dots"),
+                ChartSeries("c", points, "both"),
+            ],
             title=UGLY,
             about=UGLY,
             x=Axis(UGLY, kind="time"),
             y=axis,
             marks=[Mark(T0 + 1, UGLY)],
-            spans=[Span(T0, T0 + 3, UGLY)],
-            levels=[Level(2.0, UGLY)],
+            spans=[ShadedSpan(T0, T0 + 3, UGLY)],
+            levels=[ReferenceLine(2.0, UGLY)],
         ),
         "bars": bars(
             [Bar(UGLY, [1, 2], UGLY)], parts=[UGLY, "b"], axis=axis, title=UGLY, about=UGLY
         ),
-        "boxes": boxes([Group(UGLY, [1, 2, 3])], axis=axis, title=UGLY, about=UGLY),
+        "boxes": boxes([BoxGroup(UGLY, [1, 2, 3])], axis=axis, title=UGLY, about=UGLY),
         "forest": forest(
             [Interval(UGLY, 1, 0, 2, UGLY)], ends=(UGLY, UGLY), axis=axis, title=UGLY, about=UGLY
         ),
@@ -169,13 +173,16 @@ def test_text_and_series_stand_out_from_their_paper(theme: str) -> None:
 def test_a_line_has_its_series_marks_spans_and_levels() -> None:
     points: list[tuple[float, float | None]] = [(T0 + 3600 * i, i % 7) for i in range(100)]
     svg = chart(
-        [Series("triad", points, "steps"), Series("copy", [*points[:3], (T0 + 4 * 3600, None)])],
+        [
+            ChartSeries("triad", points, "steps"),
+            ChartSeries("copy", [*points[:3], (T0 + 4 * 3600, None)]),
+        ],
         title="Bandwidth",
         x=TIME,
         y=Axis("triad", "GB/s"),
         marks=[Mark(T0 + 7200, "BIOS 2.1")],
-        spans=[Span(T0, T0 + 86400, "maintenance")],
-        levels=[Level(3, "reference")],
+        spans=[ShadedSpan(T0, T0 + 86400, "maintenance")],
+        levels=[ReferenceLine(3, "reference")],
     )
     for words in ("triad (GB/s)", "copy", "BIOS 2.1", "maintenance", "reference", "start (UTC)"):
         assert words in texts(svg)
@@ -185,11 +192,11 @@ def test_a_line_has_its_series_marks_spans_and_levels() -> None:
 def test_who_has_no_numbers_is_told_so() -> None:
     nothing = math.nan, math.inf, -math.inf, None
     points = [(float(i), value) for i, value in enumerate(nothing)]
-    svg = chart([Series("a", points)], title="t")
+    svg = chart([ChartSeries("a", points)], title="t")
     assert "nothing to show" in texts(svg)
     assert "3 points cannot be shown on these axes" in texts(svg)
     assert "1 point cannot be shown on these axes" in texts(
-        chart([Series("a", [(1, 0.0), (2, 5.0)])], title="t", y=Axis(kind="log"))
+        chart([ChartSeries("a", [(1, 0.0), (2, 5.0)])], title="t", y=Axis(kind="log"))
     )
     for empty in (bars([], title="t"), boxes([], title="t"), forest([], title="t")):
         ET.fromstring(empty)
@@ -209,8 +216,8 @@ def texts(svg: str) -> str:
 def test_a_hundred_thousand_points_are_bounded_and_it_is_told() -> None:
     luck = random.Random(1)
     points = [(T0 + i, luck.gauss(100, 5)) for i in range(100_000)]
-    line = chart([Series("a", points)], title="t", x=TIME)
-    dots = chart([Series("a", points, "dots")], title="t", x=TIME)
+    line = chart([ChartSeries("a", points)], title="t", x=TIME)
+    dots = chart([ChartSeries("a", points, "dots")], title="t", x=TIME)
     for svg in (line, dots):
         assert len(svg) < 90_000
         assert re.search(r"[\d,]+ of 100,000 points of a drawn; the others lie", texts(svg))
@@ -245,7 +252,7 @@ def test_dots_that_are_few_are_all_drawn() -> None:
     ("draw", "most"),
     [
         (lambda n: bars([Bar(f"b{i}", [i]) for i in range(n)], title="t"), 60),
-        (lambda n: boxes([Group(f"b{i}", [i, i + 1]) for i in range(n)], title="t"), 60),
+        (lambda n: boxes([BoxGroup(f"b{i}", [i, i + 1]) for i in range(n)], title="t"), 60),
         (lambda n: forest([Interval(f"b{i}", i) for i in range(n)], title="t"), 80),
     ],
 )
@@ -302,7 +309,7 @@ def test_any_numbers_give_a_scale(values: list[float], kind: str) -> None:
 
 
 def test_labels_of_an_axis_do_not_overlap() -> None:
-    svg = chart([Series("a", [(1e8 + i * 1e6, i) for i in range(9)])], title="t", width=320)
+    svg = chart([ChartSeries("a", [(1e8 + i * 1e6, i) for i in range(9)])], title="t", width=320)
     labels = [
         (float(e.get("x") or 0), width_of("".join(e.itertext())))
         for e in ET.fromstring(svg).iter("text")
@@ -315,7 +322,7 @@ def test_labels_of_an_axis_do_not_overlap() -> None:
 
 def test_marks_beyond_two_rows_keep_their_line() -> None:
     marks = [Mark(50 + 0.1 * i, f"upgrade number {i}") for i in range(6)]
-    svg = chart([Series("a", [(0, 1), (100, 2)])], title="t", marks=marks)
+    svg = chart([ChartSeries("a", [(0, 1), (100, 2)])], title="t", marks=marks)
     assert sum(mark.text in texts(svg) for mark in marks) == 2
     hints = [e.text for e in ET.fromstring(svg).iter("title")]
     assert all(mark.text in hints for mark in marks)
@@ -349,13 +356,13 @@ def test_bars_put_their_parts_end_to_end() -> None:
 
 def test_a_box_holds_the_middle_half_and_marks_what_is_beyond() -> None:
     values = [*range(100), 1000]
-    svg = boxes([Group("a", values)], title="t")
+    svg = boxes([BoxGroup("a", values)], title="t")
     (box,) = (e for e in ET.fromstring(svg).iter("rect"))
     assert "median 50, quartiles 25 and 75" in "".join(box.itertext())
     marked = [e for e in ET.fromstring(svg).iter("path") if e.get("fill-opacity") == "0.7"]
     assert len(marked) == 1
     assert (marked[0].get("d") or "").count("M") == 1, "one value is beyond the whiskers"
-    few = ET.fromstring(boxes([Group("a", [1, 2, 3])], title="t"))
+    few = ET.fromstring(boxes([BoxGroup("a", [1, 2, 3])], title="t"))
     dots = [e for e in few.iter("path") if e.get("fill-opacity") == "0.7"]
     assert (dots[0].get("d") or "").count("M") == 3, "of few values each is drawn"
 

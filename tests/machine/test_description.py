@@ -10,7 +10,7 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.machine.detect import this_host
 from seatrial.machine.facts import facts_of, facts_of_each_kind, unfold
 from seatrial.machine.load import find_machine, load_machine
-from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.model import Machine, NodeGroup
 
 GOOD = "machine: m\nnodes:\n  - {names: n1, cores: 4}\n"
 
@@ -184,8 +184,8 @@ def test_node_sets(names: str, count: int) -> None:
 
 
 def test_facts_of_several_kinds_of_nodes() -> None:
-    cpu = Nodes(names="c[1-3]", cores=64, sockets=2, memory="256GiB", features=["cpu", "ib"])
-    gpu = Nodes(names="g1", cores=16, gpus=4, features=["gpu", "ib"])
+    cpu = NodeGroup(names="c[1-3]", cores=64, sockets=2, memory="256GiB", features=["cpu", "ib"])
+    gpu = NodeGroup(names="g1", cores=16, gpus=4, features=["gpu", "ib"])
     machine = Machine(machine="m", nodes=[cpu, gpu])
     whole = facts_of(machine)
     assert (whole.available, whole.names["machine.nodes"], whole.names["node.cores"]) == (4, 4, 64)

@@ -15,7 +15,7 @@ from seatrial.machine import detect_slurm as slurm
 from seatrial.machine.detect import detect_slurm
 from seatrial.machine.facts import unfold
 from seatrial.machine.load import load_machine
-from seatrial.machine.model import Launcher, Machine, Nodes, Slurm
+from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
 from tests.machine.fakes import program
 from tests.slurm.cluster import SlurmCluster
 
@@ -57,7 +57,7 @@ def test_a_cluster_of_like_nodes(path: Path) -> None:
         machine="alps",
         about="As Slurm describes it; other partitions: debug, gpu",
         nodes=[
-            Nodes(
+            NodeGroup(
                 names="n[001-003,005]", cores=128, sockets=2, numa_domains=2, threads_per_core=2,
                 memory="515000MiB",
             )

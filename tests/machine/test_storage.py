@@ -9,7 +9,7 @@ import pytest
 from seatrial.errors import InvalidFiles
 from seatrial.machine.facts import groups_of
 from seatrial.machine.load import load_machine
-from seatrial.machine.model import FileSystem, Target
+from seatrial.machine.model import FileSystem, MetadataTarget
 
 HEAD = "machine: m\nscheduler: slurm\nnodes: [{names: 'n[1-4]', cores: 4}]\n"  # three lines
 
@@ -127,5 +127,5 @@ def test_the_group_of_each_node(tmp_path: Path) -> None:
 
 
 def test_targets_have_weights() -> None:
-    system = FileSystem(path="/work", targets=["mdt0", Target(name="mdt1", weight=2)])
+    system = FileSystem(path="/work", targets=["mdt0", MetadataTarget(name="mdt1", weight=2)])
     assert [(t.name, t.weight) for t in system.metadata_targets] == [("mdt0", 1), ("mdt1", 2)]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from seatrial.conduct import policy as resolved
 from seatrial.conduct.policy import Policy
-from seatrial.machine.model import Machine, Nodes
-from seatrial.plan.model import Component, Part
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.plan.model import Component, ComponentTest
 from seatrial.plan.policy import ANSWERS, weights_of, width_of_machine, widths_of
 
 from ..store.trials import a_case
@@ -30,7 +30,7 @@ def test_a_component_of_which_nothing_is_said(place: PlanPlace) -> None:
         assert entry == plain
     assert policy.caps == resolved.Caps()
     assert policy.exclusion == resolved.Exclusion(after=3)
-    assert policy.watch == resolved.Watch(short_for=600, silent_for=1800, wait_factor=5)
+    assert policy.watch == resolved.WatchLimits(short_for=600, silent_for=1800, wait_factor=5)
     assert not (policy.targets or policy.stagger or policy.throttles or policy.blackouts)
 
 
@@ -74,15 +74,15 @@ def test_what_fills_in_has_no_claim(place: PlanPlace) -> None:
 @given(
     st.lists(
         st.one_of(
-            st.builds(Part, weight=st.integers(0, 10).map(float)),
-            st.builds(Part, copies=st.integers(0, 3)),
-            st.builds(Part, share=st.sampled_from(["5%", 0.1, 0])),
-            st.just(Part(fill=True)),
+            st.builds(ComponentTest, weight=st.integers(0, 10).map(float)),
+            st.builds(ComponentTest, copies=st.integers(0, 3)),
+            st.builds(ComponentTest, share=st.sampled_from(["5%", 0.1, 0])),
+            st.just(ComponentTest(fill=True)),
         ),
         max_size=6,
     )
 )
-def test_claims_are_shares_and_leave_nothing_over(parts: list[Part]) -> None:
+def test_claims_are_shares_and_leave_nothing_over(parts: list[ComponentTest]) -> None:
     named = {str(i): part for i, part in enumerate(parts)}
     component = Component(component="c", kind="sustained")
     weights = weights_of(component, named, dict.fromkeys(named, 2), 100)
@@ -132,8 +132,8 @@ def test_file_systems_and_their_targets(place: PlanPlace) -> None:
     assert [entry.file_system for entry in policy.entries] == ["home", "scratch"]
     assert [entry.opens for entry in policy.entries] == [0, 30]
     assert policy.targets == [
-        resolved.Target(name="scratch/mdt0", file_system="scratch", weight=1, safe=100),
-        resolved.Target(name="scratch/mdt1", file_system="scratch", weight=2, safe=100),
+        resolved.PolicyTarget(name="scratch/mdt0", file_system="scratch", weight=1, safe=100),
+        resolved.PolicyTarget(name="scratch/mdt1", file_system="scratch", weight=2, safe=100),
     ]
     assert policy.placement == "least_loaded"
     caps = resolved.Caps(
@@ -179,11 +179,11 @@ def test_stagger_throttles_exclusion_and_watch(place: PlanPlace) -> None:
     policy = place.part(SUSTAINED + written + "  tests: [small]\n").policy
     assert policy.stagger == resolved.RateLimit(starts=3, per=120)
     assert policy.throttles == [
-        resolved.Throttle(gauge="load", high=8, low=2.5, on_failure="open", stale_after=60)
+        resolved.ThrottleRule(gauge="load", high=8, low=2.5, on_failure="open", stale_after=60)
     ]
     exclusion = resolved.Exclusion(after=2, within=43200, most=0.1, causes=("hung",))
     assert policy.exclusion == exclusion
-    watch = resolved.Watch(short_for=0, silent_for=3600, wait_factor=0, again=7200)
+    watch = resolved.WatchLimits(short_for=0, silent_for=3600, wait_factor=0, again=7200)
     assert policy.watch == watch
     assert (policy.duration, policy.reserve) == (172800, 1)
 
@@ -220,7 +220,7 @@ def test_a_policy_is_kept_as_json(place: PlanPlace) -> None:
 
 
 def test_on_a_host_without_a_scheduler_copies_take_cores() -> None:
-    host = Machine(machine="m", nodes=[Nodes(names="here", cores=4)])
+    host = Machine(machine="m", nodes=[NodeGroup(names="here", cores=4)])
     cases = [
         a_case(0, test="a", nodes=1, tasks=1, tasks_per_node=1, threads=2),
         a_case(1, test="b", nodes=1, tasks=1, tasks_per_node=1, threads=1),
@@ -228,7 +228,7 @@ def test_on_a_host_without_a_scheduler_copies_take_cores() -> None:
     widths = widths_of(cases, host)
     assert (widths, width_of_machine(host)) == ({"a": 2, "b": 1}, 4)
     component = Component(component="c", kind="sustained")
-    parts = {"a": Part(copies=1), "b": Part(copies=2)}
+    parts = {"a": ComponentTest(copies=1), "b": ComponentTest(copies=2)}
     assert weights_of(component, parts, widths, 4) == {"a": 0.5, "b": 0.5}
-    slurm = Machine(machine="m", scheduler="slurm", nodes=[Nodes(names="n[1-8]", cores=4)])
+    slurm = Machine(machine="m", scheduler="slurm", nodes=[NodeGroup(names="n[1-8]", cores=4)])
     assert (widths_of(cases, slurm), width_of_machine(slurm)) == ({"a": 1, "b": 1}, 8)

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.plan.component_tests import chosen_tests, part_of
-from seatrial.plan.model import Component, Part
+from seatrial.plan.model import Component, ComponentTest
 from seatrial.plan.moments import Moment, moment_of
 
 from .helpers import HEAD, PlanPlace
@@ -134,13 +134,13 @@ def test_the_references_of_the_machine_are_kept(place: PlanPlace) -> None:
 
 
 def test_a_tests_own_name_goes_before_patterns_and_of_these_the_first() -> None:
-    parts = {"a*": Part(most=1), "*": Part(most=2), "ab": Part(most=3)}
+    parts = {"a*": ComponentTest(most=1), "*": ComponentTest(most=2), "ab": ComponentTest(most=3)}
     component = Component(component="c", tests=parts)
     found = {name: part_of(component, name) for name in ("ab", "ax", "x")}
     assert {name: part.most for name, part in found.items() if part} == {"ab": 3, "ax": 1, "x": 2}
     listed = Component(component="c", tests=["b*"])
     assert chosen_tests(listed, ["a", "b", "bc"]) == ["b", "bc"]
-    assert part_of(listed, "b") == Part()
+    assert part_of(listed, "b") == ComponentTest()
     assert part_of(listed, "a") is None
 
 

@@ -9,20 +9,24 @@ from typing import Any
 
 import msgspec
 
-from seatrial.machine.model import Machine, Nodes, Toolchain
+from seatrial.machine.model import Machine, NodeGroup, Toolchain
 from seatrial.runs.directory import JobEvents, job_events, prepare
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.model import Build, Case, Run, Test
+from seatrial.suite.model import Build, Case, RunSpec, Test
 
 
 def a_machine(**keys: Any) -> Machine:
     usual: dict[str, Any] = {"toolchains": {"gcc": Toolchain(cc="gcc")}}
-    return Machine(machine="here", nodes=[Nodes(names="localhost", cores=4)], **{**usual, **keys})
+    return Machine(
+        machine="here", nodes=[NodeGroup(names="localhost", cores=4)], **{**usual, **keys}
+    )
 
 
 def a_test(script: str = "true", build: Build | None = None, **keys: Any) -> Test:
-    return Test(name="t", folder="/suite/t", app="t", run=Run(script=script), build=build, **keys)
+    return Test(
+        name="t", folder="/suite/t", app="t", run=RunSpec(script=script), build=build, **keys
+    )
 
 
 def a_case(**parameters: Any) -> Case:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.delivery import Delivery
-from seatrial.sinks.lifetime import Course
+from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder
 
@@ -20,6 +20,6 @@ def deliver(
     folder: TrialFolder, sink: Sink, patience: float = 30, tell: Told | None = None
 ) -> bool:
     """Deliver what a journal holds; whether all of it was."""
-    course = Course(folder, patience=patience)
+    lifetime = SinkLifetime(folder, patience=patience)
     told = Told() if tell is None else tell
-    return Delivery(folder, sink, about_of(folder), course, told).run()
+    return Delivery(folder, sink, about_of(folder), lifetime, told).run()

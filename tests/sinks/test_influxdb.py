@@ -15,7 +15,7 @@ from seatrial.journal.codes import WRONG_ANSWER, Name
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import sink_lags
-from seatrial.sinks.points import Points
+from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder
 from tests.programs import Workplace, until
@@ -36,7 +36,7 @@ def sink_of(influx: Influx, **keys: Any) -> Sink:
 
 def expected(folder: TrialFolder, oth: bool = False) -> dict[str, list[dict[str, object]]]:
     """Every point of a trial's journal, by measurement, as InfluxDB gives them."""
-    points = Points(about_of(folder), oth)
+    points = TrialPoints(about_of(folder), oth)
     found: dict[str, list[dict[str, object]]] = {name: [] for name in MEASUREMENTS}
     for event in read(folder.journal):
         for line in points.of(event):

@@ -13,26 +13,26 @@ from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE, Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import read
 from seatrial.sinks.point_times import Moments
-from seatrial.sinks.points import Points
-from seatrial.sinks.trial_info import About, _Machine, about_of
+from seatrial.sinks.points import TrialPoints
+from seatrial.sinks.trial_info import TrialInfo, _Machine, about_of
 from seatrial.trial.folder import TrialFolder
 from tests.sinks.protocol import Point, parse
 from tests.store.trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
 GOLDEN = Path(__file__).with_name("golden") / "points.txt"
-ABOUT = About("t", _Machine("frontier", {"rack1": "n[001-002]"}), "tester", "login1")
+ABOUT = TrialInfo("t", _Machine("frontier", {"rack1": "n[001-002]"}), "tester", "login1")
 
 
 def points_of(folder: TrialFolder, oth: bool = False) -> list[Point]:
     """Every point of a trial, as InfluxDB would read it."""
-    points = Points(about_of(folder), oth)
+    points = TrialPoints(about_of(folder), oth)
     return [parse(line) for event in read(folder.journal) for line in points.of(event)]
 
 
 def test_a_trial_as_points(tmp_path: Path) -> None:
     """To renew the golden file: SEATRIAL_REGENERATE=1."""
     folder = a_trial(tmp_path).folder
-    points = Points(about_of(folder))
+    points = TrialPoints(about_of(folder))
     lines = [line.decode() for event in read(folder.journal) for line in points.of(event)]
     text = "\n".join([*lines, ""]).replace(str(tmp_path), "/trials")
     if os.environ.get("SEATRIAL_REGENERATE"):
@@ -121,7 +121,7 @@ def test_a_run_that_is_over_is_told_at_its_start(tmp_path: Path) -> None:
 
 
 def of(*events: Event) -> list[Point]:
-    points = Points(ABOUT)
+    points = TrialPoints(ABOUT)
     return [parse(line) for event in events for line in points.of(event)]
 
 
@@ -161,8 +161,8 @@ def test_a_run_of_one_node_speaks_of_it(tmp_path: Path) -> None:
 def test_gauges_and_rehearsals() -> None:
     gauge = Event(time=NOON, event=Name.GAUGE, alias="time", value=12.5)
     none = Event(time=NOON + 2, event=Name.GAUGE, alias="time", text="it ended with exit code 1")
-    about = About("t", _Machine("frontier"), rehearsed=True)
-    points = Points(about)
+    about = TrialInfo("t", _Machine("frontier"), rehearsed=True)
+    points = TrialPoints(about)
     found = [parse(line) for event in (gauge, none) for line in points.of(event)]
     (read_out,) = [point for point in found if point.measurement == "non_harness_metrics"]
     assert read_out.fields == {"value": 12.5}
@@ -195,12 +195,12 @@ def test_no_event_replaces_another(events: list[Event], oth: bool) -> None:
     ordered = [
         event if "binary" in event.event else replace(event, time=next(times)) for event in events
     ]
-    points = Points(ABOUT, oth)
+    points = TrialPoints(ABOUT, oth)
     lines = [line for event in ordered for line in points.of(event)]
     found = [parse(line) for line in lines]
     assert len({point.identity for point in found}) == len(found)
     assert all(float(point.fields.get("waited", 0)) < 10**6 for point in found)
-    again = Points(ABOUT, oth)
+    again = TrialPoints(ABOUT, oth)
     assert [line for event in ordered for line in again.of(event)] == lines
 
 

@@ -14,7 +14,7 @@ from seatrial.machine.sinks import Sink
 from seatrial.sinks import delivery as deliveries
 from seatrial.sinks import sink_lags
 from seatrial.sinks.delivery import Delivery
-from seatrial.sinks.lifetime import Course
+from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder
 from tests.programs import LONG_S
@@ -159,7 +159,7 @@ def test_it_waits_as_long_as_the_server_wants(
 ) -> None:
     monkeypatch.setattr(deliveries, "LONGEST_PAUSE_S", 0.5)
     waited: list[float] = []
-    monkeypatch.setattr(Course, "wait", lambda self, pause: waited.append(pause))
+    monkeypatch.setattr(SinkLifetime, "wait", lambda self, pause: waited.append(pause))
     with Receiver() as receiver:
         receiver.answers = [(503, "", {"Retry-After": "3600"}), 500, 500, 204]
         assert deliver(folder, hook(receiver))
@@ -304,7 +304,7 @@ def test_the_proxy_of_the_environment_is_used(
 def test_it_ends_when_it_is_told_to(folder: TrialFolder) -> None:
     with Receiver() as receiver:
         receiver.otherwise = 500
-        course = Course(folder, patience=3600)
-        one = Delivery(folder, hook(receiver), about_of(folder), course, Told())
-        threading.Timer(0.1, course.stop).start()
+        lifetime = SinkLifetime(folder, patience=3600)
+        one = Delivery(folder, hook(receiver), about_of(folder), lifetime, Told())
+        threading.Timer(0.1, lifetime.stop).start()
         assert not one.run()

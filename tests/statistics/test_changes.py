@@ -11,7 +11,7 @@ from bench.quality.detectors import THRESHOLDS, confirmed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.statistics.changes import Change, course, find, latest
+from seatrial.statistics.changes import LevelChange, analyse, find, latest
 
 
 def test_a_step_is_told_with_its_levels_and_its_time() -> None:
@@ -28,7 +28,7 @@ def test_a_step_is_told_with_its_levels_and_its_time() -> None:
 
 def test_without_noise_a_step_is_exact() -> None:
     assert find([100.0] * 20 + [110.0] * 20) == [
-        Change(20, 100.0, 110.0, "confirmed", None, math.inf)
+        LevelChange(20, 100.0, 110.0, "confirmed", None, math.inf)
     ]
 
 
@@ -69,12 +69,12 @@ def test_what_is_too_small_is_not_told() -> None:
     rng = np.random.default_rng(4)
     values = np.r_[rng.normal(100, 0.02, 60), rng.normal(99.5, 0.02, 60)].tolist()
     assert find(values) == []
-    assert [c.index for c in course(values, least=0.002).changes] == [60]
+    assert [c.index for c in analyse(values, least=0.002).changes] == [60]
 
 
 def test_figures_that_are_none_are_left_out() -> None:
     values = [100.0] * 20 + [math.nan, math.inf] + [110.0] * 20
-    found = course(values)
+    found = analyse(values)
     assert [c.index for c in found.changes] == [22]
     assert (found.left_out, found.count) == ([20, 21], 40)
 
@@ -91,7 +91,7 @@ def test_figures_that_are_none_are_left_out() -> None:
     ],
 )
 def test_what_cannot_be_judged_is_told(values: list[float], said: str) -> None:
-    found = course(values)
+    found = analyse(values)
     assert found.changes == []
     assert said in found.why
 
@@ -114,13 +114,13 @@ def test_times_must_fit() -> None:
 
 def test_references_are_learned_since_the_last_change() -> None:
     values = [100.0] * 20 + [110.0] * 19 + [math.nan]
-    assert latest(course(values), values) == [110.0] * 19
+    assert latest(analyse(values), values) == [110.0] * 19
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(width=64), max_size=60))
 def test_any_series_is_survived(values: list[float]) -> None:
-    found = course(values)
+    found = analyse(values)
     indices = [change.index for change in found.changes]
     assert indices == sorted(set(indices))
     assert all(0 < index < len(values) for index in indices)

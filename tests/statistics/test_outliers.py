@@ -4,28 +4,28 @@ import random
 
 import pytest
 
-from seatrial.statistics.outliers import Run, classify, shared
+from seatrial.statistics.outliers import RunSample, classify, shared
 from seatrial.statistics.scan_statistic import spans
 
 
-def runs() -> list[Run]:
+def runs() -> list[RunSample]:
     source = random.Random(1)
     names = [f"n{i:02d}" for i in range(20)]
     found = []
     for i in range(100):
         nodes = source.sample(names, 4)
         seconds = source.gauss(600, 5) * (1.3 if "n07" in nodes else 1)
-        found.append(Run(str(i), seconds, limit=900.0, nodes=nodes, start=float(i)))
+        found.append(RunSample(str(i), seconds, limit=900.0, nodes=nodes, start=float(i)))
     return found
 
 
 def test_the_classes() -> None:
     some = [
         *runs(),
-        Run("late", 899.0, limit=900.0),
-        Run("early", 20.0, limit=900.0),
-        Run("broken", 310.0, cause="binary_failed", limit=900.0),
-        Run("lost", None, cause="node_failed"),
+        RunSample("late", 899.0, limit=900.0),
+        RunSample("early", 20.0, limit=900.0),
+        RunSample("broken", 310.0, cause="binary_failed", limit=900.0),
+        RunSample("lost", None, cause="node_failed"),
     ]
     told = classify(some)
     kinds = {one.run: one.kind for one in told.outliers}
@@ -43,14 +43,17 @@ def test_a_shared_node_is_named() -> None:
 
 
 def test_few_runs_are_told() -> None:
-    told = classify([Run("a", 1.0), Run("b", 100.0)])
+    told = classify([RunSample("a", 1.0), RunSample("b", 100.0)])
     assert told.outliers == []
     assert "2 runs are complete" in told.why
     assert classify([]).median is None
 
 
 def test_equal_times_have_an_outlier_only_if_it_is_far() -> None:
-    some = [Run(str(i), 100.0) for i in range(20)] + [Run("slow", 150.0), Run("fine", 101.0)]
+    some = [RunSample(str(i), 100.0) for i in range(20)] + [
+        RunSample("slow", 150.0),
+        RunSample("fine", 101.0),
+    ]
     assert [o.run for o in classify(some).outliers] == ["slow"]
 
 
@@ -88,7 +91,7 @@ def test_chance_makes_no_span() -> None:
     ],
 )
 def test_slow_runs_among_equal_ones_are_found(times: list[float], slow: int) -> None:
-    told = classify([Run(str(i), time) for i, time in enumerate(times)])
+    told = classify([RunSample(str(i), time) for i, time in enumerate(times)])
     assert [one.kind for one in told.outliers] == ["slow"] * slow
 
 
@@ -96,5 +99,5 @@ def test_times_rounded_to_seconds_have_no_outlier() -> None:
     source = random.Random(4)
     for middle in (5, 20):
         for _ in range(50):
-            some = [Run(str(i), float(round(source.gauss(middle, 0.3)))) for i in range(40)]
+            some = [RunSample(str(i), float(round(source.gauss(middle, 0.3)))) for i in range(40)]
             assert classify(some).outliers == []

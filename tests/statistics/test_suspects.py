@@ -5,7 +5,7 @@ import random
 import numpy as np
 from bench.quality import nodes as quality
 
-from seatrial.statistics.suspects import Job, find
+from seatrial.statistics.suspects import RunOnNodes, find
 
 
 def test_eight_among_six_thousand_are_found() -> None:
@@ -19,11 +19,11 @@ def test_chance_accuses_none() -> None:
     assert told.none_false == 1
 
 
-def jobs_with(bad: str, count: int = 60, size: int = 6, seed: int = 1) -> list[Job]:
+def jobs_with(bad: str, count: int = 60, size: int = 6, seed: int = 1) -> list[RunOnNodes]:
     source = random.Random(seed)
     names = [f"n{i:02d}" for i in range(40)]
     picked = [source.sample(names, size) for _ in range(count)]
-    return [Job(nodes, bad in nodes or source.random() < 0.03) for nodes in picked]
+    return [RunOnNodes(nodes, bad in nodes or source.random() < 0.03) for nodes in picked]
 
 
 def test_a_suspect_has_its_evidence() -> None:
@@ -41,7 +41,7 @@ def test_a_bad_switch_is_accused_rather_than_its_nodes() -> None:
     jobs = []
     for _ in range(120):
         nodes = source.sample(list(groups), 8)
-        jobs.append(Job(nodes, any(groups[node] == ["switch3"] for node in nodes)))
+        jobs.append(RunOnNodes(nodes, any(groups[node] == ["switch3"] for node in nodes)))
     found = find(jobs, groups)
     assert [(s.names, s.kind) for s in found.suspects] == [(["switch3"], "group")]
     assert found.unexplained == 0
@@ -55,7 +55,8 @@ def test_a_bad_node_is_accused_rather_than_its_switch() -> None:
 
 def test_what_was_always_together_cannot_be_told_apart() -> None:
     jobs = [
-        Job([*nodes, "twin"] if "n07" in nodes else nodes, bad) for nodes, bad in jobs_with("n07")
+        RunOnNodes([*nodes, "twin"] if "n07" in nodes else nodes, bad)
+        for nodes, bad in jobs_with("n07")
     ]
     assert [s.names for s in find(jobs).suspects] == [["n07", "twin"]]
 
@@ -66,13 +67,22 @@ def test_large_jobs_fail_more_and_that_is_no_ones_fault() -> None:
     jobs = []
     for _ in range(200):
         size = int(rng.choice([10, 400]))
-        jobs.append(Job(rng.choice(names, size, replace=False).tolist(), rng.random() < size / 500))
+        jobs.append(
+            RunOnNodes(rng.choice(names, size, replace=False).tolist(), rng.random() < size / 500)
+        )
     assert find(jobs).suspects == []
 
 
 def test_what_cannot_be_judged_is_told() -> None:
     assert "0 runs" in find([]).why
-    assert "3 runs" in find([Job(["a"], True)] * 3).why
-    assert find([Job(["a"], True), *[Job(["b"], True)] * 9]).why.startswith("all of the 10 runs")
-    assert find([Job(["a"], False), *[Job(["b"], False)] * 9]).why.startswith("none of the 10")
-    assert "the same nodes" in find([*[Job(["a"], True)] * 5, *[Job(["a"], False)] * 5]).why
+    assert "3 runs" in find([RunOnNodes(["a"], True)] * 3).why
+    assert find([RunOnNodes(["a"], True), *[RunOnNodes(["b"], True)] * 9]).why.startswith(
+        "all of the 10 runs"
+    )
+    assert find([RunOnNodes(["a"], False), *[RunOnNodes(["b"], False)] * 9]).why.startswith(
+        "none of the 10"
+    )
+    assert (
+        "the same nodes"
+        in find([*[RunOnNodes(["a"], True)] * 5, *[RunOnNodes(["a"], False)] * 5]).why
+    )

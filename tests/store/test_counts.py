@@ -19,7 +19,7 @@ from seatrial.store import elapsed_series, queries
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.opening import open_store, reopen_empty
-from seatrial.store.rows import Counts, Filters, RunRow
+from seatrial.store.rows import Filters, RunCounts, RunRow
 from seatrial.store.schema import Store
 from seatrial.store.tables import STATES, state_of
 
@@ -84,7 +84,7 @@ def agreeing(store: Store, filters: Filters) -> list[RunRow]:
         if store.rows("SELECT again FROM runs WHERE id = ?", (run.row,))[0][0]
     }
     states = Counter(state_of(run.code, run.row in again) for run in found)
-    assert queries.counts(store, filters) == Counts(*(states[number] for number in range(5)))
+    assert queries.counts(store, filters) == RunCounts(*(states[number] for number in range(5)))
     told = Counter((state_of(run.code, run.row in again), run.code) for run in found)
     asked = {(state, code): number for state, code, number in queries.codes_of(store, filters)}
     assert asked == dict(told)

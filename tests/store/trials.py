@@ -9,9 +9,9 @@ from typing import Any
 from seatrial.journal.codes import BUILD_FAILED, PASS, WRONG_ANSWER, Code, Name
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
-from seatrial.machine.model import Machine, Nodes
-from seatrial.suite.model import Build, Case, Run, Test
-from seatrial.trial.folder import Asked, Record, create
+from seatrial.machine.model import Machine, NodeGroup
+from seatrial.suite.model import Build, Case, RunSpec, Test
+from seatrial.trial.folder import Record, TrialOptions, create
 
 NOON = 1_795_262_400_000_000_000  # 2026-11-21 12:00:00 UTC, in ns
 SECOND = 1_000_000_000
@@ -51,7 +51,7 @@ class TrialMaker:
             name: Test(
                 app=f"{name}-app",
                 tags=list(tags),
-                run=Run(script=f"echo {name}"),
+                run=RunSpec(script=f"echo {name}"),
                 build=Build(script=f"make {name}"),
                 name=name,
                 folder=f"/suite/{name}",
@@ -64,8 +64,8 @@ class TrialMaker:
             version="0.1.0",
             user="tester",
             host="login1",
-            asked=Asked(suites=["/suite"]),
-            machine=Machine(machine=machine, nodes=[Nodes(names="n[001-004]", cores=8)]),
+            asked=TrialOptions(suites=["/suite"]),
+            machine=Machine(machine=machine, nodes=[NodeGroup(names="n[001-004]", cores=8)]),
             references="references.yaml",
             tests=tests,
             expected=expected,

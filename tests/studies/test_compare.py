@@ -13,7 +13,7 @@ from seatrial.cli.comparison_page import page
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.store.ingest import synced
-from seatrial.studies.compare import Comparison, Row, compare_sides
+from seatrial.studies.compare import Comparison, ComparisonRow, compare_sides
 from seatrial.studies.selection import gather, parse_side
 
 from ..store.trials import NOON, a_case
@@ -36,7 +36,7 @@ def two(folder: Path, first: Fill, second: Fill, cases: int = 1, **options: Any)
     return compared(folder, "a", "b", **options)
 
 
-def row(found: Comparison, metric: str = "triad", case: str = "") -> Row:
+def row(found: Comparison, metric: str = "triad", case: str = "") -> ComparisonRow:
     (one,) = (r for r in found.rows if r.metric == metric and case in r.case)
     return one
 

@@ -12,7 +12,7 @@ from seatrial.store.ingest import synced
 from seatrial.studies.provenance import differences
 from seatrial.studies.selection import gather, parse_side
 from seatrial.suite import inputs
-from seatrial.suite.model import Input, Metric, Run
+from seatrial.suite.model import Input, Metric, RunSpec
 from seatrial.trial.folder import Record
 
 from ..store.trials import NOON
@@ -74,7 +74,7 @@ def write(trial: Measuring, record: Record) -> None:
 def test_what_a_test_is(tmp_path: Path) -> None:
     make(tmp_path, "a")
     triad = Metric(find="Triad: (.*)", unit="MB/s", better="higher")
-    make(tmp_path, "b", test={"run": Run(script="./other"), "metrics": {"triad": triad}})
+    make(tmp_path, "b", test={"run": RunSpec(script="./other"), "metrics": {"triad": triad}})
     assert told(tmp_path) == {("test stream", "run.script, metrics.triad", "", "")}
     make(tmp_path, "c", build="b2")
     ((subject, what, *_),) = told(tmp_path, "a", "c")

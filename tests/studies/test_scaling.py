@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.store.ingest import synced
-from seatrial.studies.scaling import Asked, Table, scaling
+from seatrial.studies.scaling import ScalingQuery, ScalingTable, scaling
 from seatrial.studies.selection import gather, parse_side
 from seatrial.suite.model import Case
 
@@ -20,10 +20,10 @@ from .figures import TRIAD, Measuring, bound, steady
 XS = (1, 2, 4, 8, 16)
 
 
-def tables(folder: Path, *texts: str, **asked: Any) -> list[Table]:
+def tables(folder: Path, *texts: str, **asked: Any) -> list[ScalingTable]:
     with synced(folder / "store.sqlite", folder) as store:
         sides = [gather(store, parse_side(text)) for text in texts]
-    return scaling(sides, Asked(**asked))
+    return scaling(sides, ScalingQuery(**asked))
 
 
 def threads(*xs: int, toolchain: str = "gcc", **more: Any) -> list[Case]:

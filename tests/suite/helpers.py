@@ -16,7 +16,7 @@ import yaml
 
 from seatrial.errors import InvalidFiles
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Asked
+from seatrial.trial.folder import TrialOptions
 from seatrial.trial.prepare import Prepared, prepare_trial
 
 GCC = {"cc": "gcc", "cflags": "-O2"}
@@ -56,7 +56,9 @@ class Place:
     def plan(self, *suites: Path, with_builds: bool = False, **asked: Any) -> Prepared:
         paths = [str(path) for path in suites or (self.suite,)]
         return prepare_trial(
-            Asked(suites=paths, **asked), str(self.folder / "machine.yaml"), with_builds=with_builds
+            TrialOptions(suites=paths, **asked),
+            str(self.folder / "machine.yaml"),
+            with_builds=with_builds,
         )
 
     def cases(self, **asked: Any) -> list[Case]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles
-from seatrial.trial.folder import Asked
+from seatrial.trial.folder import TrialOptions
 from seatrial.trial.prepare import prepare_trial
 from tests.suite.helpers import Place
 
@@ -22,7 +22,9 @@ DATA = Path(__file__).parent / "data"
 
 def told(place: Place) -> list[str]:
     with pytest.raises(InvalidFiles) as raised:
-        prepare_trial(Asked(suites=[str(DATA / "broken")]), str(place.folder / "machine.yaml"))
+        prepare_trial(
+            TrialOptions(suites=[str(DATA / "broken")]), str(place.folder / "machine.yaml")
+        )
     return [text.replace(f"{DATA}/", "") for text in raised.value.faults]
 
 

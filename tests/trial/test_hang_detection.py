@@ -16,8 +16,8 @@ from seatrial.journal.codes import Name
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.trial import hang_detection, run_collector
 from seatrial.trial.driver import Driver
-from seatrial.trial.hang_detection import HangDetector, Output
-from seatrial.trial.tasks import Note, Tasks
+from seatrial.trial.hang_detection import HangDetector, OutputState
+from seatrial.trial.tasks import DriverNote, Tasks
 from tests.programs import LONG_S, Workplace
 
 
@@ -27,11 +27,11 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
     freed = threading.Event()
     looks: list[str] = []
 
-    def look(paths: dict[str, Path]) -> dict[str, Output]:
+    def look(paths: dict[str, Path]) -> dict[str, OutputState]:
         looks.extend(paths)
         if "b" in paths:
             freed.wait(LONG_S)
-        return {run_id: Output((1,), 0.0) for run_id in paths}
+        return {run_id: OutputState((1,), 0.0) for run_id in paths}
 
     monkeypatch.setattr(hang_detection, "_look", look)
     monkeypatch.setattr(hang_detection, "SHORTEST_SECONDS", 0.01)
@@ -50,8 +50,8 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
         freed.set()
         second = await asyncio.wait_for(tasks.inbox.get(), LONG_S)
         await tasks.end()
-        assert isinstance(first, Note)
-        assert isinstance(second, Note)
+        assert isinstance(first, DriverNote)
+        assert isinstance(second, DriverNote)
         assert first.event == second.event == Name.OUTPUT_QUIET
         return first.more["run_id"], second.more["run_id"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.trial.plan_record import without_scheduler
 
-NODES = [Nodes(names="n1", cores=8)]
+NODES = [NodeGroup(names="n1", cores=8)]
 
 
 def test_no_scheduler_delays_runs_that_are_started_here() -> None:

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from seatrial.suite.model import Case, Check, Metric, Run, Test
+from seatrial.suite.model import Case, Check, Metric, RunSpec, Test
 
 DATA = Path(__file__).parent / "outputs" / "data"
 TRIAD = Metric(find=r"Triad:\s+(\S+)", unit="MB/s", better="higher")
 
 
 def a_test(folder: Path | str = ".", **keys: Any) -> Test:
-    return Test(name="stream", folder=str(folder), app="stream", run=Run(script="true"), **keys)
+    return Test(name="stream", folder=str(folder), app="stream", run=RunSpec(script="true"), **keys)
 
 
 def a_case(toolchain: str = "gcc", **parameters: Any) -> Case:

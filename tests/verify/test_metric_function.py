@@ -7,7 +7,7 @@ import pytest
 
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
 from seatrial.verify import metric_function
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.metric_function import MetricFunctionFailed, call
 from seatrial.verify.metrics import measure
 from tests.programs import until
@@ -43,7 +43,10 @@ def test_a_function_reads_the_run_it_is_in_and_its_neighbours(
     )
     named = write(folder, body, "import json, helper")
     figures, findings = measure(a_test(folder, metrics={"python": named}), run)
-    assert figures == [Figure("rate", 24.0, "GB/s", "lower"), Figure("n", 1.0, "1", "higher")]
+    assert figures == [
+        MetricValue("rate", 24.0, "GB/s", "lower"),
+        MetricValue("n", 1.0, "1", "higher"),
+    ]
     assert findings == []
     assert sorted(path.name for path in folder.iterdir()) == ["figures.py", "helper.py"]
 

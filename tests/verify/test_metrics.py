@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
 from seatrial.suite.model import Metric, Reduce
 from seatrial.verify import search
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import formats
 from seatrial.verify.metrics import faults_of_metrics, measure, reduced
 
@@ -27,7 +27,7 @@ def a_metric(find: str = r"rate (\S+)", **keys: Any) -> Metric:
 def test_a_figure_by_pattern(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_bytes(STREAM.replace(b"\n", b"\r\n"))
     figures, findings = measure(a_test(metrics={"triad": TRIAD}), tmp_path)
-    assert figures == [Figure("triad", 5693.6, "MB/s", "higher")]
+    assert figures == [MetricValue("triad", 5693.6, "MB/s", "higher")]
     assert findings == []
 
 
@@ -46,7 +46,7 @@ def test_a_figure_by_pattern(tmp_path: Path) -> None:
 def test_reducing(tmp_path: Path, how: Any, value: float) -> None:
     (tmp_path / "log").write_text("rate 3\nrate .4D+1\nrate -1\nrate 2.0")
     metrics = {"r": a_metric(reduce=how, in_file="log")}
-    figure = Figure("r", value, "GB/s", "higher")
+    figure = MetricValue("r", value, "GB/s", "higher")
     assert measure(a_test(metrics=metrics), tmp_path) == ([figure], [])
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seatrial.errors import InvalidFiles
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
 from seatrial.units import Better
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.references import (
     AmbiguousReference,
     Learned,
@@ -203,7 +203,7 @@ def test_bounds(keys: dict[str, Any], better: Better, expected: Any) -> None:
     ],
 )
 def test_a_miss_is_a_sentence(value: float, keys: dict[str, Any], text: str) -> None:
-    finding = judge(Figure("triad", value, "MB/s", "higher"), a_reference(**keys))
+    finding = judge(MetricValue("triad", value, "MB/s", "higher"), a_reference(**keys))
     assert finding is not None
     assert finding == (PERFORMANCE, text)
 
@@ -213,15 +213,15 @@ def test_a_bound_is_not_missed_by_rounding() -> None:
     low, _ = bounds(reference, "higher")
     assert low is not None
     assert low > 1.045  # in binary; 5 % below 1.1 is 1.045
-    assert judge(Figure("triad", 1.045, "MB/s", "higher"), reference) is None
+    assert judge(MetricValue("triad", 1.045, "MB/s", "higher"), reference) is None
     _, high = bounds(a_reference(value=6.1), "lower")
     assert high is not None
     assert high < 6.405
-    assert judge(Figure("triad", 6.405, "MB/s", "lower"), a_reference(value=6.1)) is None
+    assert judge(MetricValue("triad", 6.405, "MB/s", "lower"), a_reference(value=6.1)) is None
 
 
 def test_units_are_never_compared_in_silence() -> None:
-    finding = judge(Figure("triad", 100.0, "GB/s", "higher"), a_reference())
+    finding = judge(MetricValue("triad", 100.0, "GB/s", "higher"), a_reference())
     assert finding is not None
     assert finding.code is CHECK_ERROR
     assert finding.text.startswith("triad is in GB/s, but its reference in MB/s")
@@ -236,8 +236,8 @@ def test_a_figure_meets_its_reference_just_within_its_bounds(
     assert low is not None
     assert high is not None
     for edge in (low, high):
-        assert judge(Figure("triad", edge, "MB/s", "higher"), reference) is None
+        assert judge(MetricValue("triad", edge, "MB/s", "higher"), reference) is None
     figure = value * (1 + off)
-    missed = judge(Figure("triad", figure, "MB/s", "higher"), reference) is not None
+    missed = judge(MetricValue("triad", figure, "MB/s", "higher"), reference) is not None
     if abs(off - lower) > 1e-9 and abs(off - upper) > 1e-9:
         assert missed == (off < lower or off > upper)

@@ -20,7 +20,7 @@ from seatrial.journal.codes import (
     WRONG_ANSWER,
 )
 from seatrial.verify import verdict
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.references import Reference, References
 from seatrial.verify.verdict import judge
 
@@ -28,7 +28,7 @@ from .helpers import DATA, TRIAD, a_case, a_check, a_test, sparse
 
 VALID = a_check(contains="Solution Validates")
 TEST = a_test(verify=[VALID], metrics={"triad": TRIAD})
-TRIAD_IS = Figure("triad", 5693.6, "MB/s", "higher")
+TRIAD_IS = MetricValue("triad", 5693.6, "MB/s", "higher")
 
 
 @pytest.fixture

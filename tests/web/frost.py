@@ -15,7 +15,7 @@ import numpy as np
 
 from seatrial.journal import codes
 from seatrial.journal.codes import Code, Name
-from seatrial.machine.model import Machine, Nodes, Toolchain
+from seatrial.machine.model import Machine, NodeGroup, Toolchain
 from seatrial.suite.model import Case
 
 from ..programs import until
@@ -31,7 +31,7 @@ FROST = Machine(
     machine="frost",
     about="A made machine of 64 nodes",
     scheduler="slurm",
-    nodes=[Nodes(names=f"n[001-{NODES:03}]", cores=64)],
+    nodes=[NodeGroup(names=f"n[001-{NODES:03}]", cores=64)],
     groups=GROUPS,
     toolchains={"gcc": Toolchain(version="gcc 13.2"), "clang": Toolchain(version="clang 17")},
 )

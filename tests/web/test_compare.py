@@ -144,8 +144,8 @@ def test_two_sides_are_to_be_named(served: Served) -> None:
 def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
     from msgspec import convert
 
-    from seatrial.studies.compare import Row
+    from seatrial.studies.compare import ComparisonRow
 
-    rows = convert(judged(served)["rows"], list[Row])
+    rows = convert(judged(served)["rows"], list[ComparisonRow])
     drawn = str(forest([row for row in rows if row.metric == "time"], LEAST_EFFECT))
     assert "-5.7 % better" in drawn and "+6.1 %" not in drawn

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.model import Machine, NodeGroup
 from seatrial.store import node_runs
 from seatrial.store.ingest import synced
 from seatrial.store.queries import trials
@@ -299,7 +299,7 @@ def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> N
     ],
 )
 def test_names_tell_where_nodes_stand(names: str, titles: list[str], count: int) -> None:
-    described = Machine(machine="m", nodes=[Nodes(names=names, cores=1)])
+    described = Machine(machine="m", nodes=[NodeGroup(names=names, cores=1)])
     nodes = names_of(described)
     blocks = blocks_of(described, nodes, len(nodes))
     assert blocks[0].titles == titles and len(blocks) == count
@@ -381,7 +381,7 @@ def test_a_trial_folder_that_is_gone_leaves_what_runs_named(tmp_path: Path) -> N
 
 def test_ten_thousand_nodes_are_a_small_picture(tmp_path: Path) -> None:
     trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms")])
-    large = Machine(machine="frost", nodes=[Nodes(names="m[00001-10000]", cores=1)])
+    large = Machine(machine="frost", nodes=[NodeGroup(names="m[00001-10000]", cores=1)])
     frost.describe(trial, large)
     trial.ran(trial.cases[0], "m[00001-09999]")
     trial.end()

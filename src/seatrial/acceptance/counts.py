@@ -6,7 +6,7 @@ from collections import Counter
 from statistics import median
 from typing import NamedTuple
 
-from seatrial.acceptance.trial_history import Told, TrialHistory
+from seatrial.acceptance.trial_history import RaisedAlert, TrialHistory
 from seatrial.journal.codes import code_of
 from seatrial.units import SECOND_NS
 
@@ -31,11 +31,11 @@ def verdicts(history: TrialHistory) -> dict[str, Counter[str]]:
     return found
 
 
-def open_alerts(history: TrialHistory, since: int) -> list[tuple[Told, int]]:
+def open_alerts(history: TrialHistory, since: int) -> list[tuple[RaisedAlert, int]]:
     """The alerts told since then that are not over, the latest of each subject, with how often it
     was told; the latest first."""
     times = Counter((told.kind, told.subject) for told in history.alerts if not told.over)
-    found: dict[tuple[str, str], Told] = {}
+    found: dict[tuple[str, str], RaisedAlert] = {}
     for told in reversed(history.alerts):
         if told.time < since:
             break

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from seatrial.conduct.builds import unbuilt
 from seatrial.conduct.policy import Policy
-from seatrial.conduct.throttle import Throttle
+from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.suite.model import Case
@@ -44,7 +44,7 @@ class Holds:
         self.policy = policy
         self._cases = cases
         self._why_failed: dict[str, str] = {}  # by build
-        self._throttles = [Throttle(about) for about in policy.throttles]
+        self._throttles = [ThrottleState(about) for about in policy.throttles]
         self._closed: list[int | None] = [None] * len(self._throttles)  # since when
         self._values: dict[str, float] = {}  # by gauge
         self._begin: int | None = None  # of the trial
@@ -80,7 +80,7 @@ class Holds:
             elif self._closed[number] is None:
                 self._closed[number] = event.time if stale is None else stale
 
-    def _stale(self, throttle: Throttle, now: int) -> int | None:
+    def _stale(self, throttle: ThrottleState, now: int) -> int | None:
         """Since when a gauge is closed because it is not read; None where it is not."""
         if throttle.failing(now, self._since) and throttle.closed(now, self._since):
             return throttle.stale_at(self._since)
@@ -95,7 +95,7 @@ class Holds:
         ]
         return [*gauges, *self._blackouts(now)]
 
-    def _gauge(self, throttle: Throttle, since: int | None, now: int) -> Hold:
+    def _gauge(self, throttle: ThrottleState, since: int | None, now: int) -> Hold:
         about = throttle.about
         value = self._values.get(about.gauge)
         if since is None:

@@ -12,7 +12,7 @@ from seatrial.units import SECOND_NS
 Span = tuple[int, int]
 
 
-class Outage(NamedTuple):
+class PlannedOutage(NamedTuple):
     """A span of time in which nodes are planned to be out: ``names``, or all where that is empty;
     ``size`` is their number. No two overlap."""
 
@@ -22,7 +22,7 @@ class Outage(NamedTuple):
     size: int
 
 
-def outages_of(history: TrialHistory) -> list[Outage]:
+def outages_of(history: TrialHistory) -> list[PlannedOutage]:
     """The planned outages, cut so that no two overlap."""
     windows = []
     for window in history.policy.outages:
@@ -41,7 +41,7 @@ def outages_of(history: TrialHistory) -> list[Outage]:
             whole = not all(there)
             names = frozenset() if whole else frozenset[str]().union(*there)
             size = history.nodes if whole else min(len(names), history.nodes)
-            found.append(Outage(start, end, names, size))
+            found.append(PlannedOutage(start, end, names, size))
     return found
 
 
@@ -50,7 +50,7 @@ def whole_outages(history: TrialHistory) -> list[Span]:
     return [(each.start, each.end) for each in outages_of(history) if not each.names]
 
 
-def outside(node: str, start: int, end: int, outages: Iterable[Outage]) -> Iterator[Span]:
+def outside(node: str, start: int, end: int, outages: Iterable[PlannedOutage]) -> Iterator[Span]:
     """What of a span is in no planned outage of the node."""
     for outage in outages:  # in the order of time
         if outage.names and node not in outage.names:

@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.acceptance.counts import open_alerts, verdicts
-from seatrial.acceptance.criteria import Overall, Result, View, judged, overall
+from seatrial.acceptance.criteria import Overall, Result, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.sub_phases import INTERRUPTED, TURNS, SubPhase, sub_phases
-from seatrial.acceptance.trial_history import NEVER, Run, TrialHistory
+from seatrial.acceptance.trial_history import NEVER, RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin
 from seatrial.conduct.policy import Entry
 from seatrial.journal.events import Event
@@ -32,7 +32,7 @@ from seatrial.verify.references import References
 BINS = 48
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class TestStatus(Struct, frozen=True, kw_only=True):
     """How a test stands. ``in_flight`` are its runs that the scheduler has, ``running`` those of
     them that hold nodes; ``expected`` is what the plan keeps in flight, 0 where it says nothing;
     ``verdicts`` counts the runs that ended. ``stopped`` is why it is launched no more, or ""."""
@@ -81,7 +81,7 @@ class Status(Struct, frozen=True, kw_only=True):
     utilisation: float | None
     over_time: list[tuple[float, float]]
     sub_phases: list[SubPhase]
-    parts: list[Part]
+    parts: list[TestStatus]
     alerts: list[OpenAlert]
     excluded: list[tuple[str, str]]
     criteria: list[list[Result]]
@@ -131,7 +131,7 @@ def status_of(
 ) -> Status:
     """As ``status``, for a history at hand; ``turns`` are the events that cut sub-phases."""
     component = record.component or Component(component="", kind=history.policy.kind)
-    view = View(history, now, references)
+    view = TrialView(history, now, references)
     results = judged(component, view)
     total = view.timeline.total
     return Status(
@@ -175,10 +175,10 @@ def _point(one: Bin) -> tuple[float, float]:
     return one.end, one.use.share("accepted")
 
 
-def _parts(history: TrialHistory, machine: Machine) -> list[Part]:
+def _parts(history: TrialHistory, machine: Machine) -> list[TestStatus]:
     policy = history.policy
     tallied = verdicts(history)
-    in_flight: dict[str, list[Run]] = {test: [] for test in tallied}
+    in_flight: dict[str, list[RunHistory]] = {test: [] for test in tallied}
     for run in history.runs:
         if run.submitted != NEVER and run.ended == NEVER and not run.over:
             in_flight[history.test_of(run)].append(run)
@@ -188,7 +188,7 @@ def _parts(history: TrialHistory, machine: Machine) -> list[Part]:
         if number < len(policy.entry_of):
             entries[case.test] = policy.entries[policy.entry_of[number]]
     return [
-        Part(
+        TestStatus(
             test=test,
             in_flight=len(in_flight[test]),
             running=sum(run.started != NEVER or run.began != NEVER for run in in_flight[test]),

@@ -15,7 +15,7 @@ from seatrial.acceptance.trial_history import NEVER, TrialHistory
 Span = tuple[int, int]
 
 
-class Level(NamedTuple):
+class LevelSpan(NamedTuple):
     """A span of the trial in which a number held, in ns."""
 
     start: int
@@ -25,7 +25,7 @@ class Level(NamedTuple):
 
 def levels(
     intervals: Iterable[tuple[int, int, float]], spans: Sequence[Span], without: Sequence[Span] = ()
-) -> list[Level]:
+) -> list[LevelSpan]:
     """The sum of the weights of the intervals that hold, over the time of the spans less that of
     others. What ends and begins at one time makes no dip."""
     changes: Counter[tuple[int, float]] = Counter()
@@ -43,7 +43,7 @@ def levels(
     marks = sorted([*((at, 1, w, n) for (at, w), n in changes.items() if n)])
     marks += [(at, 0, 0.0, n) for at, n in clock.items() if n]
     marks.sort()
-    found: list[Level] = []
+    found: list[LevelSpan] = []
     there: Counter[float] = Counter()
     running = since = 0
     for at, kind, weight, number in marks:
@@ -59,12 +59,12 @@ def levels(
     return found
 
 
-def _add(found: list[Level], start: int, end: int, value: float) -> None:
+def _add(found: list[LevelSpan], start: int, end: int, value: float) -> None:
     """Go on from the last level where it is the same."""
     if found and found[-1].end == start and found[-1].value == value:
-        found[-1] = Level(found[-1].start, end, value)
+        found[-1] = LevelSpan(found[-1].start, end, value)
     else:
-        found.append(Level(start, end, value))
+        found.append(LevelSpan(start, end, value))
 
 
 class Dip(NamedTuple):
@@ -74,7 +74,7 @@ class Dip(NamedTuple):
     length: int
 
 
-def dips(found: Iterable[Level], bound: float) -> list[Dip]:
+def dips(found: Iterable[LevelSpan], bound: float) -> list[Dip]:
     """The dips below a bound. What is not in the levels (a pause) does not end one."""
     each: list[Dip] = []
     going = False
@@ -90,7 +90,7 @@ def dips(found: Iterable[Level], bound: float) -> list[Dip]:
     return each
 
 
-def kept_level(found: Sequence[Level], short: int) -> tuple[float, int]:
+def kept_level(found: Sequence[LevelSpan], short: int) -> tuple[float, int]:
     """The largest of the levels below which no dip is as long as ``short`` (ns), and the start of
     the first such dip below the next larger one (of the levels, if there is none larger)."""
     values = sorted({level.value for level in found})
@@ -106,7 +106,9 @@ def kept_level(found: Sequence[Level], short: int) -> tuple[float, int]:
     return values[low], longer[0].start if longer else found[0].start
 
 
-def in_flight(history: TrialHistory, now: int, tests: Iterable[str] | None = None) -> list[Level]:
+def in_flight(
+    history: TrialHistory, now: int, tests: Iterable[str] | None = None
+) -> list[LevelSpan]:
     """How many runs held nodes at a time, in the trial's time and outside planned outages of all
     nodes; of these tests, or of all."""
     wanted = None if tests is None else frozenset(tests)
@@ -118,7 +120,7 @@ def in_flight(history: TrialHistory, now: int, tests: Iterable[str] | None = Non
     return levels(intervals, history.window(now), whole_outages(history))
 
 
-def target_loads(history: TrialHistory, now: int) -> dict[str, list[Level]]:
+def target_loads(history: TrialHistory, now: int) -> dict[str, list[LevelSpan]]:
     """The load on each metadata target over time: the sum of the ``opens`` of the runs there, while
     their jobs hold nodes."""
     by_target: dict[str, list[tuple[int, int, float]]] = {

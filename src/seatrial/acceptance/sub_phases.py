@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from seatrial.acceptance.trial_history import Run
+from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.units import SECOND_NS
@@ -45,7 +45,7 @@ class SubPhase(Struct, frozen=True, kw_only=True, rename={"start": "from", "end"
     accepted: int
 
 
-def sub_phases(turns: Iterable[Event], runs: Iterable[Run], now: int) -> list[SubPhase]:
+def sub_phases(turns: Iterable[Event], runs: Iterable[RunHistory], now: int) -> list[SubPhase]:
     """The sub-phases by the ``TURNS`` of a journal, in their order."""
     stretches = _stretches(turns)
     starts = [start for start, _, _ in stretches]

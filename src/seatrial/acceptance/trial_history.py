@@ -25,7 +25,7 @@ from seatrial.units import SECOND_NS
 NEVER = -1
 
 
-class Figure(NamedTuple):
+class RecordedMetric(NamedTuple):
     """A figure of merit of a run."""
 
     value: float
@@ -33,7 +33,7 @@ class Figure(NamedTuple):
     better: str
 
 
-class Run:
+class RunHistory:
     """One run. ``case`` and ``entry`` are positions; ``size`` is its number of nodes, ``nodes``
     their names if known. ``submitted``, ``queued``, ``started`` and ``ended`` are of its job,
     ``began`` and ``left`` of its script, ``judged`` of its verdict."""
@@ -53,7 +53,7 @@ class Run:
         self.code = codes.PENDING.number
         self.again = False
         self.target = self.stage = self.nodes = ""
-        self.figures: dict[str, Figure] | None = None
+        self.figures: dict[str, RecordedMetric] | None = None
 
     @property
     def over(self) -> bool:
@@ -119,7 +119,7 @@ class Down(NamedTuple):
     end: int
 
 
-class Told(NamedTuple):
+class RaisedAlert(NamedTuple):
     """An alert; ``over``: that what was told before of its subject has passed."""
 
     time: int
@@ -138,8 +138,8 @@ class TrialHistory:
         self.policy = policy
         self.names = None if isinstance(nodes, int) else frozenset(nodes)
         self.nodes = nodes if isinstance(nodes, int) else len(nodes)
-        self.runs: list[Run] = []
-        self.alerts: list[Told] = []
+        self.runs: list[RunHistory] = []
+        self.alerts: list[RaisedAlert] = []
         self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
         self.stopped: dict[str, str] = {}  # tests that are launched no more, and why
         self.spans: list[tuple[int, int]] = []  # when the clock ran; the last end may be NEVER
@@ -148,7 +148,7 @@ class TrialHistory:
         self.state = "new"
         self.ended_for = ""  # why it ended for good before its time
         self.last = NEVER
-        self._by_id: dict[str, Run] = {}
+        self._by_id: dict[str, RunHistory] = {}
         self._index = {case.id: number for number, case in enumerate(cases)}
         self._down: dict[str, int] = {}
         self._downs: list[Down] = []
@@ -204,12 +204,12 @@ class TrialHistory:
                 left -= end - start
         return found
 
-    def test_of(self, run: Run) -> str:
+    def test_of(self, run: RunHistory) -> str:
         return self.cases[run.case].test
 
     # ---- events ---------------------------------------------------------------------------
 
-    def _run(self, event: Event) -> Run | None:
+    def _run(self, event: Event) -> RunHistory | None:
         run = self._by_id.get(event.run_id)
         if run is None:
             number = self._index.get(event.case)
@@ -217,7 +217,7 @@ class TrialHistory:
                 return None
             of = self.policy.entry_of
             entry = of[number] if number < len(of) else NEVER
-            run = Run(event.run_id, number, entry, self.cases[number].nodes)
+            run = RunHistory(event.run_id, number, entry, self.cases[number].nodes)
             self._by_id[event.run_id] = run
             self.runs.append(run)
         return run
@@ -264,7 +264,7 @@ class TrialHistory:
         value = event.value
         run = self._run(event)
         if run is not None and isinstance(value, int | float) and abs(value) < float("inf"):
-            figure = Figure(float(value), event.unit, event.better)
+            figure = RecordedMetric(float(value), event.unit, event.better)
             run.figures = {**(run.figures or {}), event.alias: figure}
 
     def _on_go(self, event: Event) -> None:
@@ -295,7 +295,7 @@ class TrialHistory:
 
     def _on_alert(self, event: Event) -> None:
         over = event.value == 0
-        self.alerts.append(Told(event.time, event.alias, event.test, event.text, over))
+        self.alerts.append(RaisedAlert(event.time, event.alias, event.test, event.text, over))
 
     def _on_down(self, event: Event) -> None:
         for name in self._ours(event.nodes):

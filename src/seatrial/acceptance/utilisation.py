@@ -17,8 +17,8 @@ from itertools import accumulate, pairwise
 from operator import add, mul, sub
 from typing import NamedTuple
 
-from seatrial.acceptance.outages import Outage, Span, outages_of, outside
-from seatrial.acceptance.trial_history import NEVER, Run, TrialHistory, names_in
+from seatrial.acceptance.outages import PlannedOutage, Span, outages_of, outside
+from seatrial.acceptance.trial_history import NEVER, RunHistory, TrialHistory, names_in
 from seatrial.units import SECOND_NS
 
 USES = {
@@ -56,7 +56,7 @@ class Use(NamedTuple):
         return part / self.available if self.available else 0.0
 
 
-class Piece(NamedTuple):
+class UtilisationSpan(NamedTuple):
     """A span in which nothing changed, in ns; ``use`` is in nodes, of which ``down`` may hold more
     than its part of ``use`` as runs can be on nodes that are called down."""
 
@@ -78,7 +78,7 @@ class Timeline(NamedTuple):
     after the last; ``down`` are node-ns of nodes that were down, whether or not a run held them;
     ``end`` is the trial's clock at its end, ns."""
 
-    pieces: list[Piece]
+    pieces: list[UtilisationSpan]
     sums: list[Use]
     down: int
     end: int
@@ -105,7 +105,7 @@ class Timeline(NamedTuple):
         """The node-ns by use up to a time of the trial's clock."""
         place = max(0, bisect_right(starts, time) - 1)
         start, end, use = self.pieces[place]
-        cut = Piece(start, max(start, min(end, start + time - starts[place])), use)
+        cut = UtilisationSpan(start, max(start, min(end, start + time - starts[place])), use)
         chunk = place // CHUNK
         return _and(self.sums[chunk], _added([*self.pieces[chunk * CHUNK : place], cut]))
 
@@ -141,7 +141,7 @@ def timeline_of(history: TrialHistory, now: int) -> Timeline:
     return Timeline(pieces, _sums(pieces), down, sum(b - a for a, b in spans), spans)
 
 
-def _sums(pieces: Sequence[Piece]) -> list[Use]:
+def _sums(pieces: Sequence[UtilisationSpan]) -> list[Use]:
     """The node-ns by use before each chunk of pieces, and after the last."""
     chunks = (pieces[i : i + CHUNK] for i in range(0, len(pieces), CHUNK))
     return list(accumulate(map(_added, chunks), _and, initial=Use()))
@@ -151,7 +151,7 @@ def _and(one: Use, other: Use) -> Use:
     return Use._make(map(add, one, other))
 
 
-def _added(pieces: Sequence[Piece]) -> Use:
+def _added(pieces: Sequence[UtilisationSpan]) -> Use:
     """The node-ns by use in some pieces, of which there is one at least."""
     starts, ends, uses = zip(*pieces, strict=True)
     widths = list(map(sub, ends, starts))
@@ -164,7 +164,7 @@ _QUEUED, _OUT, _CLOCK, _CLOSED = range(len(_FIRST_COME), len(_FIRST_COME) + 4)
 _ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN = range(len(_FIRST_COME))
 
 
-def _swept(changes: Sequence[Change], nodes: int) -> Iterator[Piece]:
+def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
     """The pieces between the times at which anything changes, while the clock runs."""
     counts = [0] * (_CLOSED + 1)
     known: dict[tuple[int, ...], Use] = {}  # most states come again and again
@@ -175,7 +175,7 @@ def _swept(changes: Sequence[Change], nodes: int) -> Iterator[Piece]:
                 state = tuple(counts)
                 if (use := known.get(state)) is None:
                     use = known[state] = _use(counts, nodes)
-                yield Piece(since, time, use)
+                yield UtilisationSpan(since, time, use)
             since = time
         counts[which] += change
 
@@ -197,7 +197,7 @@ def _use(counts: list[int], nodes: int) -> Use:
     return Use._make((available, *parts, *rest))
 
 
-def _of_runs(history: TrialHistory, now: int, outages: Sequence[Outage]) -> list[Change]:
+def _of_runs(history: TrialHistory, now: int, outages: Sequence[PlannedOutage]) -> list[Change]:
     partial = [outage for outage in outages if outage.names]
     changes: list[Change] = []
     add = changes.append
@@ -219,7 +219,7 @@ def _of_runs(history: TrialHistory, now: int, outages: Sequence[Outage]) -> list
     return changes
 
 
-def _parts(run: Run, held: Span) -> tuple[tuple[int, int, int], ...]:
+def _parts(run: RunHistory, held: Span) -> tuple[tuple[int, int, int], ...]:
     """The parts of a job: (use, start, end)."""
     start, end = held
     if not run.over:
@@ -231,7 +231,7 @@ def _parts(run: Run, held: Span) -> tuple[tuple[int, int, int], ...]:
 
 
 def _out_of(
-    use: int, start: int, end: int, run: Run, partial: Sequence[Outage]
+    use: int, start: int, end: int, run: RunHistory, partial: Sequence[PlannedOutage]
 ) -> Iterator[Change]:
     """A run's nodes that are in a planned outage within a span do not count for it."""
     for outage in partial:
@@ -241,7 +241,9 @@ def _out_of(
             yield stop, use, out
 
 
-def _of_nodes(history: TrialHistory, now: int, outages: Sequence[Outage]) -> Iterator[Change]:
+def _of_nodes(
+    history: TrialHistory, now: int, outages: Sequence[PlannedOutage]
+) -> Iterator[Change]:
     for down in history.downs:
         for start, end in outside(down.node, down.start, _until(down.end, now), outages):
             yield start, _DOWN, 1
@@ -259,7 +261,7 @@ def _last_start(history: TrialHistory, now: int, spans: Sequence[Span]) -> int |
 
 
 def _down_time(
-    history: TrialHistory, now: int, spans: Sequence[Span], outages: Sequence[Outage]
+    history: TrialHistory, now: int, spans: Sequence[Span], outages: Sequence[PlannedOutage]
 ) -> int:
     """Node-ns down while the clock ran, planned outages aside."""
     return sum(
@@ -274,7 +276,9 @@ def _until(end: int, now: int) -> int:
     return now if end == NEVER else min(end, now)
 
 
-def _steps_out(history: TrialHistory, outages: Iterable[Outage]) -> Iterator[tuple[int, int]]:
+def _steps_out(
+    history: TrialHistory, outages: Iterable[PlannedOutage]
+) -> Iterator[tuple[int, int]]:
     for outage in outages:
         yield outage.start, outage.size
         yield outage.end, -outage.size

@@ -41,7 +41,7 @@ class Unanswered(Exception):
         self.command = command
 
 
-class Answer(NamedTuple):
+class SubmitResult(NamedTuple):
     """What sbatch came to: a job id, or why not, and whether that may pass."""
 
     job_id: int | None
@@ -130,7 +130,7 @@ class SlurmClient:
 
     # ---- submitting -----------------------------------------------------------------------
 
-    async def submit(self, folder: Path, submission: Submission) -> Answer:
+    async def submit(self, folder: Path, submission: Submission) -> SubmitResult:
         """Run sbatch. Its answer goes to a file, which it writes even if this process is killed
         meanwhile; as long as it runs it holds the lock on that file."""
         line = slurm_batch.sbatch_line(folder, submission, self.machine)
@@ -146,19 +146,19 @@ class SlurmClient:
                     start_new_session=True,
                 )
             except OSError as error:
-                return Answer(None, f"sbatch cannot be started: {error.strerror}", True)
+                return SubmitResult(None, f"sbatch cannot be started: {error.strerror}", True)
             answered = await _ended(process, SUBMIT_SECONDS)
         if not answered:
-            return Answer(None, f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s", True)
+            return SubmitResult(None, f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s", True)
         if (job_id := self.answer(folder)) is not None:
-            return Answer(job_id, "", False)
+            return SubmitResult(job_id, "", False)
         said = (folder / "errors").read_text(errors="replace")
         if process.returncode != 0 and said.strip():
-            return Answer(None, slurm_parse.first_words(said), slurm_parse.is_temporary(said))
+            return SubmitResult(None, slurm_parse.first_words(said), slurm_parse.is_temporary(said))
         out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
         why = f"sbatch ended with {process.returncode} and answered {out!r}, no job id"
         why += f": {slurm_parse.first_words(said)}" if said.strip() else ""
-        return Answer(None, why, True)
+        return SubmitResult(None, why, True)
 
     def answer(self, folder: Path) -> int | None:
         """The job id that sbatch wrote, if it did."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seatrial.cli.tables import Column, folded, table
+from seatrial.cli.tables import TableColumn, folded, table
 from seatrial.units import count, show_number
 from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
-    from seatrial.studies.compare import Comparison, Mean, Row, Sample
+    from seatrial.studies.compare import Comparison, ComparisonRow, Mean, Sample
     from seatrial.studies.provenance import Difference
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -52,30 +52,30 @@ def _origin(found: Sequence[Difference], letter: str) -> str:
     if not found:
         return ""
     columns = [
-        Column("they differ in", folds=True),
-        Column("what", folds=True),
-        Column("A", folds=True),
-        Column(letter, folds=True),
+        TableColumn("they differ in", folds=True),
+        TableColumn("what", folds=True),
+        TableColumn("A", folds=True),
+        TableColumn(letter, folds=True),
     ]
     return table(columns, [[one.subject, one.what, one.first, one.second] for one in found])
 
 
-def _rows(rows: Sequence[Row], letter: str) -> str:
+def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
     columns = [
-        Column("verdict", folds=True),
-        Column("case", folds=True),
-        Column("metric", folds=True),
-        Column("A", right=True),
-        Column(letter, right=True),
-        Column("unit", folds=True),
-        Column("change", right=True),
-        Column("95 %", right=True),
-        Column("n"),
+        TableColumn("verdict", folds=True),
+        TableColumn("case", folds=True),
+        TableColumn("metric", folds=True),
+        TableColumn("A", right=True),
+        TableColumn(letter, right=True),
+        TableColumn("unit", folds=True),
+        TableColumn("change", right=True),
+        TableColumn("95 %", right=True),
+        TableColumn("n"),
     ]
     return table(columns, [_cells(row) for row in rows])
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ComparisonRow) -> list[str]:
     left_out = (sum(sample.excluded.values()) for sample in (row.first, row.second))
     excluded = ",".join(map(str, left_out))
     return [
@@ -99,7 +99,7 @@ def _change(ratio: float) -> str:
     return f"{percent:+.0f}" if abs(percent) >= 100 else f"{percent:+.1f}"
 
 
-def _reasons(rows: Sequence[Row], letter: str) -> str:
+def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
     """Why rows are unclear, not compared or missing, and what else their sides do not share; the
     same reason is told once."""
     reasons: dict[str, list[str]] = {}

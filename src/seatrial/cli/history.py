@@ -12,7 +12,7 @@ from seatrial.cli import Folders
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.studies.history import History, Told
+    from seatrial.studies.history import History, ReportedChange
     from seatrial.studies.note_file import Note
 
 MOST_DRAWN = 4  # series with a plot; of more there is a table, and plots of the changed ones
@@ -90,7 +90,7 @@ def _print_table(found: list[History]) -> None:
     alarms = sum(len(history.alarms) for history in found)
     total = sum(told.confirmed for history in found for told in history.told)
     said = f"{count(total, 'confirmed change')}, {alarms} for the worse" if total else "no change"
-    few = sum(history.course.few for history in found)
+    few = sum(history.analysis.few for history in found)
     told = [f"too few figures to tell in {few} of them, {LEAST_POINTS} or more are needed"]
     if few < len(found):
         told.insert(0, said)
@@ -112,15 +112,15 @@ def _print_overview(found: list[History]) -> None:
     from statistics import median
 
     from seatrial.cli.query_common import show_figure
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
 
     several = len({history.series.machine for history in found}) > 1
     columns = [
-        Column("case", folds=True),
-        Column("machine"),
-        *(Column("n", right=True), Column("left out", right=True)),
-        *(Column("median", right=True), Column("noise", right=True)),
-        Column("changes", folds=True),
+        TableColumn("case", folds=True),
+        TableColumn("machine"),
+        *(TableColumn("n", right=True), TableColumn("left out", right=True)),
+        *(TableColumn("median", right=True), TableColumn("noise", right=True)),
+        TableColumn("changes", folds=True),
     ]
     changed = _changed(found)
     shown = {id(history) for history in changed}
@@ -129,7 +129,7 @@ def _print_overview(found: list[History]) -> None:
     for history in ordered[:MOST_ROWS]:
         series = history.series
         middle = median(series.values) if series.values else None
-        noise = f"{100 * history.course.noise / abs(middle):.2g} %" if middle else ""
+        noise = f"{100 * history.analysis.noise / abs(middle):.2g} %" if middle else ""
         rows.append(
             [
                 series.case_name,
@@ -137,7 +137,7 @@ def _print_overview(found: list[History]) -> None:
                 str(len(series.points)),
                 str(sum(series.excluded.values()) or ""),
                 "" if middle is None else show_figure(middle, series.unit),
-                noise if history.course.noise else "",
+                noise if history.analysis.noise else "",
                 _short(history),
             ]
         )
@@ -147,15 +147,15 @@ def _print_overview(found: list[History]) -> None:
 
 
 def _short(history: History) -> str:
-    if history.course.why:
-        return "too few" if history.course.few else "none: all equal"
+    if history.analysis.why:
+        return "too few" if history.analysis.few else "none: all equal"
     confirmed = [_percent(told) for told in history.told if told.confirmed]
     suspect = sum(not told.confirmed for told in history.told)
     said = [*confirmed, *([f"{suspect} suspect"] if suspect else [])]
-    return ", ".join(said) or ("hardly enough figures" if history.course.limit else "")
+    return ", ".join(said) or ("hardly enough figures" if history.analysis.limit else "")
 
 
-def _percent(told: Told) -> str:
+def _percent(told: ReportedChange) -> str:
     return "" if told.percent is None else f"{told.percent:+.1f} %"
 
 
@@ -164,11 +164,11 @@ def _print_history(history: History) -> None:
     from seatrial.units import count
     from seatrial.verify.reading import plain_line
 
-    series, course = history.series, history.course
+    series, analysis = history.series, history.analysis
     said = f"{series.metric} of {series.case_name} on {series.machine}"
     click.echo(click.style(plain_line(said), bold=True))
     unit = "" if series.unit in ("", "1") else f"{plain_line(series.unit)}, "
-    noise = f", noise {show_figure(course.noise, '')}" if course.noise else ""
+    noise = f", noise {show_figure(analysis.noise, '')}" if analysis.noise else ""
     click.echo(f"{unit}{series.better} is better, n {len(series.points)}{noise}")
     if series.excluded:
         reasons = ", ".join(f"{n} {plain_line(why)}" for why, n in series.excluded.items())
@@ -176,28 +176,28 @@ def _print_history(history: History) -> None:
     notes = history.notes[-MOST_NOTES:]
     if series.points:
         click.echo("\n".join(_plot(history, notes)))
-    if course.why:
-        click.echo(f"nothing can be concluded: {course.why}")
+    if analysis.why:
+        click.echo(f"nothing can be concluded: {analysis.why}")
     elif not history.told:
         click.echo("no change")
     if history.told:
         click.echo(_changes_table(history))
-    if course.limit:
-        click.echo(course.limit)
+    if analysis.limit:
+        click.echo(analysis.limit)
     for letter, note in zip(string.ascii_lowercase, notes, strict=False):
         click.echo(f"{letter}  {_day(note.time)}  {plain_line(note.text)}")
 
 
 def _plot(history: History, notes: Sequence[Note]) -> list[str]:
-    from seatrial.cli.plots import Mark, time_line
+    from seatrial.cli.plots import TextMark, time_line
 
     points = [(point.time / 1e9, point.value) for point in history.series.points]
     changes = [
-        Mark(told.first / 1e9, "C" if told.confirmed else "s", bar=told.confirmed)
+        TextMark(told.first / 1e9, "C" if told.confirmed else "s", bar=told.confirmed)
         for told in history.told
     ]
     letters = [
-        Mark(note.time / 1e9, letter)
+        TextMark(note.time / 1e9, letter)
         for letter, note in zip(string.ascii_lowercase, notes, strict=False)
     ]
     times = [time for time, _ in points] + [mark.at for mark in letters]
@@ -207,14 +207,18 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
 
 def _changes_table(history: History) -> str:
     from seatrial.cli.query_common import show_figure
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
 
     columns = [
-        Column("change"),
-        Column("since"),
-        *(Column("before", right=True), Column("after", right=True), Column("by", right=True)),
-        Column(""),
-        Column("nearest note", folds=True),
+        TableColumn("change"),
+        TableColumn("since"),
+        *(
+            TableColumn("before", right=True),
+            TableColumn("after", right=True),
+            TableColumn("by", right=True),
+        ),
+        TableColumn(""),
+        TableColumn("nearest note", folds=True),
     ]
     unit = history.series.unit
     rows = [
@@ -232,7 +236,7 @@ def _changes_table(history: History) -> str:
     return table(columns, rows)
 
 
-def _near(told: Told) -> str:
+def _near(told: ReportedChange) -> str:
     from seatrial.units import show_seconds
 
     if told.near is None:
@@ -271,9 +275,9 @@ def _print_json(found: list[History]) -> None:
                 "better": series.better,
                 "n": len(series.points),
                 "excluded": series.excluded,
-                "noise": history.course.noise,
-                "why": history.course.why,
-                "limit": history.course.limit,
+                "noise": history.analysis.noise,
+                "why": history.analysis.why,
+                "limit": history.analysis.limit,
                 "changes": [_change_record(told) for told in history.told],
                 "notes": [
                     {"time": iso(n.time), "machine": n.machine, "text": n.text, "id": n.id}
@@ -288,7 +292,7 @@ def _print_json(found: list[History]) -> None:
     click.echo(to_json(records), nl=False)
 
 
-def _change_record(told: Told) -> dict[str, Any]:
+def _change_record(told: ReportedChange) -> dict[str, Any]:
     from seatrial.store.export import iso
 
     change, near = told.change, told.near

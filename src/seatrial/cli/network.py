@@ -11,8 +11,8 @@ from seatrial.cli import Folders
 
 if TYPE_CHECKING:
     from seatrial.store.rows import RunRow
-    from seatrial.studies.matrices import Judged, Matrix
-    from seatrial.verify.figures import Figure
+    from seatrial.studies.matrices import Matrix, MatrixJudgement
+    from seatrial.verify.figures import MetricValue
 
 HEAD = 64
 
@@ -20,7 +20,7 @@ HEAD = 64
 class _Found:
     """A source of figures: a matrix, or the impacts of congestion; with what it came from."""
 
-    def __init__(self, source: str, matrix: Matrix | None, figures: list[Figure]) -> None:
+    def __init__(self, source: str, matrix: Matrix | None, figures: list[MetricValue]) -> None:
         self.source = source
         self.matrix = matrix
         self.figures = figures
@@ -174,7 +174,7 @@ def _of_run(run: RunRow) -> _Found | None:
     return found
 
 
-def _record(one: _Found, judged: Judged | None) -> dict[str, Any]:
+def _record(one: _Found, judged: MatrixJudgement | None) -> dict[str, Any]:
     import msgspec
 
     from seatrial.cli.network_page import impacts_of

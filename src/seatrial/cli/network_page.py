@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from seatrial.cli.query_common import show_figure
-from seatrial.cli.tables import Column, table
+from seatrial.cli.tables import TableColumn, table
 from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Link, Network, Slow
-from seatrial.studies.matrices import Judged
+from seatrial.studies.matrices import MatrixJudgement
 from seatrial.units import count, show_number
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import plain_line
 
 MOST = 20  # rows of a table
@@ -22,7 +22,7 @@ MOST = 20  # rows of a table
 # ---- a matrix -----------------------------------------------------------------------------
 
 
-def print_network(judged: Judged) -> None:
+def print_network(judged: MatrixJudgement) -> None:
     net = judged.network
     ranks = f", {judged.ranks} ranks" if judged.ranks != net.nodes else ""
     noise = "" if net.noise is None else f", noise of a link {100 * net.noise:.2g} %"
@@ -44,7 +44,7 @@ def print_network(judged: Judged) -> None:
     _print_nics(net)
 
 
-def _print_mute(judged: Judged) -> None:
+def _print_mute(judged: MatrixJudgement) -> None:
     net = judged.network
     if net.silent:
         click.echo(f"talk with nobody: {_names(net.silent)}")
@@ -83,7 +83,11 @@ def _names(names: Sequence[str]) -> str:
 def _print_slow(title: str, found: Sequence[Slow]) -> None:
     if not found:
         return
-    columns = [Column(title), Column("effect", right=True), Column("deviations", right=True)]
+    columns = [
+        TableColumn(title),
+        TableColumn("effect", right=True),
+        TableColumn("deviations", right=True),
+    ]
     rows = [
         [
             slow.name,
@@ -99,12 +103,12 @@ def _print_slow(title: str, found: Sequence[Slow]) -> None:
 def _print_links(links: Sequence[Link], number: int) -> None:
     if not links:
         return
-    columns = [Column("slow links: from"), Column("to"), Column("MiB/s", right=True)]
+    columns = [TableColumn("slow links: from"), TableColumn("to"), TableColumn("MiB/s", right=True)]
     rows = [
         [link.sender, link.receiver, show_number(link.value), f"{100 * link.effect:+.1f} %"]
         for link in links[:MOST]
     ]
-    click.echo(table([*columns, Column("effect", right=True)], rows))
+    click.echo(table([*columns, TableColumn("effect", right=True)], rows))
     _more(number)
 
 
@@ -115,10 +119,10 @@ def _more(number: int) -> None:
 
 def _print_groups(net: Network) -> None:
     columns = [
-        *(Column("group"), Column("to group"), Column("links", right=True)),
-        *(Column("cannot talk", right=True), Column("median", right=True)),
-        *(Column("least", right=True), Column("greatest", right=True)),
-        Column("effect", right=True),
+        *(TableColumn("group"), TableColumn("to group"), TableColumn("links", right=True)),
+        *(TableColumn("cannot talk", right=True), TableColumn("median", right=True)),
+        *(TableColumn("least", right=True), TableColumn("greatest", right=True)),
+        TableColumn("effect", right=True),
     ]
 
     def worst(index: int) -> tuple[bool, float]:
@@ -143,8 +147,12 @@ def _print_groups(net: Network) -> None:
 def _print_nics(net: Network) -> None:
     """Averages and maxima; of many cards the slowest."""
     columns = [
-        *(Column("network card of"), Column("sent avg", right=True), Column("max", right=True)),
-        *(Column("received avg", right=True), Column("max", right=True)),
+        *(
+            TableColumn("network card of"),
+            TableColumn("sent avg", right=True),
+            TableColumn("max", right=True),
+        ),
+        *(TableColumn("received avg", right=True), TableColumn("max", right=True)),
     ]
     order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
     nics = net.nics if len(net.nics) <= MOST else order[:MOST]
@@ -166,7 +174,7 @@ def _print_nics(net: Network) -> None:
 # ---- congestion ---------------------------------------------------------------------------
 
 
-def print_impacts(figures: Sequence[Figure]) -> None:
+def print_impacts(figures: Sequence[MetricValue]) -> None:
     """A row for each test and statistic: alone, under load, and the factor with its interval."""
 
     rows = []
@@ -181,9 +189,9 @@ def print_impacts(figures: Sequence[Figure]) -> None:
             ]
         )
     columns = [
-        *(Column("test", folds=True), Column("of"), Column("alone", right=True)),
-        *(Column("congested", right=True), Column("impact", right=True)),
-        *(Column("95 % interval"), Column("")),
+        *(TableColumn("test", folds=True), TableColumn("of"), TableColumn("alone", right=True)),
+        *(TableColumn("congested", right=True), TableColumn("impact", right=True)),
+        *(TableColumn("95 % interval"), TableColumn("")),
     ]
     click.echo(table(columns, rows))
     if not any(figure.name.endswith("_low") for figure in figures):
@@ -196,7 +204,7 @@ def _word(low: float | None, high: float | None) -> str:
     return "slower" if low > 1 else "faster" if high < 1 else "unclear: the interval takes in 1"
 
 
-def impacts_of(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+def impacts_of(figures: Sequence[MetricValue]) -> list[dict[str, Any]]:
     by_name = {(f.name, f.labels.get("test"), f.labels.get("network")): f for f in figures}
     found = []
     for (name, test, _), figure in by_name.items():

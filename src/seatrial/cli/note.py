@@ -59,7 +59,7 @@ def command(
 
 
 def _list(folders: Folders, machine: str) -> int:
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.studies import note_file
 
     found = note_file.read(folders.trials / note_file.FILE)
@@ -69,9 +69,14 @@ def _list(folders: Folders, machine: str) -> int:
     if not notes:
         click.echo("No notes yet. Write one: seatrial note 'fabric reset' --at 2h")
         return 0
-    columns = [Column("id"), Column("time"), Column("machine"), Column("note", folds=True)]
+    columns = [
+        TableColumn("id"),
+        TableColumn("time"),
+        TableColumn("machine"),
+        TableColumn("note", folds=True),
+    ]
     rows = [[note.id, _shown(note.time), note.machine, note.text, note.user] for note in notes]
-    click.echo(table([*columns, Column("by")], rows))
+    click.echo(table([*columns, TableColumn("by")], rows))
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.errors import UsageError
-from seatrial.trial.folder import Asked
+from seatrial.trial.folder import TrialOptions
 
 if TYPE_CHECKING:
     from seatrial.trial.prepare import Prepared
@@ -58,7 +58,7 @@ def asked_of(
     settings: tuple[str, ...],
     repeat: int | None,
     **more: Any,
-) -> Asked:
+) -> TrialOptions:
     """The options as a trial records them. Raises click.UsageError for a malformed --set."""
     pairs: dict[str, str] = {}
     for text in settings:
@@ -66,7 +66,7 @@ def asked_of(
         if not (equals and name and value):
             raise click.UsageError(f"--set {text}: write NAME=VALUE or NAME=VALUE,VALUE")
         pairs[name] = value
-    return Asked(
+    return TrialOptions(
         suites=list(suites or ["."]),
         keyword=keyword,
         tags=list(tags),

@@ -54,11 +54,15 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
 
 
 def _list() -> int:
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.verify.formats import find_format, formats
 
     known = [find_format(name) for name in formats()]
-    columns = [Column("format"), Column("file of a run"), Column("reads", folds=True)]
+    columns = [
+        TableColumn("format"),
+        TableColumn("file of a run"),
+        TableColumn("reads", folds=True),
+    ]
     click.echo(table(columns, [[form.name, form.file, form.about] for form in known]))
     return 0
 

@@ -23,7 +23,7 @@ ROWS = 9
 _FEW, _MORE, _MANY = ".", ":", "#"
 
 
-class Mark(NamedTuple):
+class TextMark(NamedTuple):
     """A letter below the line at a time; where ``bar``, a bar stands in the plot, too."""
 
     at: float
@@ -33,7 +33,7 @@ class Mark(NamedTuple):
 
 def time_line(
     points: Sequence[tuple[float, float]],
-    marks: Sequence[Sequence[Mark]] = (),
+    marks: Sequence[Sequence[TextMark]] = (),
     ends: tuple[str, str] = ("", ""),
     width: int = WIDTH,
 ) -> list[str]:

@@ -143,17 +143,17 @@ def _table(references: object) -> str:
     from typing import cast
 
     from seatrial.cli.query_common import show_figure
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.suite.model import show
     from seatrial.verify.references import Reference
 
     columns = [
-        Column("test", folds=True),
-        Column("where", folds=True),
-        Column("toolchain", folds=True),
-        Column("metric"),
-        Column("expected", right=True),
-        Column("allowed", right=True),
+        TableColumn("test", folds=True),
+        TableColumn("where", folds=True),
+        TableColumn("toolchain", folds=True),
+        TableColumn("metric"),
+        TableColumn("expected", right=True),
+        TableColumn("allowed", right=True),
     ]
     rows = []
     for one in cast(Sequence[Reference], references):

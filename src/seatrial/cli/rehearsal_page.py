@@ -11,17 +11,17 @@ import click
 from seatrial.acceptance.criteria import STATES, Result, show_value
 from seatrial.acceptance.utilisation import USES, Bin
 from seatrial.cli.sparkline import bars
-from seatrial.cli.tables import Column, table
+from seatrial.cli.tables import TableColumn, table
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
-from seatrial.rehearse.report import Report
-from seatrial.rehearse.summary import Rehearsed, Tally, Verdict
+from seatrial.rehearse.report import RehearsalReport
+from seatrial.rehearse.summary import CriterionVerdict, Rehearsed, TestTally
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
 
 WIDTH = 78
 
 
-def page(report: Report) -> str:
+def page(report: RehearsalReport) -> str:
     """The rehearsals of one plan, trial by trial; with several seeds, how likely criteria are."""
     first = report.first[0]
     took = show_seconds(report.seconds)
@@ -73,16 +73,16 @@ def _accepted(one: Bin) -> float:
     return one.use.share("accepted")
 
 
-def _tests(tests: Iterable[Tally]) -> str:
+def _tests(tests: Iterable[TestTally]) -> str:
     columns = [
-        Column("test", folds=True),
-        Column("nodes", right=True),
-        Column("accepted", right=True),
-        Column("others", right=True),
-        Column("node-h", right=True),
-        Column("elapsed", right=True),
-        Column("wait", right=True),
-        Column("95 %", right=True),
+        TableColumn("test", folds=True),
+        TableColumn("nodes", right=True),
+        TableColumn("accepted", right=True),
+        TableColumn("others", right=True),
+        TableColumn("node-h", right=True),
+        TableColumn("elapsed", right=True),
+        TableColumn("wait", right=True),
+        TableColumn("95 %", right=True),
     ]
     rows = [
         [
@@ -95,12 +95,12 @@ def _tests(tests: Iterable[Tally]) -> str:
     return table(columns, rows) if rows else ""
 
 
-def _criteria(verdicts: Sequence[Verdict]) -> str:
+def _criteria(verdicts: Sequence[CriterionVerdict]) -> str:
     columns = [
-        Column("criterion", folds=True),
-        Column("value", right=True),
-        Column("asked"),
-        Column("result"),
+        TableColumn("criterion", folds=True),
+        TableColumn("value", right=True),
+        TableColumn("asked"),
+        TableColumn("result"),
     ]
     results = [(each.label, each.result) for each in verdicts]
     rows = [
@@ -123,11 +123,11 @@ def _criteria(verdicts: Sequence[Verdict]) -> str:
 def _odds(odds: Sequence[Odds]) -> str:
     several = len({one.trial for one in odds}) > 1
     columns = [
-        Column("criterion", folds=True),
-        *(Column(state, right=True) for state in STATES),
-        Column("met, 95 % interval"),
-        Column("least", right=True),
-        Column("most", right=True),
+        TableColumn("criterion", folds=True),
+        *(TableColumn(state, right=True) for state in STATES),
+        TableColumn("met, 95 % interval"),
+        TableColumn("least", right=True),
+        TableColumn("most", right=True),
     ]
     rows = []
     for one in odds:
@@ -153,21 +153,21 @@ def _loads(trials: Iterable[Rehearsed], with_seed: bool = False) -> str:
     return _listed("", (sentence(worst, with_seed) for worst in worst_loads(trials)))
 
 
-def _all(report: Report) -> list[Rehearsed]:
+def _all(report: RehearsalReport) -> list[Rehearsed]:
     return [trial for trials in report.by_seed for trial in trials]
 
 
 # ---- side by side -------------------------------------------------------------------------
 
 
-def side_by_side(reports: Sequence[Report]) -> str:
+def side_by_side(reports: Sequence[RehearsalReport]) -> str:
     """Several plans, a column each. Plans of one name are told apart by their numbers."""
     names = [report.plan for report in reports]
     if len(set(names)) < len(names):
         names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
     seeds = len(reports[0].by_seed)
     title = f"medians of {count(seeds, 'seed')}" if seeds > 1 else ""
-    columns = [Column(title), *(Column(name, right=True) for name in names)]
+    columns = [TableColumn(title), *(TableColumn(name, right=True) for name in names)]
     by_plan = [dict(_measures(report)) for report in reports]
     labels = dict.fromkeys(label for measures in by_plan for label in measures)
     rows = [[label, *(measures.get(label, "-") for measures in by_plan)] for label in labels]
@@ -186,7 +186,7 @@ def side_by_side(reports: Sequence[Report]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _measures(report: Report) -> Iterator[tuple[str, str]]:
+def _measures(report: RehearsalReport) -> Iterator[tuple[str, str]]:
     """What is compared, with its value: the median where there are several seeds."""
     several = len(report.first) > 1
     odds = iter(report.odds)
@@ -214,7 +214,7 @@ def _said(result: Result, odds: Odds | None) -> str:
     return "waived" if odds.waived == odds.of else f"met in {odds.met} of {odds.of}"
 
 
-def _loads_compared(report: Report) -> Iterator[tuple[str, str]]:
+def _loads_compared(report: RehearsalReport) -> Iterator[tuple[str, str]]:
     by_file_system: dict[str, list[Worst]] = {}
     for trials in report.by_seed:
         for worst in worst_loads(trials):

@@ -11,7 +11,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.errors import Owned
 from seatrial.trial import requests
-from seatrial.trial.driver import Driver, Outcome, Stop
+from seatrial.trial.driver import DriveOutcome, Driver, Stop
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer, Silent
 from seatrial.trial.requests import Request
@@ -37,7 +37,7 @@ def drive_and_tell(
 
 def drive(
     folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
-) -> Outcome:
+) -> DriveOutcome:
     """Drive the trial to its end, and show it live."""
     from seatrial.cli.progress import Progress, fall_silent
 
@@ -71,8 +71,8 @@ def _drive(
     cancel: str = "",
     host_is_gone: bool = False,
     abandon: str = "",
-) -> Outcome:
-    async def work() -> Outcome:
+) -> DriveOutcome:
+    async def work() -> DriveOutcome:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, driver.interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):

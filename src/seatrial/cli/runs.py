@@ -59,7 +59,7 @@ def command(
 
 def _print_table(folders: Folders, store: Store, filters: Filters, found: list[RunRow]) -> None:
     from seatrial.cli.query_common import nothing, show_time
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.store import queries
     from seatrial.units import show_seconds
     from seatrial.verify.reading import plain_line
@@ -71,13 +71,13 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
     short = queries.short_ids(store, [run.run_id for run in found])
     several = len({run.trial for run in found}) > 1
     columns = [
-        Column("run"),
-        Column("case", folds=True),
-        Column("verdict"),
-        Column("began"),
-        Column("elapsed", right=True),
-        Column("nodes", folds=True),
-        Column("trial", folds=True),
+        TableColumn("run"),
+        TableColumn("case", folds=True),
+        TableColumn("verdict"),
+        TableColumn("began"),
+        TableColumn("elapsed", right=True),
+        TableColumn("nodes", folds=True),
+        TableColumn("trial", folds=True),
     ]
     rows = [
         [

@@ -9,7 +9,7 @@ import click
 from seatrial.cli import Folders
 
 if TYPE_CHECKING:
-    from seatrial.studies.scaling import Cell, Line, Table
+    from seatrial.studies.scaling import Cell, ScalingLine, ScalingTable
 
 
 @click.command("scaling")
@@ -53,10 +53,10 @@ def command(
     seatrial scaling v1 v2 --x nodes --by trial --weak
     """
     from seatrial.cli.query_common import opened, share
-    from seatrial.studies.scaling import Asked, scaling
+    from seatrial.studies.scaling import ScalingQuery, scaling
     from seatrial.studies.selection import gather, parse_side
 
-    asked = Asked(x=x, metric=metric, by=by, weak=weak, pays=share(pays, "--pays"))
+    asked = ScalingQuery(x=x, metric=metric, by=by, weak=weak, pays=share(pays, "--pays"))
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
     found = scaling(sides, asked)
@@ -69,7 +69,7 @@ def command(
     return 0
 
 
-def _record(table: Table) -> dict[str, Any]:
+def _record(table: ScalingTable) -> dict[str, Any]:
     import msgspec
 
     record: dict[str, Any] = msgspec.to_builtins(table)
@@ -79,7 +79,7 @@ def _record(table: Table) -> dict[str, Any]:
     return record
 
 
-def _page(one: Table, by: tuple[str, ...], pays: float) -> str:
+def _page(one: ScalingTable, by: tuple[str, ...], pays: float) -> str:
     from seatrial.verify.reading import plain_line
 
     kind = "weak" if one.weak else "strong"
@@ -97,20 +97,20 @@ def _page(one: Table, by: tuple[str, ...], pays: float) -> str:
     return "\n".join(lines)
 
 
-def _table(one: Table, by: str) -> str:
-    from seatrial.cli.tables import Column, table
+def _table(one: ScalingTable, by: str) -> str:
+    from seatrial.cli.tables import TableColumn, table
 
     columns = [
-        Column(by, folds=True),
-        Column(one.x, right=True),
-        Column("median", right=True),
-        Column("runs", right=True),
-        Column("speed-up", right=True),
-        Column("95 %", right=True),
-        Column("ideal", right=True),
-        Column("efficiency", right=True),
-        Column("gain", right=True),
-        Column("excluded", folds=True),
+        TableColumn(by, folds=True),
+        TableColumn(one.x, right=True),
+        TableColumn("median", right=True),
+        TableColumn("runs", right=True),
+        TableColumn("speed-up", right=True),
+        TableColumn("95 %", right=True),
+        TableColumn("ideal", right=True),
+        TableColumn("efficiency", right=True),
+        TableColumn("gain", right=True),
+        TableColumn("excluded", folds=True),
     ]
     rows = [
         [line.by if i == 0 else "", *_cells(cell)]
@@ -138,7 +138,7 @@ def _cells(cell: Cell) -> list[str]:
     ]
 
 
-def _knee(line: Line, x: str, pays: float) -> str:
+def _knee(line: ScalingLine, x: str, pays: float) -> str:
     name = f"{line.by}: " if line.by else ""
     if line.knee is None:
         return f"{name}no knee: {line.why}"
@@ -151,7 +151,7 @@ def _knee(line: Line, x: str, pays: float) -> str:
     return f"{name}{said} {100 * pays:g} % becomes speed{doubt}"
 
 
-def _best(one: Table) -> str:
+def _best(one: ScalingTable) -> str:
     from seatrial.units import show_number
 
     def setting(by: str, x: float) -> str:

@@ -11,7 +11,7 @@ from seatrial.cli import Folders
 
 if TYPE_CHECKING:
     from seatrial.studies.score_file import ScoreFile
-    from seatrial.studies.scores import PartScore, Phased, Score
+    from seatrial.studies.scores import Phased, Score, TermScore
     from seatrial.studies.selection import Side
 
 
@@ -119,21 +119,21 @@ def _total(wanted: ScoreFile, score: Score) -> str:
     return said
 
 
-def _table(wanted: ScoreFile, parts: list[PartScore]) -> str:
-    from seatrial.cli.tables import Column, table
+def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.studies.compare import causes
     from seatrial.units import show_number
 
     columns = [
-        Column("part", folds=True),
-        Column("metric", folds=True),
-        Column("figure", right=True),
-        Column("unit"),
-        Column("n", right=True),
-        Column(f"{wanted.per}s", right=True),
-        Column("rate", right=True),
-        Column("of", folds=True),
-        Column("excluded", folds=True),
+        TableColumn("part", folds=True),
+        TableColumn("metric", folds=True),
+        TableColumn("figure", right=True),
+        TableColumn("unit"),
+        TableColumn("n", right=True),
+        TableColumn(f"{wanted.per}s", right=True),
+        TableColumn("rate", right=True),
+        TableColumn("of", folds=True),
+        TableColumn("excluded", folds=True),
     ]
     rated = wanted.score in ("ssp", "ssi") or any(part.rate != part.figure for part in parts)
     rows = [

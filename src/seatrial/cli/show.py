@@ -150,11 +150,15 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.studies.one_run import told
     from seatrial.units import SECOND_NS
 
-    columns = [Column("time", right=True), Column("event"), Column("what", folds=True)]
+    columns = [
+        TableColumn("time", right=True),
+        TableColumn("event"),
+        TableColumn("what", folds=True),
+    ]
     rows = [
         [f"+{(event.time - run.began) / SECOND_NS:.3f} s", event.event, told(event)]
         for event in events
@@ -163,7 +167,7 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
 
 
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.studies.one_run import expected, references_for
     from seatrial.units import show_figure
 
@@ -171,11 +175,11 @@ def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
         return ""
     references = references_for(trial)
     columns = [
-        Column("figure", folds=True),
-        Column("value", right=True),
-        Column("better"),
-        Column("reference", right=True),
-        Column("off", right=True),
+        TableColumn("figure", folds=True),
+        TableColumn("value", right=True),
+        TableColumn("better"),
+        TableColumn("reference", right=True),
+        TableColumn("off", right=True),
     ]
     rows = []
     for m in metrics:

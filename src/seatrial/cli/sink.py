@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.machine.sinks import Sink
-    from seatrial.sinks import Standing
-    from seatrial.sinks.lifetime import Course
+    from seatrial.sinks import SinkLag
+    from seatrial.sinks.lifetime import SinkLifetime
     from seatrial.trial.folder import TrialFolder
 
 FOREGROUND_PATIENCE = "1m"
@@ -73,7 +73,7 @@ def command(
     Exit codes:  0  everything was delivered
                  3  something was not, or was not taken
     """
-    from seatrial.sinks.lifetime import Course
+    from seatrial.sinks.lifetime import SinkLifetime
     from seatrial.trial.folder import find, tags
 
     if bool(trial) == every:
@@ -95,7 +95,7 @@ def command(
         _require_any(found, names, machine)
     most = _patience(patience, follow)
     sent = [
-        _send(folders, folder, names, machine, Course(folder, follow, most), every, again)
+        _send(folders, folder, names, machine, SinkLifetime(folder, follow, most), every, again)
         for folder in found
     ]
     return 0 if all(sent) else 3
@@ -146,14 +146,14 @@ def _send(
     folder: TrialFolder,
     names: Sequence[str],
     machine: str | None,
-    course: Course,
+    lifetime: SinkLifetime,
     every: bool,
     from_start: bool,
 ) -> bool:
     """Deliver one trial; whether all of it was taken, or is being delivered."""
     from seatrial.errors import TrialError
     from seatrial.sinks import sink_lags
-    from seatrial.sinks.lock import Busy
+    from seatrial.sinks.lock import DeliveryLocked
     from seatrial.sinks.process import deliver
 
     words = [*(("-m", machine) if machine else ()), *(w for n in names for w in ("--sink", n))]
@@ -164,8 +164,8 @@ def _send(
         if not sinks:
             return True
         before = {} if from_start else {each.name: each for each in sink_lags(folder)}
-        done = deliver(folder, sinks, course, _tell, again=again, from_start=from_start)
-    except Busy as busy:
+        done = deliver(folder, sinks, lifetime, _tell, again=again, from_start=from_start)
+    except DeliveryLocked as busy:
         _tell(f"{busy}, --status shows how far it is")
         return every  # it is at work
     except TrialError as error:
@@ -220,7 +220,7 @@ def _tell(line: str) -> None:
     print(f"seatrial: {plain_line(line)}", file=sys.stderr, flush=True)
 
 
-def _summarise(tag: str, now: Standing, before: Standing | None) -> bool:
+def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
     """Say how much was sent now, and in all; whether nothing of it was refused."""
     from seatrial.units import count
 
@@ -256,11 +256,11 @@ def _stop(found: Sequence[TrialFolder]) -> int:
 
 def _print(found: Sequence[TrialFolder], follow: bool) -> int:
     """The events on stdout, from the journals' beginnings."""
-    from seatrial.sinks.lifetime import Course
+    from seatrial.sinks.lifetime import SinkLifetime
     from seatrial.sinks.webhook import records
 
     for folder in found:
-        for lines in records(folder, Course(folder, follow)):
+        for lines in records(folder, SinkLifetime(folder, follow)):
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
     return 0
@@ -288,21 +288,21 @@ def _show(found: Sequence[TrialFolder], form: str) -> int:
     return 0
 
 
-def _table(rows: Sequence[tuple[str, Standing]]) -> str:
+def _table(rows: Sequence[tuple[str, SinkLag]]) -> str:
     from seatrial.cli.query_common import show_time
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.units import show_seconds
 
     columns = [
-        Column("trial", folds=True),
-        Column("sink"),
-        Column("to", folds=True, spare=3),
-        Column("sent", right=True, spare=1),
-        Column("to go", right=True),
-        Column("behind", right=True),
-        Column("not taken", right=True, spare=2),
-        Column("since"),
-        Column("why", folds=True),
+        TableColumn("trial", folds=True),
+        TableColumn("sink"),
+        TableColumn("to", folds=True, spare=3),
+        TableColumn("sent", right=True, spare=1),
+        TableColumn("to go", right=True),
+        TableColumn("behind", right=True),
+        TableColumn("not taken", right=True, spare=2),
+        TableColumn("since"),
+        TableColumn("why", folds=True),
     ]
     cells = [
         [

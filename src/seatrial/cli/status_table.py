@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli.sparkline import bars
-from seatrial.cli.tables import Column, table
+from seatrial.cli.tables import TableColumn, table
 from seatrial.units import count, show_seconds
 
 if TYPE_CHECKING:
     from seatrial.acceptance.criteria import Result
-    from seatrial.acceptance.status import Part, Status
+    from seatrial.acceptance.status import Status, TestStatus
     from seatrial.trial.plan_trials import PlanTrial
 
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
@@ -87,13 +87,13 @@ def _title(one: Status) -> str:
 
 def _components(found: Sequence[Status]) -> str:
     columns = [
-        Column("component", folds=True),
-        Column("state"),
-        Column("verdict"),
-        Column("clock", right=True),
-        Column("of", right=True),
-        Column("passed", right=True),
-        Column("accepted", right=True),
+        TableColumn("component", folds=True),
+        TableColumn("state"),
+        TableColumn("verdict"),
+        TableColumn("clock", right=True),
+        TableColumn("of", right=True),
+        TableColumn("passed", right=True),
+        TableColumn("accepted", right=True),
     ]
     return table(columns, [_component(one) for one in found])
 
@@ -112,12 +112,12 @@ def _component(one: Status) -> list[str]:
 def _parts(one: Status) -> str:
     """The tests: what is in flight beside what is to be, what passed and what did not."""
     columns = [
-        Column("test", folds=True),
-        Column("in flight", right=True),
-        Column("expected", right=True),
-        Column("running", right=True),
-        Column("passed", right=True),
-        Column("others", folds=True),
+        TableColumn("test", folds=True),
+        TableColumn("in flight", right=True),
+        TableColumn("expected", right=True),
+        TableColumn("running", right=True),
+        TableColumn("passed", right=True),
+        TableColumn("others", folds=True),
     ]
     rows = [
         [
@@ -131,7 +131,7 @@ def _parts(one: Status) -> str:
     return f"{text}\n{course}" if course else text
 
 
-def _others(part: Part) -> str:
+def _others(part: TestStatus) -> str:
     words = [f"{n} {name}" for name, n in sorted(part.verdicts.items()) if name != "pass"]
     return ", ".join([*words, *(["stopped"] if part.stopped else [])])
 
@@ -153,12 +153,12 @@ def _sub_phases(one: Status) -> str:
     if len(one.sub_phases) < 2:
         return ""
     columns = [
-        Column("sub-phase", right=True),
-        Column("from"),
-        Column("to"),
-        Column("clock", right=True),
-        Column("passed", right=True),
-        Column("ended by", folds=True),
+        TableColumn("sub-phase", right=True),
+        TableColumn("from"),
+        TableColumn("to"),
+        TableColumn("clock", right=True),
+        TableColumn("passed", right=True),
+        TableColumn("ended by", folds=True),
     ]
     rows = [
         [
@@ -184,7 +184,7 @@ def _notes(one: Status) -> str:
     for hold in one.held_back_by:
         since = "" if hold.since is None else show_time(hold.since)
         rows.append([_HOLDS.get(hold.kind, hold.kind), since, hold.text])
-    columns = [Column("note"), Column("since"), Column("what", folds=True)]
+    columns = [TableColumn("note"), TableColumn("since"), TableColumn("what", folds=True)]
     return table(columns, rows) if rows else ""
 
 
@@ -208,11 +208,11 @@ def criteria_table(criteria: Sequence[Sequence[Result]]) -> str:
                 ]
             )
     columns = [
-        Column("criterion", folds=True),
-        Column("state"),
-        Column("value", right=True),
-        Column("bound", folds=True),
-        Column("n", right=True),
-        Column("why", folds=True),
+        TableColumn("criterion", folds=True),
+        TableColumn("state"),
+        TableColumn("value", right=True),
+        TableColumn("bound", folds=True),
+        TableColumn("n", right=True),
+        TableColumn("why", folds=True),
     ]
     return table(columns, rows) if rows else ""

@@ -10,32 +10,32 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, show_figure
-from seatrial.cli.tables import Column, table
+from seatrial.cli.tables import TableColumn, table
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, SummaryRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder, references_of
-from seatrial.trial.outcome import Outcome
+from seatrial.trial.outcome import DriveOutcome
 from seatrial.units import Better
 from seatrial.verify import references as refs
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 
 MOST_ROWS = 100
 
 COLUMNS = (
-    Column("case", folds=True),
-    Column("metric", folds=True),
-    Column("value", right=True),
-    Column("spread", right=True, spare=-1),
-    Column("n", right=True),
-    Column("reference", right=True),
-    Column("verdict", folds=True),
+    TableColumn("case", folds=True),
+    TableColumn("metric", folds=True),
+    TableColumn("value", right=True),
+    TableColumn("spread", right=True, spare=-1),
+    TableColumn("n", right=True),
+    TableColumn("reference", right=True),
+    TableColumn("verdict", folds=True),
 )
 
 
-def print_summary(folder: TrialFolder, folders: Folders, outcome: Outcome) -> None:
+def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) -> None:
     """Print the figures of the trial and its outcome. A store that cannot be used is told, and
     costs the table, not the trial."""
     name = folder.tag
@@ -115,7 +115,7 @@ def _judged(row: SummaryRow, case: CaseRow, references: refs.References) -> tupl
     if found is None or row.median is None:
         return "", ""
     better: Better = "lower" if row.better == "lower" else "higher"
-    figure = Figure(row.metric, row.median, row.unit, better)
+    figure = MetricValue(row.metric, row.median, row.unit, better)
     expected = show_figure(found.value, found.unit) if found.value is not None else "bounds"
     finding = refs.judge(figure, found)
     return expected, "pass" if finding is None else finding.code.name

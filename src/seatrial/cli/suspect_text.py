@@ -9,14 +9,14 @@ import click
 
 if TYPE_CHECKING:
     from seatrial.statistics.suspects import Suspect, Suspects
-    from seatrial.studies.evidence import Evidence
+    from seatrial.studies.evidence import NodeEvidence
 
 MOST = 30
 LEVEL = 0.05
 BESIDE = "chance by these runs alone, but it explains best what the other suspects leave"
 
 
-def print_suspects(found: Suspects, evidence: Evidence) -> None:
+def print_suspects(found: Suspects, evidence: NodeEvidence) -> None:
     """What is accused, by how much more than chance; or why nothing is."""
     from seatrial.units import count
 
@@ -64,7 +64,7 @@ def _print_left_out(left_out: Mapping[str, int]) -> None:
         click.echo(f"left out: {count(sum(left_out.values()), 'run')}: {reasons}")
 
 
-def suspects_record(found: Suspects, evidence: Evidence) -> dict[str, Any]:
+def suspects_record(found: Suspects, evidence: NodeEvidence) -> dict[str, Any]:
     """The same for programs."""
     import msgspec
 

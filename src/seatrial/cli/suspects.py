@@ -10,7 +10,7 @@ import click
 from seatrial.cli import Folders
 
 if TYPE_CHECKING:
-    from seatrial.store.rows import Outcome
+    from seatrial.store.rows import RunOutcome
     from seatrial.store.schema import Store
 
 
@@ -72,7 +72,7 @@ def command(
     return 0
 
 
-def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[Outcome]:
+def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[RunOutcome]:
     """The runs of these trials, each once; of all real ones where none is named."""
     from msgspec.structs import replace
 
@@ -84,7 +84,7 @@ def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[Outcome]
     return [one for path in paths for one in series.outcomes(store, replace(base, trial=path))]
 
 
-def _groups(store: Store, machine: str, found: list[Outcome]) -> dict[str, str]:
+def _groups(store: Store, machine: str, found: list[RunOutcome]) -> dict[str, str]:
     """The groups of a machine as its latest trial among these knows them."""
     from seatrial.errors import SeatrialError
     from seatrial.machine.facts import groups_of

@@ -28,7 +28,7 @@ _UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
 _BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=[\-.:])(?!\d)")
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column: its title, whether it is aligned right, whether it may be folded; ``spare``: where
     a terminal is too narrow it is left out, the largest number first (0: it stays; below 0: only
     where a word would have to be broken)."""
@@ -39,7 +39,7 @@ class Column(NamedTuple):
     spare: int = 0
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> str:
     """The table, titles in bold. A column with nothing in it is left out."""
     safe = [[plain_line(cell) for cell in row] for row in rows]
     kept = [i for i in range(len(columns)) if any(row[i] for row in safe)]
@@ -60,12 +60,12 @@ Cells = list[list[str]]
 
 
 def _chosen(
-    columns: Sequence[Column], rows: Cells, kept: Sequence[int]
-) -> tuple[list[Column], Cells]:
+    columns: Sequence[TableColumn], rows: Cells, kept: Sequence[int]
+) -> tuple[list[TableColumn], Cells]:
     return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
 
 
-def _that_fit(columns: list[Column], rows: Cells) -> tuple[list[Column], Cells]:
+def _that_fit(columns: list[TableColumn], rows: Cells) -> tuple[list[TableColumn], Cells]:
     """Without the columns that can be spared, as far as the table is too wide."""
     room = screen_width()
     while room and _whole(_widest(columns, rows)) > room:
@@ -79,14 +79,14 @@ def _that_fit(columns: list[Column], rows: Cells) -> tuple[list[Column], Cells]:
     return columns, rows
 
 
-def _widest(columns: Sequence[Column], rows: Cells) -> list[int]:
+def _widest(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
     return [
         max([_width(column.title), *(_width(row[i]) for row in rows)])
         for i, column in enumerate(columns)
     ]
 
 
-def _readable(columns: Sequence[Column], rows: Cells) -> list[int]:
+def _readable(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
     """The least widths at which no word is broken that need not be."""
     widths = _widest(columns, rows)
     for i, column in enumerate(columns):
@@ -100,7 +100,7 @@ def _whole(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
-def _widths(columns: Sequence[Column], rows: Cells) -> list[int]:
+def _widths(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
     """Each column as wide as its widest cell, or less where the table would be too wide: text down
     to its longest word, then down to the narrowest, and in the end whatever is widest."""
     widths = _widest(columns, rows)
@@ -143,7 +143,7 @@ def screen_width() -> int:
     return shutil.get_terminal_size().columns
 
 
-def _lines(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> list[str]:
+def _lines(columns: Sequence[TableColumn], widths: Sequence[int], row: Sequence[str]) -> list[str]:
     cells = [
         [line.rstrip() for line in fold(cell, width)]
         for width, cell in zip(widths, row, strict=True)

@@ -52,21 +52,21 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
 
 def _table(found: list[TrialRow]) -> str:
     from seatrial.cli.query_common import show_time
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.units import show_seconds
 
     columns = [
-        Column("trial", folds=True),
-        Column("machine", folds=True, spare=6),
-        Column("state"),
-        Column("started", spare=1),
-        Column("elapsed", right=True, spare=3),
-        Column("runs", right=True, spare=2),
-        Column("pass", right=True),
-        Column("fail", right=True),
-        Column("going", right=True, spare=4),
-        Column("wait", right=True, spare=5),
-        Column("note"),
+        TableColumn("trial", folds=True),
+        TableColumn("machine", folds=True, spare=6),
+        TableColumn("state"),
+        TableColumn("started", spare=1),
+        TableColumn("elapsed", right=True, spare=3),
+        TableColumn("runs", right=True, spare=2),
+        TableColumn("pass", right=True),
+        TableColumn("fail", right=True),
+        TableColumn("going", right=True, spare=4),
+        TableColumn("wait", right=True, spare=5),
+        TableColumn("note"),
     ]
     rows = [
         [

@@ -12,8 +12,8 @@ from seatrial.cli import Folders
 from seatrial.cli.param_types import FiniteRange
 
 if TYPE_CHECKING:
-    from seatrial.studies.evidence import Kind
-    from seatrial.studies.variability import Row, Variability
+    from seatrial.studies.evidence import RunKind
+    from seatrial.studies.variability import Variability, VariabilityRow
 
 MOST_RUNS = 20
 
@@ -73,8 +73,8 @@ def command(
     return 0
 
 
-def _print_rows(rows: list[Row]) -> None:
-    from seatrial.cli.tables import Column, table
+def _print_rows(rows: list[VariabilityRow]) -> None:
+    from seatrial.cli.tables import TableColumn, table
     from seatrial.units import show_number
 
     def number(value: float | None) -> str:
@@ -82,9 +82,14 @@ def _print_rows(rows: list[Row]) -> None:
 
     spared = {"mean": 2, "sd": 4, "CV": 0, "median": 0, "MAD": 3, "min": 0, "max": 1}
     columns = [
-        *(Column("test", folds=True), Column("metric"), Column("unit"), Column("n", right=True)),
-        *(Column(title, right=True, spare=spare) for title, spare in spared.items()),
-        Column("excluded", folds=True),
+        *(
+            TableColumn("test", folds=True),
+            TableColumn("metric"),
+            TableColumn("unit"),
+            TableColumn("n", right=True),
+        ),
+        *(TableColumn(title, right=True, spare=spare) for title, spare in spared.items()),
+        TableColumn("excluded", folds=True),
     ]
     cells = [
         [
@@ -103,7 +108,7 @@ def _print_rows(rows: list[Row]) -> None:
         _print_shape(row)
 
 
-def _print_whys(rows: list[Row]) -> None:
+def _print_whys(rows: list[VariabilityRow]) -> None:
     """Why a number is not there, once for each reason."""
     from seatrial.verify.reading import plain_line
 
@@ -116,7 +121,7 @@ def _print_whys(rows: list[Row]) -> None:
         click.echo(f"{plain_line(', '.join(names[:3]))}{more}: {plain_line(why)}")
 
 
-def _print_shape(row: Row) -> None:
+def _print_shape(row: VariabilityRow) -> None:
     """What the numbers of a row hide: a level that changed, several modes, defective nodes."""
     from seatrial.cli.query_common import show_figure
     from seatrial.units import count
@@ -144,7 +149,7 @@ def _print_shape(row: Row) -> None:
         click.echo(f"{name}: and {len(found.defective) - MOST_RUNS} more defective nodes")
 
 
-def _print_outliers(kinds: list[Kind]) -> None:
+def _print_outliers(kinds: list[RunKind]) -> None:
     from seatrial.units import count
     from seatrial.verify.reading import plain_line
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from seatrial.conduct.policy import Policy, Window
 from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
-from seatrial.conduct.throttle import Throttle
+from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.events import Event
 from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case
@@ -74,7 +74,7 @@ class Gates(Struct, frozen=True):
     held: frozenset[int]
     next_hold: int | None
     next_start: int | None
-    failing: list[Throttle]
+    failing: list[ThrottleState]
 
 
 class Admission:
@@ -86,7 +86,7 @@ class Admission:
         self.since = 0  # when the trial started last, or went on
         self.targets = Targets(policy.targets, policy.placement, policy.caps)
         self.bucket = TokenBucket(policy.stagger) if policy.stagger else None
-        self.throttles = [Throttle(about) for about in policy.throttles]
+        self.throttles = [ThrottleState(about) for about in policy.throttles]
         self.outages: list[tuple[int, int]] = []  # planned, of the whole machine
         self._blackouts: list[tuple[int, int, Collection[int]]] = []  # of all nodes, and of whom
         self._reopenings: list[int] = []  # when blackouts end, and begin

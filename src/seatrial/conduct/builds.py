@@ -10,7 +10,7 @@ from seatrial.suite.model import Case
 LONGEST_CAUSE = 500  # characters of a log's last line: a path and two checksums have room
 
 
-class Builds:
+class BuildTracker:
     """A case whose build is not done waits; ``why_failed`` tells of each done build why it failed,
     "" if it is good."""
 

@@ -34,8 +34,8 @@ from seatrial.conduct.commands import (
 )
 from seatrial.conduct.demand import Offer, Supply
 from seatrial.conduct.policy import Limits
-from seatrial.conduct.state import State
-from seatrial.conduct.watchdogs import Finding
+from seatrial.conduct.state import ConductorState
+from seatrial.conduct.watchdogs import PendingAlert
 from seatrial.journal.codes import BUILD_FAILED
 
 __all__ = ["Conductor", "Limits"]
@@ -43,7 +43,7 @@ __all__ = ["Conductor", "Limits"]
 NONE: frozenset[str] = frozenset()
 
 
-class Conductor(State):
+class Conductor(ConductorState):
     """Decides for one trial."""
 
     # ---- commands out ---------------------------------------------------------------------
@@ -165,13 +165,13 @@ class Conductor(State):
             times.append(now + silent_for)
         return min(times) if times else None
 
-    def _findings(self, now: int, over: bool, gates: Gates) -> list[Finding]:
+    def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
         dogs, counts, admission = self.watchdogs, self.counts, self.admission
         found = dogs.once() if dogs.untold else []
         runs, builds = counts.total, len(self.builds.running)
         stuck = None if over else self._why_idle()
         if stuck is not None:
-            found.append(Finding(dogs.later("idle", ""), "idle", "", str, (stuck,)))
+            found.append(PendingAlert(dogs.later("idle", ""), "idle", "", str, (stuck,)))
         idle = not (over or stuck or runs or builds) and len(self.demand) > 0
         why = partial(admission.why_held, now) if idle else None
         silent = dogs.silent(runs, builds, admission.outages, why)
@@ -183,10 +183,10 @@ class Conductor(State):
             if dogs.any_short:
                 found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
         if self.nodes.any_suspect and (text := self.nodes.beyond_cap(now)):
-            found.append(Finding(dogs.later("nodes", ""), "nodes", "", str, (text,)))
+            found.append(PendingAlert(dogs.later("nodes", ""), "nodes", "", str, (text,)))
         for throttle in gates.failing:
             gauge, trouble = throttle.about.gauge, throttle.trouble(now, admission.since)
-            found.append(Finding(dogs.later("gauge", gauge), "gauge", gauge, str, (trouble,)))
+            found.append(PendingAlert(dogs.later("gauge", gauge), "gauge", gauge, str, (trouble,)))
         return found
 
     # ---- the end --------------------------------------------------------------------------

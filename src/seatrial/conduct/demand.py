@@ -12,10 +12,10 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from seatrial.conduct.admission import Admission, Gates, Shape
-from seatrial.conduct.in_flight import Counts, RunInFlight
+from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 
 
-class Choice(Struct, frozen=True):
+class Candidate(Struct, frozen=True):
     """A case to launch, with its target and stage."""
 
     case: int
@@ -46,7 +46,7 @@ class Offer:
         self,
         admission: Admission,
         gates: Gates,
-        counts: Counts,
+        counts: InFlightCounts,
         now: int,
         shapes: Sequence[Shape],
         supply: Supply,
@@ -82,7 +82,7 @@ class Offer:
             return False
         return not (self._capped and self._full(about.file_system, about.bytes))
 
-    def take(self, case: int, stage: str = "") -> Choice | None:
+    def take(self, case: int, stage: str = "") -> Candidate | None:
         """The case to launch, or None where it may not start now. What is taken counts from here
         on."""
         entry, _, size, width = self._shapes[case]
@@ -107,7 +107,7 @@ class Offer:
         self.counts.launch(entry, width, target)
         self.room -= size
         self.places -= 1
-        return Choice(case, target, stage)
+        return Candidate(case, target, stage)
 
     def _full(self, file_system: str, more: int) -> bool:
         if not file_system:
@@ -145,7 +145,7 @@ class Demand(Protocol):
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         """A run has its verdict, after so many seconds on its nodes."""
 
-    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+    def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         """False where ``choose`` would surely choose nothing, so that nobody need ask."""
 
-    def choose(self, offer: Offer) -> Iterable[Choice]: ...
+    def choose(self, offer: Offer) -> Iterable[Candidate]: ...

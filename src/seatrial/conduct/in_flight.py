@@ -43,7 +43,7 @@ class RunInFlight:
         return self.cancelled or self.recalled
 
 
-class Counts:
+class InFlightCounts:
     """Sums over the runs whose jobs have not ended: in all, by entry, target and file system.
     ``queued`` have not started; of the widths that queue, ``queued_widths`` has their numbers."""
 

@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.in_flight import Counts, RunInFlight
+from seatrial.conduct.demand import Candidate, Offer
+from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
 
@@ -110,7 +110,7 @@ class Mix:
 
     # ---- choices out ----------------------------------------------------------------------
 
-    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+    def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         if self._shared:
             return 0 < self._least <= room
         if counts.queued < self._reserve:
@@ -120,7 +120,7 @@ class Mix:
             return True
         return self._least <= nodes - counts.running and self._least <= _idle(counts, nodes)
 
-    def choose(self, offer: Offer) -> list[Choice]:
+    def choose(self, offer: Offer) -> list[Candidate]:
         taking = _Taking(self, offer)
         if self._shared:
             while (first := self._must_be_next(offer, taking)) is not None:
@@ -165,7 +165,7 @@ class Mix:
             if not taking.take(entry):
                 open_ones.remove(entry)
 
-    def _fairest(self, entries: Sequence[int], counts: Counts, by_nodes: bool) -> int:
+    def _fairest(self, entries: Sequence[int], counts: InFlightCounts, by_nodes: bool) -> int:
         """Who has had the least for its claim or, ``by_nodes``, holds the least for it now; of
         equals the widest."""
         claim, width, widest = self._claim, counts.width, self._widest
@@ -176,7 +176,7 @@ class Mix:
             order = [(part, -widest[n], n) for part, n in zip(had, entries, strict=True)]
         return min(order)[2]
 
-    def _had(self, entries: Sequence[int], counts: Counts) -> list[float]:
+    def _had(self, entries: Sequence[int], counts: InFlightCounts) -> list[float]:
         """What each of these has had and has under way, over its claim."""
         had, under_way, usual, claim = self._delivered, counts.width, self._usual, self._claim
         return [(had[n] + under_way[n] * usual[n]) / claim[n] for n in entries]
@@ -219,7 +219,7 @@ class _Taking:
         self._mix = mix
         self._offer = offer
         self._ahead: dict[int, int] = {}
-        self.choices: list[Choice] = []
+        self.choices: list[Candidate] = []
         self.turns = 0
         self.shut = mix._closed | offer.shut
 
@@ -259,7 +259,7 @@ class _Taking:
         return True
 
 
-def _idle(counts: Counts, nodes: int) -> int:
+def _idle(counts: InFlightCounts, nodes: int) -> int:
     """The nodes that idle, and will when all that is queued and fits on them has started."""
     idle = nodes - counts.running
     if idle > 0:

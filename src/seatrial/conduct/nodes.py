@@ -14,7 +14,7 @@ from seatrial.units import SECOND_NS, count, show_seconds
 FEW = 4  # nodes of a run, up to which each of them is blamed where nobody names the bad one
 
 
-class Failure(NamedTuple):
+class NodeIncident(NamedTuple):
     """Something that is held against a node; ``named`` where the scheduler itself named it."""
 
     time: int
@@ -35,7 +35,7 @@ class NodeRecord:
         self.down: set[str] = set()
         self.excluded: dict[str, str] = {}  # node -> why
         self._avoid: dict[int, set[str]] = {}  # case -> nodes that its next run must not get
-        self._failed: dict[str, deque[Failure]] = {}  # the latest failures
+        self._failed: dict[str, deque[NodeIncident]] = {}  # the latest failures
         self._suspected: set[str] = set()  # nodes with failures that nobody named
         self._candidates: dict[str, None] = {}  # nodes with enough failures, at whatever times
         self._went_down: dict[str, int] = {}
@@ -96,9 +96,9 @@ class NodeRecord:
             self._avoid.setdefault(flight.case, set()).update(named or on)
         if held_against and (named or len(on) <= FEW):
             for node in named or on:
-                self._hold_against(node, Failure(time, cause, bool(named)))
+                self._hold_against(node, NodeIncident(time, cause, bool(named)))
 
-    def _hold_against(self, node: str, failure: Failure) -> None:
+    def _hold_against(self, node: str, failure: NodeIncident) -> None:
         after = self._exclusion.after
         failures = self._failed.setdefault(node, deque(maxlen=after))
         failures.append(failure)
@@ -177,7 +177,7 @@ class NodeRecord:
         most = max(1, int(self._all * self._exclusion.most))
         return min(most, self._all - 1) if self._all else most
 
-    def _bad(self, now: int) -> Iterator[tuple[str, Sequence[Failure]]]:
+    def _bad(self, now: int) -> Iterator[tuple[str, Sequence[NodeIncident]]]:
         """The nodes that failed so often within the span that they are to be excluded."""
         since = now - round(self._exclusion.within * SECOND_NS)
         for node in self._candidates:

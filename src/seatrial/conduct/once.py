@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.in_flight import Counts, RunInFlight
+from seatrial.conduct.demand import Candidate, Offer
+from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.run_queue import RunQueue
 from seatrial.suite.model import Case
 
@@ -44,14 +44,14 @@ class Once:
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         pass
 
-    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+    def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         return self._waiting.fits(room)
 
-    def choose(self, offer: Offer) -> Iterator[Choice]:
+    def choose(self, offer: Offer) -> Iterator[Candidate]:
         room, places = offer.room, offer.places
         if offer.lets_all:
-            return (Choice(case) for case in self._waiting.choose(room, places))
-        taken: list[Choice] = []
+            return (Candidate(case) for case in self._waiting.choose(room, places))
+        taken: list[Candidate] = []
 
         def admit(case: int) -> bool:
             choice = offer.take(case)

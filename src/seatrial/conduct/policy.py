@@ -48,7 +48,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     bytes: int = 0
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class PolicyTarget(Struct, frozen=True, kw_only=True):
     """A metadata target that run directories are placed on, ``name`` being FILESYSTEM/TARGET.
     ``weight`` is for weighted placement; ``safe`` is the most load (sum of the ``opens`` of its
     runs) that it is given, 0: no limit."""
@@ -77,7 +77,7 @@ class RateLimit(Struct, frozen=True, kw_only=True):
     per: float
 
 
-class Throttle(Struct, frozen=True, kw_only=True):
+class ThrottleRule(Struct, frozen=True, kw_only=True):
     """A gauge that holds back I/O: above ``high`` it closes, below ``low`` it opens again. With no
     reading for ``stale_after`` (or readings that fail) it is as ``on_failure`` says."""
 
@@ -111,7 +111,7 @@ class Exclusion(Struct, frozen=True, kw_only=True):
     causes: tuple[str, ...] = ("node failure", "hung", "timeout")
 
 
-class Watch(Struct, frozen=True, kw_only=True):
+class WatchLimits(Struct, frozen=True, kw_only=True):
     """When people are told (0: never): a test is short of its copies for ``short_for``; nothing
     at all happened for ``silent_for``; a run waits in the queue ``wait_factor`` times as long as
     is usual in this trial and at least ``wait_least``. The same is told again after ``again``."""
@@ -148,14 +148,14 @@ class Policy(Struct, frozen=True, kw_only=True):
     nodes: int = 0
     reserve: int = 0
     caps: Caps = Caps()
-    targets: list[Target] = []
+    targets: list[PolicyTarget] = []
     placement: Placement = "round_robin"
     stagger: RateLimit | None = None
-    throttles: list[Throttle] = []
+    throttles: list[ThrottleRule] = []
     blackouts: list[Window] = []
     outages: list[Window] = []
     exclusion: Exclusion = Exclusion()
-    watch: Watch = Watch()
+    watch: WatchLimits = WatchLimits()
 
 
 def whole(policy: Policy, cases: int) -> Policy:

@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from seatrial.conduct.admission import Admission, shapes_of
-from seatrial.conduct.builds import Builds
+from seatrial.conduct.builds import BuildTracker
 from seatrial.conduct.clock import TrialClock
 from seatrial.conduct.commands import RECALLED
 from seatrial.conduct.demand import Demand
-from seatrial.conduct.in_flight import Counts, RunInFlight
+from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.mix import Mix
 from seatrial.conduct.nodes import NodeRecord
 from seatrial.conduct.once import Once
@@ -28,7 +28,7 @@ from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 
 
-class State:
+class ConductorState:
     """All that is known of one trial. ``changed`` is set by every event after which there may be
     something else to decide; a driver that has asked may set it back, and need not ask again before
     it is set or the time of a ``Wake`` has come. (What a launch changes was decided with it.)"""
@@ -54,14 +54,14 @@ class State:
         self.clock = TrialClock()
         self.duration = self.policy.duration
         self.over_at: int | None = None  # from when on its time is up
-        self.counts = Counts(self.policy.entries)
+        self.counts = InFlightCounts(self.policy.entries)
         self.admission = Admission(self.policy)
         self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
         self.watchdogs = Watchdogs(
             self.policy, dues_of(cases, self.shapes, self.policy, limits.room)
         )
-        self.builds = Builds()
+        self.builds = BuildTracker()
         self.demand: Demand = self._demand()
         self.wanted = self.demand.wanted
         self._attempts = [0] * len(cases)
@@ -354,30 +354,30 @@ class State:
         self.watchdogs.count(entry, self.counts.in_flight[entry], time)
 
 
-_HANDLERS: dict[str, Callable[[State, Event], None]] = {
-    Name.BUILD_START: State._on_build_start,
-    Name.BUILD_END: State._on_build_end,
-    Name.SUBMIT_START: State._on_submit_start,
-    Name.JOB_QUEUED: State._on_job_queued,
-    Name.JOB_START: State._on_job_start,
-    Name.JOB_END: State._on_job_end,
-    Name.BINARY_EXECUTE_START: State._on_script,
-    Name.BINARY_EXECUTE_END: State._on_script,
-    Name.CHECK_END: State._on_check_end,
-    Name.TRIAL_START: State._on_start,
-    Name.TRIAL_PAUSE: State._on_pause,
-    Name.TRIAL_CANCEL: State._on_cancel,
-    Name.TRIAL_ABANDON: State._on_abandon,
-    Name.TRIAL_RESUME: State._on_resume,
-    Name.TRIAL_EXTEND: State._on_extend,
-    Name.TRIAL_END: State._on_end,
-    Name.NODE_DOWN: State._on_nodes,
-    Name.NODE_UP: State._on_nodes,
-    Name.NODE_EXCLUDE: State._on_nodes,
-    Name.NODE_ADMIT: State._on_nodes,
-    Name.TEST_STOP: State._on_test_stop,
-    Name.TEST_ADMIT: State._on_test_admit,
-    Name.GAUGE: State._on_gauge,
-    Name.OUTPUT_QUIET: State._on_output_quiet,
-    Name.ALERT: State._on_alert,
+_HANDLERS: dict[str, Callable[[ConductorState, Event], None]] = {
+    Name.BUILD_START: ConductorState._on_build_start,
+    Name.BUILD_END: ConductorState._on_build_end,
+    Name.SUBMIT_START: ConductorState._on_submit_start,
+    Name.JOB_QUEUED: ConductorState._on_job_queued,
+    Name.JOB_START: ConductorState._on_job_start,
+    Name.JOB_END: ConductorState._on_job_end,
+    Name.BINARY_EXECUTE_START: ConductorState._on_script,
+    Name.BINARY_EXECUTE_END: ConductorState._on_script,
+    Name.CHECK_END: ConductorState._on_check_end,
+    Name.TRIAL_START: ConductorState._on_start,
+    Name.TRIAL_PAUSE: ConductorState._on_pause,
+    Name.TRIAL_CANCEL: ConductorState._on_cancel,
+    Name.TRIAL_ABANDON: ConductorState._on_abandon,
+    Name.TRIAL_RESUME: ConductorState._on_resume,
+    Name.TRIAL_EXTEND: ConductorState._on_extend,
+    Name.TRIAL_END: ConductorState._on_end,
+    Name.NODE_DOWN: ConductorState._on_nodes,
+    Name.NODE_UP: ConductorState._on_nodes,
+    Name.NODE_EXCLUDE: ConductorState._on_nodes,
+    Name.NODE_ADMIT: ConductorState._on_nodes,
+    Name.TEST_STOP: ConductorState._on_test_stop,
+    Name.TEST_ADMIT: ConductorState._on_test_admit,
+    Name.GAUGE: ConductorState._on_gauge,
+    Name.OUTPUT_QUIET: ConductorState._on_output_quiet,
+    Name.ALERT: ConductorState._on_alert,
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from seatrial.conduct.in_flight import Counts
-from seatrial.conduct.policy import Caps, Entry, Placement, Target
+from seatrial.conduct.in_flight import InFlightCounts
+from seatrial.conduct.policy import Caps, Entry, Placement, PolicyTarget
 
 _ROUNDING = 1 + 1e-9  # loads are sums of floats
 _LAST = (math.inf, 0.0, 0.0)
@@ -20,13 +20,13 @@ class Targets:
     (else all runs would go there at once).
     """
 
-    def __init__(self, targets: list[Target], placement: Placement, caps: Caps) -> None:
+    def __init__(self, targets: list[PolicyTarget], placement: Placement, caps: Caps) -> None:
         self._placement = placement
         self._per_target = caps.per_target
         self._targets = {target.name: target for target in targets}
         self._turn = dict.fromkeys(self._targets, 0.0)
         self._time: dict[str, float] = {}  # the turn of the latest placement, by file system
-        self._by_file_system: dict[str, list[Target]] = {}
+        self._by_file_system: dict[str, list[PolicyTarget]] = {}
         for target in targets:
             self._by_file_system.setdefault(target.file_system, []).append(target)
 
@@ -49,7 +49,7 @@ class Targets:
     def has(self, file_system: str) -> bool:
         return file_system in self._by_file_system
 
-    def choose(self, entry: Entry, counts: Counts) -> str | None:
+    def choose(self, entry: Entry, counts: InFlightCounts) -> str | None:
         """The target for a run, or None where none can take it now."""
         least_loaded, most = self._placement == "least_loaded", self._per_target
         opens, on_target = counts.opens, counts.on_target

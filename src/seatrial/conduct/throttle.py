@@ -9,10 +9,10 @@ from seatrial.journal.events import Event
 from seatrial.units import SECOND_NS, show_seconds
 
 
-class Throttle:
+class ThrottleState:
     """The state of one throttle, folded from the readings of its gauge."""
 
-    def __init__(self, about: policy.Throttle) -> None:
+    def __init__(self, about: policy.ThrottleRule) -> None:
         self.about = about
         self._stale_after = round(about.stale_after * SECOND_NS)
         self._closed: bool | None = None  # None: no good reading yet

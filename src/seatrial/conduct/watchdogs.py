@@ -17,7 +17,7 @@ from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS, count, show_seconds
 
 
-class Finding(Struct, frozen=True):
+class PendingAlert(Struct, frozen=True):
     """Something to tell from ``time`` on, if nothing changes. Its text is made when it is told: by
     ``say``, of what it is ``about``."""
 
@@ -133,10 +133,10 @@ class Watchdogs:
 
     # ---- findings out ---------------------------------------------------------------------
 
-    def once(self) -> list[Finding]:
+    def once(self) -> list[PendingAlert]:
         """What is told one time only, and was not yet."""
         told = self.untold.items()
-        return [Finding(0, kind, subject, str, (text,)) for (kind, subject), text in told]
+        return [PendingAlert(0, kind, subject, str, (text,)) for (kind, subject), text in told]
 
     @property
     def any_short(self) -> bool:
@@ -148,17 +148,17 @@ class Watchdogs:
         in_flight: Sequence[int],
         stopped: Collection[int],
         quiet: Callable[[int], Collection[tuple[int, int]]],
-    ) -> list[Finding]:
+    ) -> list[PendingAlert]:
         """Tests that have too few in flight. ``quiet`` gives the times in which an entry may not
         run: it is short from their end."""
-        found: list[Finding] = []
+        found: list[PendingAlert] = []
         for number, since in sorted(self._short_since.items()):
             if number not in stopped:
                 span = self._short_for + self._due[number].gap
                 name = self._policy.entries[number].name
                 time = self.later("short", name, _after(since, span, quiet(number)))
                 about = number, in_flight[number], span
-                found.append(Finding(time, "short", name, self._short_text, about))
+                found.append(PendingAlert(time, "short", name, self._short_text, about))
         return found
 
     def _short_text(self, number: int, in_flight: int, span: int) -> str:
@@ -173,15 +173,15 @@ class Watchdogs:
         builds: int,
         quiet: Collection[tuple[int, int]],
         why: Callable[[], str] | None = None,
-    ) -> Finding | None:
+    ) -> PendingAlert | None:
         """Nothing has happened for long, though something is under way or, with ``why``, though
         runs are wanted, which that holds back."""
         if not self.silent_for or not (runs or builds or why):
             return None
         time = self.later("silent", "", _after(self._latest, self.silent_for, quiet))
         if why is not None:
-            return Finding(time, "silent", "", self._idle_text, (why,))
-        return Finding(time, "silent", "", self._silent_text, (runs, builds))
+            return PendingAlert(time, "silent", "", self._idle_text, (why,))
+        return PendingAlert(time, "silent", "", self._silent_text, (runs, builds))
 
     def _idle_text(self, why: Callable[[], str]) -> str:
         span = show_seconds(self._watch.silent_for)
@@ -194,7 +194,7 @@ class Watchdogs:
         verb = "is" if runs + builds == 1 else "are"
         return f"nothing has happened for {span}, though {' and '.join(under_way)} {verb} under way"
 
-    def waiting(self, quiet: Collection[tuple[int, int]]) -> Finding | None:
+    def waiting(self, quiet: Collection[tuple[int, int]]) -> PendingAlert | None:
         """The oldest queued run waits out of proportion."""
         if not self._started or not self._queue:
             return None
@@ -203,7 +203,7 @@ class Watchdogs:
         longest = max(round(usual * self._watch.wait_factor), self._wait_least)
         name = self._policy.entries[entry].name
         time = self.later("wait", name, _after(since, longest, quiet))
-        return Finding(time, "wait", name, self._wait_text, (entry, run_id, longest, usual))
+        return PendingAlert(time, "wait", name, self._wait_text, (entry, run_id, longest, usual))
 
     def _wait_text(self, entry: int, run_id: str, longest: int, usual: float) -> str:
         return (

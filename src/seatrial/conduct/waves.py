@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.demand import Choice, Offer
-from seatrial.conduct.in_flight import Counts, RunInFlight
+from seatrial.conduct.demand import Candidate, Offer
+from seatrial.conduct.in_flight import InFlightCounts, RunInFlight
 from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
 
@@ -101,10 +101,10 @@ class Waves:
 
     # ---- choices out ----------------------------------------------------------------------
 
-    def wants(self, counts: Counts, room: int, nodes: int) -> bool:
+    def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
         return True
 
-    def choose(self, offer: Offer) -> Iterator[Choice]:
+    def choose(self, offer: Offer) -> Iterator[Candidate]:
         for case in self._next_cases():
             wave = self._left[case][-1]
             taken = 0

@@ -3,10 +3,10 @@
     from seatrial.draw import Axis, Series, chart
 
     svg = chart(
-        [Series("triad", [(t, 231.5), ...], style="steps")],     # (x, y); y None is a gap
+        [ChartSeries("triad", [(t, 231.5), ...], style="steps")],     # (x, y); y None is a gap
         title="Memory bandwidth over time", about="241 runs of stream on n001",
         x=Axis("start (UTC)", kind="time"), y=Axis("triad", "GB/s"),
-        marks=[Mark(t, "BIOS 2.1")], spans=[Span(t0, t1, "maintenance")],
+        marks=[Mark(t, "BIOS 2.1")], spans=[ShadedSpan(t0, t1, "maintenance")],
     )                                                            # markupsafe.Markup
 
 - ``chart``: lines, steps, dots over an axis that is linear, logarithmic, time (seconds since the
@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Final
 
 from seatrial.draw.bars import Bar, bars
-from seatrial.draw.boxes import Group, boxes
-from seatrial.draw.chart import Level, Mark, Series, Span, chart
+from seatrial.draw.boxes import BoxGroup, boxes
+from seatrial.draw.chart import ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
 from seatrial.draw.forest import Interval, forest
 from seatrial.draw.scales import Axis
 from seatrial.draw.scaling import Curve, scaling
@@ -41,13 +41,13 @@ __all__ = [
     "PALETTE",
     "Axis",
     "Bar",
+    "BoxGroup",
+    "ChartSeries",
     "Curve",
-    "Group",
     "Interval",
-    "Level",
     "Mark",
-    "Series",
-    "Span",
+    "ReferenceLine",
+    "ShadedSpan",
     "bars",
     "boxes",
     "chart",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, Entry, labels_width, legend, level, notes
+from seatrial.draw.frame import Box, LegendEntry, labels_width, legend, level, notes
 from seatrial.draw.scales import Axis, Scale, plain, scale_of
 from seatrial.draw.svg import WIDTH, cut, hover, ink, picture, tag, width_of, words
 
@@ -41,7 +41,7 @@ def bars(
     parts are numbers from 1 or words (``good``, ``bad``, ...); default: by position."""
     shown = [row for row in rows[:MOST] if row.values and all(map(axis.holds, row.values))]
     inks = [*colours, *range(len(colours) + 1, 20)]
-    entries = [Entry(name, inks[i], "area", 1) for i, name in enumerate(parts)]
+    entries = [LegendEntry(name, inks[i], "area", 1) for i, name in enumerate(parts)]
     drawn, top = legend(entries if len(parts) > 1 else [], width, 0)
     left = labels_width([row.name for row in shown], 0.4 * width)
     behind = [row.label or plain(sum(row.values)) for row in shown]

@@ -1,6 +1,6 @@
 """A box plot of each group, lying; beside the box every value where they are few.
 
-    boxes([Group("cm4", elapsed_times)], title="...", axis=Axis("elapsed", "s"))
+    boxes([BoxGroup("cm4", elapsed_times)], title="...", axis=Axis("elapsed", "s"))
 
 The box is from the first to the third quartile, with the median; whiskers reach to the farthest
 value within 1.5 times its length; what is beyond them is drawn as a mark.
@@ -25,7 +25,7 @@ MOST_BEYOND: int = 300  # marks of a group beyond its whiskers
 _ROW, _THICK = 24, 12
 
 
-class Group(NamedTuple):
+class BoxGroup(NamedTuple):
     """A group's name and its values."""
 
     name: str
@@ -34,7 +34,7 @@ class Group(NamedTuple):
 
 
 def boxes(
-    groups: Sequence[Group],
+    groups: Sequence[BoxGroup],
     *,
     title: str,
     about: str = "",
@@ -60,7 +60,7 @@ def boxes(
     return picture([*parts, *told], width, bottom + more + 2, title, about, "boxes")
 
 
-def _group(group: Group, values: Sequence[float], y: float, across: Scale) -> list[Markup]:
+def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) -> list[Markup]:
     low, middle, high = (quantile(values, share) for share in (0.25, 0.5, 0.75))
     reach = 1.5 * (high - low)
     inside = [value for value in values if low - reach <= value <= high + reach]

@@ -1,6 +1,6 @@
 """Series over one axis: lines, steps and dots, with marks, spans and levels.
 
-chart([Series("accepted", points), Series("slow", others, "dots", colour="bad")],
+chart([ChartSeries("accepted", points), ChartSeries("slow", others, "dots", colour="bad")],
       title="...", x=Axis("start (UTC)", kind="time"), y=Axis("elapsed", "s"))
 """
 
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, Entry, legend, level, notes, upright
+from seatrial.draw.frame import Box, LegendEntry, legend, level, notes, upright
 from seatrial.draw.scales import Axis, Scale, scale_of
 from seatrial.draw.svg import (
     DOT,
@@ -39,7 +39,7 @@ MOST_SHAPED = 2000  # dots of another form, from which on they are so, too
 _ROWS = 2  # of the labels of marks
 
 
-class Series(NamedTuple):
+class ChartSeries(NamedTuple):
     """Points (x, y) in the order of x; a line has a gap where y is None. ``style`` "both" is a line
     with dots. ``colour`` is a number from 1, or ``good``, ``bad``, ``warn``, ``muted``; 0: that of
     its position. ``form`` chooses shape and dashes, 0: by the position."""
@@ -59,7 +59,7 @@ class Mark(NamedTuple):
     colour: int | str = "muted"
 
 
-class Span(NamedTuple):
+class ShadedSpan(NamedTuple):
     """A shaded span of x, such as an outage."""
 
     start: float
@@ -67,7 +67,7 @@ class Span(NamedTuple):
     text: str = ""
 
 
-class Level(NamedTuple):
+class ReferenceLine(NamedTuple):
     """A line at y, such as a reference or a bound."""
 
     y: float
@@ -76,15 +76,15 @@ class Level(NamedTuple):
 
 
 def chart(
-    series: Sequence[Series],
+    series: Sequence[ChartSeries],
     *,
     title: str,
     about: str = "",
     x: Axis = Axis(),  # noqa: B008
     y: Axis = Axis(),  # noqa: B008
     marks: Sequence[Mark] = (),
-    spans: Sequence[Span] = (),
-    levels: Sequence[Level] = (),
+    spans: Sequence[ShadedSpan] = (),
+    levels: Sequence[ReferenceLine] = (),
     width: int = WIDTH,
     height: int = 250,
 ) -> Markup:
@@ -123,24 +123,26 @@ def chart(
     return picture([*parts, *told], width, bottom + more + 2, title, about, "chart")
 
 
-def _look(one: Series, position: int) -> Entry:
+def _look(one: ChartSeries, position: int) -> LegendEntry:
     look: str = {"line": "line", "steps": "line", "both": "both", "dots": "dots"}[one.style]
     form = one.form or position
     if look == "dots" and len(one.points) >= (DENSE if form == 1 else MOST_SHAPED):
         look = "dense"
-    return Entry(one.name, one.colour or position, look, form)
+    return LegendEntry(one.name, one.colour or position, look, form)
 
 
-def _shown(one: Series, x: Axis, y: Axis) -> list[Point]:
+def _shown(one: ChartSeries, x: Axis, y: Axis) -> list[Point]:
     """The points that the axes can show; what is no number is a gap."""
     return [(at, value if y.holds(value) else None) for at, value in one.points if x.holds(at)]
 
 
-def _heights(points: Iterable[Point], levels: Sequence[Level]) -> list[float]:
+def _heights(points: Iterable[Point], levels: Sequence[ReferenceLine]) -> list[float]:
     return [value for _, value in points if value is not None] + [each.y for each in levels]
 
 
-def _widths(points: Iterable[Point], marks: Sequence[Mark], spans: Sequence[Span]) -> list[float]:
+def _widths(
+    points: Iterable[Point], marks: Sequence[Mark], spans: Sequence[ShadedSpan]
+) -> list[float]:
     found = [at for at, _ in points] + [mark.at for mark in marks]
     return found + [end for span in spans for end in (span.start, span.end)]
 
@@ -149,7 +151,7 @@ def _widths(points: Iterable[Point], marks: Sequence[Mark], spans: Sequence[Span
 
 
 def _series(
-    one: Series, look: Entry, points: Sequence[Point], across: Scale, upwards: Scale
+    one: ChartSeries, look: LegendEntry, points: Sequence[Point], across: Scale, upwards: Scale
 ) -> tuple[list[Markup], list[str]]:
     """A series, and what there is to say of it."""
     pieces = _pieces(points, across, upwards)
@@ -201,7 +203,7 @@ def _path(places: Sequence[Place], steps: bool) -> str:
     return begin + "L" + " ".join(f"{x:.1f} {y:.1f}" for x, y in rest)
 
 
-def _dots(dots: Sequence[Place], look: Entry) -> Markup:
+def _dots(dots: Sequence[Place], look: LegendEntry) -> Markup:
     if look.look == "dense":
         path = "".join(f"M{x:.1f} {y:.1f}{DOT}" for x, y in dots)
         return tag("path", d=path, stroke=ink(look.colour), stroke_width=2.2, fill="none",
@@ -214,7 +216,7 @@ def _dots(dots: Sequence[Place], look: Entry) -> Markup:
 # ---- around them --------------------------------------------------------------------------
 
 
-def _spans(spans: Sequence[Span], across: Scale, box: Box) -> list[Markup]:
+def _spans(spans: Sequence[ShadedSpan], across: Scale, box: Box) -> list[Markup]:
     found = []
     for span in spans:
         start, end = across.at(span.start), across.at(span.end)
@@ -234,7 +236,7 @@ def _spans(spans: Sequence[Span], across: Scale, box: Box) -> list[Markup]:
     return found
 
 
-def _levels(levels: Sequence[Level], upwards: Scale, box: Box) -> list[Markup]:
+def _levels(levels: Sequence[ReferenceLine], upwards: Scale, box: Box) -> list[Markup]:
     """Lines at heights; their labels keep apart, each above its line where there is room."""
     found = []
     taken: list[float] = []

@@ -22,7 +22,7 @@ class Box(NamedTuple):
     bottom: float
 
 
-class Entry(NamedTuple):
+class LegendEntry(NamedTuple):
     """An entry of a legend: how a series looks, and its name. ``look`` is "line", "dots", "both",
     "dense" or "area"."""
 
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     form: int  # which shape, or which dashes
 
 
-def legend(entries: Sequence[Entry], width: float, top: float) -> tuple[list[Markup], float]:
+def legend(entries: Sequence[LegendEntry], width: float, top: float) -> tuple[list[Markup], float]:
     """A legend in rows from the left, and its height."""
     parts: list[Markup] = []
     x, y = 0.0, top
@@ -47,7 +47,7 @@ def legend(entries: Sequence[Entry], width: float, top: float) -> tuple[list[Mar
     return parts, y - top + LINE + 2 if entries else 0.0
 
 
-def sample(entry: Entry, x: float, y: float) -> list[Markup]:
+def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
     """How a series looks, in little."""
     colour = ink(entry.colour)
     if entry.look == "area":

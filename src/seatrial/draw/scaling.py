@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, Entry, legend, level, notes, upright
+from seatrial.draw.frame import Box, LegendEntry, legend, level, notes, upright
 from seatrial.draw.scales import Axis, Scale, scale_of
 from seatrial.draw.svg import LINE, WIDTH, dashes, ink, number, picture, shape, tag, width_of, words
 
@@ -46,14 +46,15 @@ def scaling(
         for curve in curves
     ]
     entries = [
-        Entry(curve.name, curve.colour or i + 1, "both", i + 1) for i, (curve, _) in enumerate(kept)
+        LegendEntry(curve.name, curve.colour or i + 1, "both", i + 1)
+        for i, (curve, _) in enumerate(kept)
     ]
     lines = [] if ideal is None else [_ideal(points, ideal) for _, points in kept if points]
     sizes = sorted({point[0] for _, points in kept for point in points})
     x = x._replace(ticks=sizes) if len(sizes) <= _SIZES else x
     heights = [end for _, points in kept for p in points for end in p[1:] if y.holds(end) and end]
     heights += [value for line in lines for _, value in line]
-    named = [*entries, *([Entry("ideal", "muted", "line", 3)] if lines else [])]
+    named = [*entries, *([LegendEntry("ideal", "muted", "line", 3)] if lines else [])]
     parts, top = legend(named, width, 0)
     top += LINE if y.words else 0
     rough = scale_of(y, heights, 0, height - 12, 36)
@@ -97,7 +98,7 @@ def _line(
                stroke_dasharray=dash)  # fmt: skip
 
 
-def _curve(entry: Entry, points: _Points, across: Scale, upwards: Scale) -> list[Markup]:
+def _curve(entry: LegendEntry, points: _Points, across: Scale, upwards: Scale) -> list[Markup]:
     line = [(size, value) for size, value, *_ in points]
     bars = ""
     for size, _, low, high in points:

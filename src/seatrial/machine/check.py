@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from seatrial.documents import Faults, Node, Spot
+from seatrial.documents import Faults, Spot, YamlNode
 from seatrial.file_model import Scalar
 from seatrial.machine.check_sinks import check_sinks
 from seatrial.machine.facts import unfold
@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NO_NAME = "a name must be letters, digits, ._-"
 
 
-def check(machine: Machine, node: Node, faults: Faults) -> None:
+def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
     """Add every fault of a decoded description."""
     spot = Spot(node, faults)
     if not _NAME.fullmatch(machine.machine):

@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 from seatrial.machine.detect_slurm import detect_slurm
-from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.toolchains import detect_toolchains
 
 __all__ = ["detect", "detect_slurm", "this_host"]
@@ -26,7 +26,7 @@ def detect(name: str) -> Machine:
     """Describe this host under that name; jobs are run by the local backend."""
     processors = sorted(os.sched_getaffinity(0))  # in a container often fewer than the host has
     cores = _distinct(processors, "thread_siblings_list")
-    node = Nodes(
+    node = NodeGroup(
         names=name,
         cores=cores,
         sockets=_distinct(processors, "physical_package_id"),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from seatrial.errors import UsageError
 from seatrial.machine.facts import fold
-from seatrial.machine.model import Launcher, Machine, Nodes, Slurm
+from seatrial.machine.model import Launcher, Machine, NodeGroup, Slurm
 from seatrial.machine.toolchains import detect_toolchains
 
 PATIENCE_SECONDS = 20.0
@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 20.0
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 
 
-class Kind(NamedTuple):
+class NodeKind(NamedTuple):
     """What like nodes have in common."""
 
     cores: int
@@ -39,7 +39,7 @@ def detect_slurm(name: str | None) -> Machine:
     """
     partitions = _ask("sinfo", "--noheader", "--format=%P").split()
     default = next((p[:-1] for p in partitions if p.endswith("*")), "")
-    kinds: dict[Kind, list[str]] = {}
+    kinds: dict[NodeKind, list[str]] = {}
     for line in _ask("scontrol", "show", "node", "--oneliner").splitlines():
         fields = _fields(line)
         if "NodeName" in fields and (not default or default in _words(fields, "Partitions")):
@@ -101,8 +101,8 @@ def _number(fields: dict[str, str], key: str, least: int = 1) -> int:
     return max(least, int(text)) if text.isascii() and text.isdigit() else least
 
 
-def _kind(fields: dict[str, str]) -> Kind:
-    return Kind(
+def _kind(fields: dict[str, str]) -> NodeKind:
+    return NodeKind(
         cores=_cores(fields),
         sockets=_number(fields, "Sockets"),
         threads_per_core=_number(fields, "ThreadsPerCore"),
@@ -127,8 +127,8 @@ def _gpus(gres: str) -> int:
     return sum(int(parts[-1]) if parts[-1].isdigit() else 1 for parts in found)
 
 
-def _nodes(kind: Kind, names: Collection[str]) -> Nodes:
-    return Nodes(
+def _nodes(kind: NodeKind, names: Collection[str]) -> NodeGroup:
+    return NodeGroup(
         names=fold(names),
         cores=kind.cores,
         sockets=kind.sockets,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from seatrial.machine.model import Machine, Nodes
+from seatrial.machine.model import Machine, NodeGroup
 from seatrial.units import bytes_of
 
 MOST_NODES = 100_000
@@ -40,12 +40,12 @@ def facts_of_each_kind(machine: Machine, features: Sequence[str] = ()) -> list[N
     return [_facts(machine, [kind]) for kind in _usable(machine, features)]
 
 
-def _usable(machine: Machine, features: Sequence[str]) -> list[Nodes]:
+def _usable(machine: Machine, features: Sequence[str]) -> list[NodeGroup]:
     return [kind for kind in machine.nodes if set(features) <= set(kind.features)]
 
 
-def _facts(machine: Machine, usable: list[Nodes]) -> NodeFacts:
-    kind = usable[0] if usable else Nodes(names="", cores=1)
+def _facts(machine: Machine, usable: list[NodeGroup]) -> NodeFacts:
+    kind = usable[0] if usable else NodeGroup(names="", cores=1)
     names: dict[str, Any] = {
         "node.cores": kind.cores,
         "node.sockets": kind.sockets,

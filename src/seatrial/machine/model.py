@@ -13,7 +13,7 @@ from seatrial.machine.sinks import Sink
 LauncherKind = Literal["srun", "mpirun", "mpiexec", "none"]
 
 
-class Nodes(FileModel, frozen=True):
+class NodeGroup(FileModel, frozen=True):
     """Nodes that are alike."""
 
     names: Annotated[str, Meta(description="node set, such as n[001-128]")]
@@ -75,7 +75,7 @@ class Slurm(FileModel, frozen=True):
     ] = "30m"
 
 
-class Target(FileModel, frozen=True):
+class MetadataTarget(FileModel, frozen=True):
     """A metadata target of a file system: what run directories can be placed on."""
 
     name: Annotated[str, Meta(description="name, such as mdt0; scripts get it as $TARGET")]
@@ -86,7 +86,9 @@ class FileSystem(FileModel, frozen=True):
     """A file system that runs work on, and how a run's directory is put on one of its targets."""
 
     path: Annotated[str, Meta(description="folder on it, below which run directories are made")]
-    targets: Annotated[list[str | Target], Meta(description="its metadata targets, by index")] = []
+    targets: Annotated[
+        list[str | MetadataTarget], Meta(description="its metadata targets, by index")
+    ] = []
     place: Annotated[
         str,
         Meta(description="bash that makes $DIRECTORY on $TARGET ($TARGET_INDEX); default: mkdir"),
@@ -100,9 +102,11 @@ class FileSystem(FileModel, frozen=True):
     rehearsal: FileSystemModel | None = None
 
     @property
-    def metadata_targets(self) -> list[Target]:
+    def metadata_targets(self) -> list[MetadataTarget]:
         """The metadata targets, each with its weight."""
-        return [Target(name=each) if isinstance(each, str) else each for each in self.targets]
+        return [
+            MetadataTarget(name=each) if isinstance(each, str) else each for each in self.targets
+        ]
 
 
 class Gauge(FileModel, frozen=True):
@@ -120,7 +124,7 @@ class Machine(FileModel, frozen=True):
     """A system under test."""
 
     machine: Annotated[str, Meta(description="name of the machine")]
-    nodes: list[Nodes]
+    nodes: list[NodeGroup]
     about: str = ""
     scheduler: Literal["local", "slurm"] = "local"
     slurm: Slurm = Slurm()

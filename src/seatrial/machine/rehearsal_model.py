@@ -10,7 +10,7 @@ from msgspec import Meta
 from seatrial.file_model import Duration, FileModel, Share
 
 
-class Level(FileModel, frozen=True, rename={"since": "from"}):
+class LoadLevel(FileModel, frozen=True, rename={"since": "from"}):
     """A level of load that holds from a time on."""
 
     since: Annotated[Duration | int, Meta(description="time since the trial began; 0: from then")]
@@ -29,7 +29,7 @@ class FileSystemModel(FileModel, frozen=True):
     ] = 1
     bandwidth: Annotated[float, Meta(description="GB/s of an object target; 0: any", ge=0)] = 0
     production: Annotated[
-        list[Level], Meta(description="load of others on the metadata targets, over time")
+        list[LoadLevel], Meta(description="load of others on the metadata targets, over time")
     ] = []
 
 

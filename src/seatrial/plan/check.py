@@ -25,7 +25,16 @@ from seatrial.plan.component_tests import (
     written_shares,
 )
 from seatrial.plan.load import Loaded, unread
-from seatrial.plan.model import Component, Exclude, Part, Plan, Span, Tell, Throttle, Watch
+from seatrial.plan.model import (
+    Component,
+    ComponentTest,
+    Exclude,
+    Plan,
+    Tell,
+    Throttle,
+    TimeSpan,
+    Watch,
+)
 from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import names_of, phases_of, tag_of
 from seatrial.suite.load import Suite
@@ -182,7 +191,7 @@ def _sums(component: Component, at: Spot) -> None:
         sure.fault(text, "caps", "machine")
 
 
-def _part(part: Part, sustained: bool, at: Spot) -> None:
+def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
     at.parsed(span_of, part.quiet_for, "quiet_for")
     share = at.parsed(share_of, part.share, "share")
     if share is not None and share > 1:
@@ -229,7 +238,7 @@ def _tell(tell: Tell, at: Spot) -> None:
     at.parsed(seconds, tell.timeout, "timeout")
 
 
-def _span(span: Span, machine: Machine | None, tests: Sequence[str], at: Spot) -> None:
+def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spot) -> None:
     start = at.parsed(moment_of, span.start, "from")
     end = at.parsed(moment_of, span.end, "to")
     if start and end:

@@ -16,7 +16,7 @@ from seatrial.documents import Spot
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan.check import ROUNDING, listed
 from seatrial.plan.component_tests import part_of, pattern_of, written_copies, written_shares
-from seatrial.plan.model import Component, Deck, Part
+from seatrial.plan.model import Component, ComponentTest, Deck
 from seatrial.plan.phases import names_of
 from seatrial.plan.policy import (
     bytes_of_deck,
@@ -37,7 +37,7 @@ from seatrial.units import bytes_of, count, seconds, share_of, show_bytes, show_
 _TOO_LARGE = re.compile(r"needs \d+ nodes; there are")
 
 
-class Running(NamedTuple):
+class ComponentInPhase(NamedTuple):
     """A component in a phase: its tests that have cases, how each takes part, the nodes of the
     largest case of each, and the machine; what the widest case of each takes, and of how much:
     of its nodes, or of the cores of a host without a scheduler; and the tests that have their nodes
@@ -46,7 +46,7 @@ class Running(NamedTuple):
     component: Component
     machine: Machine
     tests: dict[str, Test]
-    parts: dict[str, Part]
+    parts: dict[str, ComponentTest]
     largest: dict[str, int]
     widths: dict[str, int]
     whole: int
@@ -78,11 +78,11 @@ def check_mix(
     """Add the faults of a component in a phase. ``tests`` are those that it runs and that are
     themselves without fault."""
     largest = largest_of(expansion.cases)
-    running = Running(
+    running = ComponentInPhase(
         component,
         machine,
         {name: tests[name] for name in largest if name in tests},
-        {name: part_of(component, name) or Part() for name in largest},
+        {name: part_of(component, name) or ComponentTest() for name in largest},
         largest,
         widths_of(expansion.cases, machine),
         width_of_machine(machine),
@@ -104,7 +104,9 @@ def check_mix(
             _on_file_system(running, name, machine.file_systems[name])
 
 
-def _without_case(running: Running, tests: Mapping[str, Test], expansion: Expansion) -> None:
+def _without_case(
+    running: ComponentInPhase, tests: Mapping[str, Test], expansion: Expansion
+) -> None:
     """A test that is named must run; of all that there are, those that can."""
     why = {_test_of(what): reason for what, reason in expansion.skipped}
     left = [name for name in tests if name not in running.largest]
@@ -149,7 +151,7 @@ def _test_of(skipped: str) -> str:
     return re.split(r"[{@%]", skipped)[0]
 
 
-def _walltimes(running: Running, expansion: Expansion) -> None:
+def _walltimes(running: ComponentInPhase, expansion: Expansion) -> None:
     written = running.component.duration
     try:
         duration = 0.0 if written is None else seconds(written)
@@ -168,7 +170,7 @@ def _walltimes(running: Running, expansion: Expansion) -> None:
 # ---- copies and shares --------------------------------------------------------------------
 
 
-def _copies(running: Running) -> None:
+def _copies(running: ComponentInPhase) -> None:
     held = {name: part.copies * running.widths[name] for name, part in running.parts.items()}
     unit = "nodes" if running.whole == len(names_of(running.machine)) else "cores"
     there = f"there are {running.whole}{running.where}"
@@ -184,7 +186,7 @@ def _copies(running: Running) -> None:
         running.at.fault(f"all copies together take {total} {unit}; {there}", "tests")
 
 
-def _shares(running: Running) -> None:
+def _shares(running: ComponentInPhase) -> None:
     try:
         shares = {name: share_of(part.share) for name, part in running.parts.items()}
     except ValueError:  # told where it is read
@@ -207,7 +209,7 @@ def _shares(running: Running) -> None:
             running.spot(name).fault(text)
 
 
-def _caps(running: Running) -> None:
+def _caps(running: ComponentInPhase) -> None:
     cap = running.component.caps.machine
     copies = sum(part.copies for part in running.parts.values())
     if cap and copies > cap >= written_copies(running.component):  # else it has been told
@@ -217,7 +219,7 @@ def _caps(running: Running) -> None:
 # ---- file systems -------------------------------------------------------------------------
 
 
-def _opens(running: Running, name: str) -> None:
+def _opens(running: ComponentInPhase, name: str) -> None:
     part, system = running.parts[name], running.machine.file_systems.get(running.file_system(name))
     safe = safe_load_of(running.component, system) if system and system.targets else 0.0
     if safe and part.opens > safe:
@@ -226,7 +228,7 @@ def _opens(running: Running, name: str) -> None:
         running.spot(name).fault(text, "opens")
 
 
-def _on_file_system(running: Running, name: str, system: FileSystem) -> None:
+def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) -> None:
     """What the copies on a file system ask of it together."""
     there = [test for test in running.parts if running.file_system(test) == name]
     copies = sum(running.parts[test].copies for test in there)
@@ -256,7 +258,7 @@ def _on_file_system(running: Running, name: str, system: FileSystem) -> None:
         running.at.fault(text, "tests")
 
 
-def _bytes_on_targets(running: Running, name: str, system: FileSystem) -> int:
+def _bytes_on_targets(running: ComponentInPhase, name: str, system: FileSystem) -> int:
     """The space of the copies that lie on the targets of a file system, as far as they exist."""
     decks = [
         (part.deck, running.tests[test].folder)
@@ -268,7 +270,7 @@ def _bytes_on_targets(running: Running, name: str, system: FileSystem) -> int:
     return bytes_on_targets(decks, len(targets))
 
 
-def _deck(running: Running, name: str) -> None:
+def _deck(running: ComponentInPhase, name: str) -> None:
     part, test = running.parts[name], running.tests[name]
     deck, spot = part.deck, running.spot(name).inside("deck")
     if deck is None:

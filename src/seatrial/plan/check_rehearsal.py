@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from seatrial.documents import Spot
 from seatrial.plan.component_tests import fits
-from seatrial.plan.model import Behaviour, Elapsed, Rehearsal
+from seatrial.plan.model import Behaviour, ElapsedModel, Rehearsal
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Test
 from seatrial.units import seconds, share_of, span_of
@@ -26,7 +26,7 @@ def check_rehearsal(rehearsal: Rehearsal, suites: Sequence[Suite | None], at: Sp
 
 
 def _behaviour(behaviour: Behaviour, spot: Spot) -> None:
-    if isinstance(behaviour.elapsed, Elapsed):
+    if isinstance(behaviour.elapsed, ElapsedModel):
         _elapsed(behaviour.elapsed, spot.inside("elapsed"))
     else:
         spot.parsed(seconds, behaviour.elapsed, "elapsed")
@@ -44,7 +44,7 @@ def _shares(behaviour: Behaviour, keys: Sequence[str], what: str, spot: Spot) ->
         spot.fault(f"{' and '.join(keys)} add up to {total:.4g} {what}; the most is 1")
 
 
-def _elapsed(elapsed: Elapsed, spot: Spot) -> None:
+def _elapsed(elapsed: ElapsedModel, spot: Spot) -> None:
     given = [key for key in ("mean", "values", "trial") if getattr(elapsed, key)]
     if len(given) != 1:
         said = " and ".join(given) or "none of them"

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from seatrial.plan.model import Component, Part
+from seatrial.plan.model import Component, ComponentTest
 from seatrial.units import share_of
 
-_USUAL = Part()
+_USUAL = ComponentTest()
 
 
 def pattern_of(component: Component, test: str) -> str | None:
@@ -22,7 +22,7 @@ def pattern_of(component: Component, test: str) -> str | None:
     return next((each for each in component.tests if fnmatchcase(test, each)), None)
 
 
-def part_of(component: Component, test: str) -> Part | None:
+def part_of(component: Component, test: str) -> ComponentTest | None:
     """How a test takes part in a component; None where it does not."""
     pattern = pattern_of(component, test)
     if pattern is None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.documents import Faults, Node, Spot, decode_partly, key_text, read
+from seatrial.documents import Faults, Spot, YamlNode, decode_partly, key_text, read
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine, is_path, machine_file, read_machine
 from seatrial.plan.model import Component, Plan
@@ -30,7 +30,7 @@ class Loaded(NamedTuple):
 
     path: Path
     plan: Plan
-    node: Node
+    node: YamlNode
     site: Site | None
     suites: list[Suite]
     partly: set[int]

@@ -123,7 +123,7 @@ class Deck(FileModel, frozen=True):
     name: Annotated[str, Meta(description="name in the run directory; default: its own")] = ""
 
 
-class Part(FileModel, frozen=True):
+class ComponentTest(FileModel, frozen=True):
     """How a test takes part in a component."""
 
     copies: Annotated[int, Meta(description="copies kept in flight", ge=0)] = 0
@@ -182,7 +182,7 @@ class Throttle(FileModel, frozen=True):
     ] = "5m"
 
 
-class Span(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
+class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
     """A span of time, such as a maintenance."""
 
     start: Moment
@@ -221,7 +221,7 @@ class Component(FileModel, frozen=True):
     phases: Annotated[list[str], Meta(description="phases that it is in; default: all")] = []
     suites: Annotated[list[str], Meta(description="suites; default: the plan's")] = []
     tests: Annotated[
-        list[str] | dict[str, Part],
+        list[str] | dict[str, ComponentTest],
         Meta(description="names or patterns of tests, with how they take part"),
     ] = []
     select: Annotated[str, Meta(description="only cases that match, as -k does")] = ""
@@ -245,7 +245,7 @@ class Component(FileModel, frozen=True):
     caps: Cap = Cap()
     stagger: Stagger | None = None
     throttles: list[Throttle] = []
-    blackouts: Annotated[list[Span], Meta(description="when nothing is started")] = []
+    blackouts: Annotated[list[TimeSpan], Meta(description="when nothing is started")] = []
     retry: Retry = Retry()
     exclude: Exclude = Exclude()
     watch: Watch = Watch()
@@ -254,7 +254,7 @@ class Component(FileModel, frozen=True):
     waivers: list[Waiver] = []
 
 
-class Elapsed(FileModel, frozen=True):
+class ElapsedModel(FileModel, frozen=True):
     """A distribution of elapsed times: its mean and spread, or as runs took them."""
 
     mean: Annotated[Duration | None, Meta(description="mean elapsed time")] = None
@@ -263,7 +263,7 @@ class Elapsed(FileModel, frozen=True):
     trial: Annotated[str, Meta(description="a trial of the store to draw them from")] = ""
 
 
-class Figure(FileModel, frozen=True):
+class ModelledMetric(FileModel, frozen=True):
     """A distribution of a metric: normal."""
 
     mean: float
@@ -273,7 +273,7 @@ class Figure(FileModel, frozen=True):
 class Behaviour(FileModel, frozen=True):
     """How runs of a test turn out in a rehearsal."""
 
-    elapsed: Annotated[Duration | Elapsed, Meta(description="elapsed time, or a distribution")]
+    elapsed: Annotated[Duration | ElapsedModel, Meta(description="elapsed time, or a distribution")]
     build: Annotated[Duration | int, Meta(description="time of its build")] = 0
     wrong: Annotated[Share, Meta(description="share of runs with a wrong answer")] = 0
     fails: Annotated[Share, Meta(description="share of runs that end early, and fail")] = 0
@@ -285,7 +285,7 @@ class Behaviour(FileModel, frozen=True):
     metadata: Annotated[Share, Meta(description="share of its time spent on metadata")] = 0
     objects: Annotated[Share, Meta(description="share of its time spent on data")] = 0
     bandwidth: Annotated[float, Meta(description="GB/s that a run asks of them", ge=0)] = 0
-    figures: Annotated[dict[str, Figure], Meta(description="metrics, by name")] = {}
+    figures: Annotated[dict[str, ModelledMetric], Meta(description="metrics, by name")] = {}
 
 
 class Rehearsal(FileModel, frozen=True):
@@ -307,7 +307,7 @@ class Plan(FileModel, frozen=True):
     suites: Annotated[list[str], Meta(description="folders of tests, relative to the plan")] = []
     phases: list[Phase] = []
     outages: Annotated[
-        list[Span], Meta(description="planned outages, which no criterion counts")
+        list[TimeSpan], Meta(description="planned outages, which no criterion counts")
     ] = []
     alerts: Tell | None = None
     rehearsal: Rehearsal = Rehearsal()

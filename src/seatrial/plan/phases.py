@@ -7,7 +7,7 @@ from collections.abc import Container
 from msgspec.structs import replace
 
 from seatrial.machine.facts import fold, unfold
-from seatrial.machine.model import Machine, Nodes, Slurm
+from seatrial.machine.model import Machine, NodeGroup, Slurm
 from seatrial.plan.model import Component, Phase, Plan
 
 WHOLE = Phase(phase="")  # of a plan without phases
@@ -33,7 +33,7 @@ def machine_of(machine: Machine, phase: Phase) -> Machine:
     slurm: Slurm = machine.slurm
     if slurm.nodelist:
         slurm = replace(slurm, nodelist=kept(slurm.nodelist, there))
-    nodes: list[Nodes] = [kind for kind in kinds if kind.names]
+    nodes: list[NodeGroup] = [kind for kind in kinds if kind.names]
     return replace(machine, nodes=nodes, slurm=slurm)
 
 

@@ -15,7 +15,7 @@ from seatrial.conduct import policy as resolved
 from seatrial.conduct.policy import Answer, Entry, Policy, Window
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan.component_tests import fits, part_of
-from seatrial.plan.model import Component, Deck, Part, Plan, Retry, Span
+from seatrial.plan.model import Component, ComponentTest, Deck, Plan, Retry, TimeSpan
 from seatrial.plan.moments import moment_of
 from seatrial.plan.phases import kept, names_of
 from seatrial.suite.model import Case, Test
@@ -48,7 +48,7 @@ def policy_of(
     """The policy of a component on the machine of a phase, for its cases."""
     names = list(dict.fromkeys(case.test for case in cases))
     positions = {name: i for i, name in enumerate(names)}
-    parts = {name: part_of(component, name) or Part() for name in names}
+    parts = {name: part_of(component, name) or ComponentTest() for name in names}
     nodes = len(names_of(machine))
     weights = weights_of(component, parts, widths_of(cases, machine), width_of_machine(machine))
     entries = [
@@ -111,7 +111,7 @@ def _shared(machine: Machine) -> bool:
 
 
 def weights_of(
-    component: Component, parts: Mapping[str, Part], widths: Mapping[str, int], whole: int
+    component: Component, parts: Mapping[str, ComponentTest], widths: Mapping[str, int], whole: int
 ) -> dict[str, float]:
     """Each test's part of the node-hours, as a share of the machine. A share is itself, copies are
     what they hold of the ``whole`` (nodes, or a shared node's cores), weights split what these
@@ -125,19 +125,21 @@ def weights_of(
     return {name: claims[name] + left * relative[name] / total for name in parts}
 
 
-def claim_of(part: Part, width: int, whole: int) -> float:
+def claim_of(part: ComponentTest, width: int, whole: int) -> float:
     """The share of the machine that a part has before weights split the rest."""
     return share_of(part.share) or part.copies * width / max(whole, 1)
 
 
-def relative_weight(part: Part) -> float:
+def relative_weight(part: ComponentTest) -> float:
     """The weight that a part has beside the others': 1 where nothing else is said of it."""
     if part.weight or part.fill or part.copies or share_of(part.share):
         return part.weight
     return 1.0
 
 
-def _entry(component: Component, name: str, part: Part, weight: float, folder: str) -> Entry:
+def _entry(
+    component: Component, name: str, part: ComponentTest, weight: float, folder: str
+) -> Entry:
     retry = part.retry or component.retry
     return Entry(
         name=name,
@@ -158,7 +160,7 @@ def _entry(component: Component, name: str, part: Part, weight: float, folder: s
     )
 
 
-def _most(part: Part) -> int:
+def _most(part: ComponentTest) -> int:
     """Copies that are asked for and nothing else are the cap, too; 0: no cap."""
     if part.most is not None:
         return part.most
@@ -202,7 +204,7 @@ def size_of(path: Path) -> int:
 
 def targets_of(
     component: Component, machine: Machine, file_systems: Iterable[str]
-) -> list[resolved.Target]:
+) -> list[resolved.PolicyTarget]:
     """The metadata targets of the file systems that a component's runs are placed on."""
     found = []
     for name in dict.fromkeys(file_systems):
@@ -212,7 +214,7 @@ def targets_of(
         for target in described.metadata_targets:
             if not component.targets or target.name in component.targets:
                 found.append(
-                    resolved.Target(
+                    resolved.PolicyTarget(
                         name=f"{name}/{target.name}",
                         file_system=name,
                         weight=target.weight,
@@ -231,7 +233,7 @@ def _caps(
     component: Component,
     machine: Machine,
     entries: Sequence[Entry],
-    targets: Sequence[resolved.Target],
+    targets: Sequence[resolved.PolicyTarget],
     decks: Sequence[tuple[Deck | None, str]],
 ) -> resolved.Caps:
     """The caps. Of the space for decks, what their copies on targets take is not for runs'."""
@@ -259,9 +261,9 @@ def _stagger(component: Component) -> resolved.RateLimit | None:
     return resolved.RateLimit(starts=component.stagger.starts, per=seconds(component.stagger.per))
 
 
-def _throttles(component: Component) -> list[resolved.Throttle]:
+def _throttles(component: Component) -> list[resolved.ThrottleRule]:
     return [
-        resolved.Throttle(
+        resolved.ThrottleRule(
             gauge=each.gauge,
             high=each.high,
             low=each.low,
@@ -275,7 +277,7 @@ def _throttles(component: Component) -> list[resolved.Throttle]:
 # ---- time and people ----------------------------------------------------------------------
 
 
-def windows_of(spans: Iterable[Span], names: Sequence[str], machine: Machine) -> list[Window]:
+def windows_of(spans: Iterable[TimeSpan], names: Sequence[str], machine: Machine) -> list[Window]:
     """The spans that concern these tests and nodes. One that is about other tests alone, or about
     nodes that are not there, is none: to the conductor an empty list means all of them."""
     there = frozenset(names_of(machine))
@@ -310,9 +312,9 @@ def _exclusion(component: Component) -> resolved.Exclusion:
     )
 
 
-def _watch(component: Component) -> resolved.Watch:
+def _watch(component: Component) -> resolved.WatchLimits:
     written = component.watch
-    return resolved.Watch(
+    return resolved.WatchLimits(
         short_for=span_of(written.short_for),
         silent_for=span_of(written.silent_for),
         wait_factor=written.wait_factor,

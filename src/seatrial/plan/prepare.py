@@ -27,7 +27,7 @@ from seatrial.plan.model import Component, Phase, Plan
 from seatrial.plan.phases import WHOLE, machine_of, phases_of, tag_of
 from seatrial.plan.policy import policy_of
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.expand import Expansion, Selection, expand
+from seatrial.suite.expand import CaseSelection, Expansion, expand
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, Test, show
 from seatrial.verify.references import reference_text
@@ -219,13 +219,13 @@ def expand_component(
     return expand(chosen, machine, selection_of(component), faults, keys)
 
 
-def selection_of(component: Component) -> Selection:
+def selection_of(component: Component) -> CaseSelection:
     """What a component selects of its tests, as the filters of ``seatrial run`` would."""
     settings = {
         name: ",".join(show(each) for each in (value if isinstance(value, list) else [value]))
         for name, value in component.settings.items()
     }
-    return Selection(
+    return CaseSelection(
         keyword=component.select,
         toolchains=component.toolchains or ["default"],
         settings=settings,

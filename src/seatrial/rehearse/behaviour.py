@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from seatrial.errors import UsageError
 from seatrial.plan.component_tests import fits
-from seatrial.plan.model import Behaviour, Elapsed, Plan
+from seatrial.plan.model import Behaviour, ElapsedModel, Plan
 from seatrial.rehearse.sampling import Quantity, RunModel
 from seatrial.suite.model import Metric, Test
 from seatrial.units import seconds, share_of, span_of
@@ -44,8 +44,8 @@ def behaviour_of(plan: Plan, test: str) -> Behaviour | None:
 
 def _manner(behaviour: Behaviour, test: Test, measured: Measured) -> RunModel:
     elapsed = behaviour.elapsed
-    if not isinstance(elapsed, Elapsed):
-        elapsed = Elapsed(mean=elapsed)
+    if not isinstance(elapsed, ElapsedModel):
+        elapsed = ElapsedModel(mean=elapsed)
     values = tuple(seconds(value) for value in elapsed.values)
     if elapsed.trial:
         values = measured(elapsed.trial, test.name)

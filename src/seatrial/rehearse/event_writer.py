@@ -16,7 +16,7 @@ from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
 from seatrial.rehearse.rehearsed_run import RehearsedRun
 from seatrial.trial.folder import Record
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 
 _METRIC, _SUBMIT_START = Name.METRIC.value, Name.SUBMIT_START.value
 
@@ -103,7 +103,7 @@ class EventWriter:
             )
         )
 
-    def note_figure(self, time: int, run: RehearsedRun, figure: Figure) -> None:
+    def note_figure(self, time: int, run: RehearsedRun, figure: MetricValue) -> None:
         """Note a figure of merit."""
         case = run.case
         self._add(

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from seatrial.acceptance.criteria import Result, State
-from seatrial.rehearse.summary import Rehearsed, Verdict
+from seatrial.rehearse.summary import CriterionVerdict, Rehearsed
 
 Z = 1.96  # of a normal distribution, 95 % of which lie within
 
 
-class Cause(NamedTuple):
+class UnmetCause(NamedTuple):
     """Seeds in which a criterion was not met, or undecided, for one cause: how many, the first, and
     its reason."""
 
@@ -42,7 +42,7 @@ class Odds(NamedTuple):
     high: float
     least: Result
     most: Result
-    causes: list[Cause]
+    causes: list[UnmetCause]
 
 
 def odds_of(rehearsals: Sequence[Sequence[Rehearsed]]) -> list[Odds]:
@@ -54,7 +54,7 @@ def odds_of(rehearsals: Sequence[Sequence[Rehearsed]]) -> list[Odds]:
     return found
 
 
-def _odds(trials: Sequence[Rehearsed], verdicts: Sequence[Verdict]) -> Odds:
+def _odds(trials: Sequence[Rehearsed], verdicts: Sequence[CriterionVerdict]) -> Odds:
     states = Counter(verdict.result.state for verdict in verdicts)
     low, high = wilson(states["met"], len(verdicts) - states["waived"])
     results = sorted(
@@ -77,15 +77,15 @@ def _odds(trials: Sequence[Rehearsed], verdicts: Sequence[Verdict]) -> Odds:
     )
 
 
-def _causes(verdicts: Iterable[tuple[int, Verdict]]) -> list[Cause]:
+def _causes(verdicts: Iterable[tuple[int, CriterionVerdict]]) -> list[UnmetCause]:
     """Why it was not met, and why undecided; the most frequent first."""
-    found: dict[tuple[State, str], Cause] = {}
+    found: dict[tuple[State, str], UnmetCause] = {}
     for seed, verdict in verdicts:
         result = verdict.result
         if result.state not in ("not met", "undecided"):
             continue
         cause = str(result.numbers.get("cause") or result.numbers.get("worst") or "")
-        known = found.get((result.state, cause), Cause(result.state, 0, seed, result.why))
+        known = found.get((result.state, cause), UnmetCause(result.state, 0, seed, result.why))
         found[result.state, cause] = known._replace(seeds=known.seeds + 1)
     return sorted(found.values(), key=lambda each: (each.state, -each.seeds, each.first))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seatrial.backends.simulated.jobs import Over, SimulatedJob
+from seatrial.backends.simulated.jobs import FinishedJob, SimulatedJob
 from seatrial.conduct.commands import Launch
 from seatrial.conduct.policy import Entry
 from seatrial.journal.codes import CANCELLED, CHECK_ERROR, FAILED, PASS, WRONG_ANSWER, Code, code_of
@@ -13,7 +13,7 @@ from seatrial.rehearse.sampling import RunModel, SampledOutcome
 from seatrial.suite.model import Case
 from seatrial.units import show_seconds
 from seatrial.verify import references as refs
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.references import AmbiguousReference, References
 
 UNDRAWN = SampledOutcome(0.0)
@@ -59,7 +59,9 @@ def job_of(run: RehearsedRun, launch: Launch, partition: str, lacking: str) -> S
     )
 
 
-def judge(run: RehearsedRun, found: Sequence[Figure], references: References) -> tuple[Code, str]:
+def judge(
+    run: RehearsedRun, found: Sequence[MetricValue], references: References
+) -> tuple[Code, str]:
     """The verdict of a run whose script came to its end with these figures, and why."""
     if run.sampled.exit_code:
         return FAILED, f"exit code {run.sampled.exit_code}, not 0"
@@ -79,7 +81,7 @@ def judge(run: RehearsedRun, found: Sequence[Figure], references: References) ->
 
 
 def why_ended(
-    run: RehearsedRun, update: Over, ended_for: int | None, held: str
+    run: RehearsedRun, update: FinishedJob, ended_for: int | None, held: str
 ) -> tuple[Code, str]:
     """The verdict of a run that was ended, and why. Where it was we who did: ``ended_for`` is the
     code that we ended it for, if it was for its own sake, ``held`` why all were."""

@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 MOST_LEFT_OUT = 10  # of a trial that are named
 
 
-class Report(NamedTuple):
+class RehearsalReport(NamedTuple):
     """The rehearsals of a plan, by seed; those of the first seed were written. ``seconds`` is how
     long it took; ``left_out`` tells what of a component cannot run in a phase, and why."""
 
@@ -64,7 +64,7 @@ def rehearse_plan(
     phases: Sequence[str] = (),
     name: str = "",
     progress: Progress | None = None,
-) -> Report:
+) -> RehearsalReport:
     """Rehearse a plan with so many seeds, from ``seed`` on; what the first gives is written below
     ``trials``. ``progress`` is told after each of the others how many are done, of how many.
     Raises InvalidFiles and UsageError before anything is written."""
@@ -87,7 +87,7 @@ def rehearse_plan(
     seconds = time.perf_counter() - began
     left_out = [each for part in plan.parts for each in part.skipped[:MOST_LEFT_OUT]]
     assumed = plan.plan.rehearsal.assumed
-    return Report(plan.plan.plan, machine, assumed, seconds, by_seed, left_out)
+    return RehearsalReport(plan.plan.plan, machine, assumed, seconds, by_seed, left_out)
 
 
 def _require_parts(plan: PreparedPlan) -> None:
@@ -98,7 +98,7 @@ def _require_parts(plan: PreparedPlan) -> None:
 # ---- for programs -------------------------------------------------------------------------
 
 
-def as_record(report: Report) -> dict[str, Any]:
+def as_record(report: RehearsalReport) -> dict[str, Any]:
     """All of it as JSON has it. Times are seconds, shares are fractions."""
     record: dict[str, Any] = {
         "plan": report.plan,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.units import Better
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 
 _STEP = 2.0**-52
 
@@ -85,12 +85,12 @@ def draw(seed: int, test: str, attempt: int, run_model: RunModel) -> SampledOutc
     return SampledOutcome(elapsed, wrong=fate < run_model.hangs + run_model.fails + run_model.wrong)
 
 
-def figures(seed: int, test: str, attempt: int, run_model: RunModel) -> Iterator[Figure]:
+def figures(seed: int, test: str, attempt: int, run_model: RunModel) -> Iterator[MetricValue]:
     """The figures of merit of an attempt that came to its end."""
     for name, mean, sd, unit, better in run_model.figures:
         digest = blake2b(f"{seed}\n{test}\n{attempt}\n{name}".encode(), digest_size=16).digest()
         one, two = _units(unpack("<2Q", digest))
-        yield Figure(name, mean + sd * _normal(one, two), unit, better)
+        yield MetricValue(name, mean + sd * _normal(one, two), unit, better)
 
 
 def _units(numbers: Iterable[int]) -> list[float]:

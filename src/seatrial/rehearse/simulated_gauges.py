@@ -12,7 +12,7 @@ Load = Callable[[str, str], float]
 """The load of a file system's target, "" for its highest."""
 
 
-class Reading(NamedTuple):
+class GaugeReading(NamedTuple):
     """What was read, and when (ns)."""
 
     value: float
@@ -29,7 +29,7 @@ class RehearsedGauge:
         self._usual = None if what else usual
         self._fresh = stale // 2
         self._file_system, _, self._target = what.partition("/")
-        self._noted: Reading | None = None
+        self._noted: GaugeReading | None = None
 
     def read(self, now: int, load: Load) -> float | None:
         """Its value now, to be noted; None where it is the one that was noted last, and that is
@@ -40,7 +40,7 @@ class RehearsedGauge:
         last = self._noted
         if last is not None and value == last.value and now - last.time + self.every < self._fresh:
             return None
-        self._noted = Reading(value, now)
+        self._noted = GaugeReading(value, now)
         return value
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.cluster import SimulatedUpdate
-from seatrial.backends.simulated.jobs import Hangs, Over
+from seatrial.backends.simulated.jobs import FinishedJob, Hangs
 from seatrial.conduct.commands import RECALLED
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal.codes import CANCELLED, LAUNCH_FAILED, PASS, TIMEOUT, Code, Name
@@ -23,7 +23,7 @@ from seatrial.rehearse.rehearsed_run import RehearsedRun, judge, why_ended
 from seatrial.rehearse.sampling import figures
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 
 # Plain text: an event with a member of an enumeration takes three times as long to make.
 _BINARY_EXECUTE_END = Name.BINARY_EXECUTE_END.value
@@ -97,7 +97,7 @@ class SimulatedRuns:
             self._at(now + ns(run.sampled.elapsed + quiet), self._quiet, run)
         return False
 
-    def _on_over(self, now: int, run: RehearsedRun, update: Over) -> bool:
+    def _on_over(self, now: int, run: RehearsedRun, update: FinishedJob) -> bool:
         code = update.code
         if run.recalled and code == CANCELLED.number and not update.nodes:
             update = replace(update, state=RECALLED)
@@ -122,7 +122,7 @@ class SimulatedRuns:
 
     def _judged(self, now: int, run: RehearsedRun) -> tuple[Code, str]:
         """The verdict of a run whose script came to its end, its figures noted."""
-        found: list[Figure] = []
+        found: list[MetricValue] = []
         if not run.sampled.exit_code and run.run_model.figures:
             found += figures(self._seed, run.case.test, run.attempt, run.run_model)
         for figure in found:
@@ -150,7 +150,7 @@ _HANDLERS: dict[type, Callable[[SimulatedRuns, int, RehearsedRun, Any], bool]] =
     Refused: SimulatedRuns._on_refused,
     Started: SimulatedRuns._on_started,
     Hangs: SimulatedRuns._on_hangs,
-    Over: SimulatedRuns._on_over,
+    FinishedJob: SimulatedRuns._on_over,
 }
 
 

@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import NamedTuple
 
 from seatrial.acceptance.counts import Waits, waits
-from seatrial.acceptance.criteria import Result, View, judged
-from seatrial.acceptance.trial_history import Run, TrialHistory
+from seatrial.acceptance.criteria import Result, TrialView, judged
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin, Use
 from seatrial.backends.simulated.sharing import TargetLoad
 from seatrial.plan.prepare import PreparedComponent
@@ -18,7 +18,7 @@ from seatrial.verify.references import References
 BINS = 60  # spans that utilisation is given in
 
 
-class Tally(NamedTuple):
+class TestTally(NamedTuple):
     """The runs of a test: how many were accepted, how many ended otherwise (whether or not they
     were run again), the node-hours of those accepted, times in seconds: None of no run."""
 
@@ -32,7 +32,7 @@ class Tally(NamedTuple):
     long_wait: float | None
 
 
-class Verdict(NamedTuple):
+class CriterionVerdict(NamedTuple):
     """What a criterion came to: in all, and behind it for each of its subjects."""
 
     label: str
@@ -54,8 +54,8 @@ class Rehearsed(NamedTuple):
     why: str
     use: Use
     bins: list[Bin]
-    tests: list[Tally]
-    criteria: list[Verdict]
+    tests: list[TestTally]
+    criteria: list[CriterionVerdict]
     alerts: dict[str, int]
     loads: list[TargetLoad]
     remarks: list[str]
@@ -85,8 +85,8 @@ def summarise(
     references: References,
 ) -> Rehearsed:
     """What the history of a rehearsed trial comes to."""
-    view = View(history, ending.time, references)
-    by_test: dict[str, list[Run]] = {case.test: [] for case in part.cases}
+    view = TrialView(history, ending.time, references)
+    by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
     for run in history.runs:
         by_test[history.test_of(run)].append(run)
     waited = waits(history, ending.time)
@@ -103,7 +103,7 @@ def summarise(
         bins=view.timeline.bins(BINS),
         tests=[_of_test(part, name, runs, waited.get(name)) for name, runs in by_test.items()],
         criteria=[
-            Verdict(first.label, first, subjects)
+            CriterionVerdict(first.label, first, subjects)
             for first, *subjects in judged(part.component, view)
         ],
         alerts=dict(sorted(Counter(alert.kind for alert in history.alerts).items())),
@@ -112,10 +112,12 @@ def summarise(
     )
 
 
-def _of_test(part: PreparedComponent, name: str, runs: list[Run], waited: Waits | None) -> Tally:
+def _of_test(
+    part: PreparedComponent, name: str, runs: list[RunHistory], waited: Waits | None
+) -> TestTally:
     passed = [run for run in runs if run.passed]
     spent = sum(run.size * (run.elapsed or 0.0) for run in passed)
-    return Tally(
+    return TestTally(
         test=name,
         nodes=max(case.nodes for case in part.cases if case.test == name),
         accepted=len(passed),

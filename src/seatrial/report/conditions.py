@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from seatrial.acceptance.step_functions import Level, target_loads
+from seatrial.acceptance.step_functions import LevelSpan, target_loads
 from seatrial.acceptance.trial_history import TrialHistory
-from seatrial.report.content import Cell, Column, Table, bounded
+from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 
@@ -38,8 +38,12 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
         what = " on ".join(filter(None, (tests, window.nodes))) or "everything"
         rows.append([start, end, (end - start) / SECOND_NS, what, window.why])
     columns = [
-        *(Column("from (UTC)", "time"), Column("to (UTC)", "time"), Column("length", "seconds")),
-        *(Column("of"), Column("why")),
+        *(
+            ReportColumn("from (UTC)", "time"),
+            ReportColumn("to (UTC)", "time"),
+            ReportColumn("length", "seconds"),
+        ),
+        *(ReportColumn("of"), ReportColumn("why")),
     ]
     about = (
         "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
@@ -59,8 +63,8 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
             above = _above(levels, safe) if safe else None
             rows.append([name, highest, safe or None, above])
     columns = [
-        *(Column("target"), Column("highest", "count", "open files")),
-        *(Column("safe", "count", "open files"), Column("time above safe", "share")),
+        *(ReportColumn("target"), ReportColumn("highest", "count", "open files")),
+        *(ReportColumn("safe", "count", "open files"), ReportColumn("time above safe", "share")),
     ]
     about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
     about += "in it."
@@ -69,7 +73,7 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
     return bounded("Load of metadata targets", columns, rows, about, MOST)
 
 
-def _above(levels: Iterable[Level], safe: float) -> float:
+def _above(levels: Iterable[LevelSpan], safe: float) -> float:
     """The share of the time in which a load was above what is safe."""
     levels = list(levels)
     time = sum(level.end - level.start for level in levels)

@@ -25,7 +25,7 @@ Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"
 Cell = str | int | float | None
 
 
-class Column(Struct, frozen=True):
+class ReportColumn(Struct, frozen=True):
     """A column and how its cells are shown: "share" is a part of 1, "seconds" a duration, "time" in
     ns since the epoch."""
 
@@ -46,7 +46,7 @@ class Table(Struct, frozen=True):
     """Rows of cells; ``total`` is how many rows there are in all, of which these are the first."""
 
     title: str
-    columns: list[Column]
+    columns: list[ReportColumn]
     rows: list[list[Cell]]
     total: int
     about: str = ""
@@ -56,7 +56,7 @@ class Table(Struct, frozen=True):
         return self.total - len(self.rows)
 
     @property
-    def filled(self) -> list[tuple[int, Column]]:
+    def filled(self) -> list[tuple[int, ReportColumn]]:
         """The columns that have something in them, with their positions: what is shown."""
         return [
             (i, column)
@@ -65,7 +65,7 @@ class Table(Struct, frozen=True):
         ]
 
 
-class Figure(Struct, frozen=True):
+class ReportFigure(Struct, frozen=True):
     """A figure: its data as a table, and its drawing (SVG; not in the JSON). ``notes`` are what is
     to be read with it; a ``narrow`` one stands beside another."""
 
@@ -77,7 +77,7 @@ class Figure(Struct, frozen=True):
     narrow: bool = False
 
 
-class Component(Struct, frozen=True, kw_only=True):
+class ReportComponent(Struct, frozen=True, kw_only=True):
     """One trial: a component of a plan in one phase, or a trial of a suite. ``status`` is what
     `seatrial accept --status --format json` gives; ``begun`` and ``ended`` in ns."""
 
@@ -93,7 +93,7 @@ class Component(Struct, frozen=True, kw_only=True):
     waivers: list[Waiver]
     evidence: list[Evidence]
     tables: list[Table]
-    figures: list[Figure]
+    figures: list[ReportFigure]
     excluded: list[Table]
     versions: list[Table]
 
@@ -108,7 +108,7 @@ class Other(Struct, frozen=True, kw_only=True):
     waivers: list[Waiver]
 
 
-class Machine(Struct, frozen=True):
+class ReportMachine(Struct, frozen=True):
     """A machine as its trials knew it: facts by name."""
 
     name: str
@@ -133,9 +133,9 @@ class Report(Struct, frozen=True, kw_only=True):
     verdict: Overall
     complete: bool
     remarks: list[str]
-    components: list[Component]
+    components: list[ReportComponent]
     others: list[Other]
-    machines: list[Machine]
+    machines: list[ReportMachine]
     versions: list[Table]
     files: list[File]
 
@@ -149,7 +149,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def bounded(
     title: str,
-    columns: Sequence[Column],
+    columns: Sequence[ReportColumn],
     rows: Sequence[Sequence[Cell]],
     about: str = "",
     most: int = MOST_ROWS,
@@ -177,7 +177,7 @@ def sentence(report: Report) -> str:
     return f"{said} {count(waiting, 'component')} not begun." if waiting else said
 
 
-def not_passed(part: Component) -> int:
+def not_passed(part: ReportComponent) -> int:
     """How many of its runs ended and did not pass, those that another made good among them."""
     return sum(sum(each.verdicts.values()) - each.accepted for each in part.status.parts)
 

@@ -11,12 +11,12 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from markupsafe import Markup
 
-from seatrial.draw import Axis, Level, Mark, Series, chart
-from seatrial.report.content import Cell, Column, Figure, Table, bounded
-from seatrial.report.trial_findings import Judged
+from seatrial.draw import Axis, ChartSeries, Mark, ReferenceLine, chart
+from seatrial.report.content import Cell, ReportColumn, ReportFigure, Table, bounded
+from seatrial.report.trial_findings import TrialFindings
 from seatrial.statistics.outliers import Class
-from seatrial.store.rows import Outcome
-from seatrial.studies.evidence import Kind
+from seatrial.store.rows import RunOutcome
+from seatrial.studies.evidence import RunKind
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
 
 MOST: Final = 24  # figures
@@ -37,7 +37,7 @@ _LOOKS: Final[dict[Class, tuple[int | str, int]]] = {  # colour, shape
 }
 
 
-def courses(found: Judged) -> Iterator[Figure]:
+def courses(found: TrialFindings) -> Iterator[ReportFigure]:
     """A figure for each kind of which two runs or more told their time; the first of them."""
     shown = [kind for kind in found.varied.kinds if _timed(kind)]
     for number, kind in enumerate(shown[:MOST]):
@@ -47,11 +47,11 @@ def courses(found: Judged) -> Iterator[Figure]:
         yield figure
 
 
-def _timed(kind: Kind) -> bool:
+def _timed(kind: RunKind) -> bool:
     return sum(one.started is not None and one.elapsed is not None for one in kind.runs) > 1
 
 
-def _course(kind: Kind, found: Judged) -> Figure:
+def _course(kind: RunKind, found: TrialFindings) -> ReportFigure:
     title = f"Elapsed time against start: {kind.name}"
     tally = Counter(outlier.kind for outlier in kind.found.outliers)
     said = ", ".join(f"{n} {CLASSES[name]}" for name, n in tally.items()) or "none stands out"
@@ -63,13 +63,13 @@ def _course(kind: Kind, found: Judged) -> Figure:
     if untold:
         notes.insert(0, "Runs ended at their walltime told no time; they are drawn there.")
     drawing = _drawing(kind, points, found, title, about)
-    return Figure(title, about, _table(kind), str(drawing), notes, narrow=True)
+    return ReportFigure(title, about, _table(kind), str(drawing), notes, narrow=True)
 
 
 _Points = dict[str, list[tuple[float, float | None]]]  # by class, "" for those like the others
 
 
-def _points(kind: Kind) -> tuple[_Points, int]:
+def _points(kind: RunKind) -> tuple[_Points, int]:
     """(start, elapsed) of the runs, and how many of them told no time: those that were ended at
     their walltime stand there."""
     points: _Points = {"": [], **{name: [] for name in CLASSES}}
@@ -84,12 +84,12 @@ def _points(kind: Kind) -> tuple[_Points, int]:
 
 
 class _Classed(NamedTuple):
-    run: Outcome
+    run: RunOutcome
     kind: Class | Literal[""]
     why: str
 
 
-def _in_order(kind: Kind) -> Iterator[_Classed]:
+def _in_order(kind: RunKind) -> Iterator[_Classed]:
     """The runs by their start, with their class."""
     found = {outlier.run: outlier for outlier in kind.found.outliers}
     for run in sorted(kind.runs, key=lambda run: run.started or 0):
@@ -97,15 +97,19 @@ def _in_order(kind: Kind) -> Iterator[_Classed]:
         yield _Classed(run, outlier.kind if outlier else "", outlier.why if outlier else "")
 
 
-def _drawing(kind: Kind, points: _Points, found: Judged, title: str, about: str) -> Markup:
-    series = [Series("as the others", points[""], "dots", 1, 1)]
+def _drawing(
+    kind: RunKind, points: _Points, found: TrialFindings, title: str, about: str
+) -> Markup:
+    series = [ChartSeries("as the others", points[""], "dots", 1, 1)]
     series += [
-        Series(f"{CLASSES[name]} ({len(points[name])})", points[name], "dots", *_LOOKS[name])
+        ChartSeries(f"{CLASSES[name]} ({len(points[name])})", points[name], "dots", *_LOOKS[name])
         for name in get_args(Class)
         if points[name]
     ]
     middle = kind.found.median
-    levels = [] if middle is None else [Level(middle, f"median {show_number(middle)} s", "text")]
+    levels = (
+        [] if middle is None else [ReferenceLine(middle, f"median {show_number(middle)} s", "text")]
+    )
     return chart(
         series,
         title=title,
@@ -120,11 +124,15 @@ def _drawing(kind: Kind, points: _Points, found: Judged, title: str, about: str)
     )
 
 
-def _table(kind: Kind) -> Table:
+def _table(kind: RunKind) -> Table:
     """The runs, those that stand out first."""
     columns = [
-        *(Column("start (UTC)", "time"), Column("run"), Column("elapsed", "number", "s")),
-        *(Column("verdict"), Column("class"), Column("why")),
+        *(
+            ReportColumn("start (UTC)", "time"),
+            ReportColumn("run"),
+            ReportColumn("elapsed", "number", "s"),
+        ),
+        *(ReportColumn("verdict"), ReportColumn("class"), ReportColumn("why")),
     ]
     ordered = sorted(_in_order(kind), key=lambda each: not each.kind)
     rows: list[list[Cell]] = [

@@ -8,22 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from seatrial.acceptance.criteria import Result, View, judge
+from seatrial.acceptance.criteria import Result, TrialView, judge
 from seatrial.plan.model import Criterion
-from seatrial.report.content import Cell, Column, Table, bounded
+from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.suite.model import Case
 from seatrial.verify import references as refs
 
 MOST: Final = 500
 
 
-def expected(view: View) -> Table:
+def expected(view: TrialView) -> Table:
     """The median of each figure that has a reference, as the criterion figure_of_merit judges it:
     over the runs with a right answer, case by case."""
     columns = [
-        *(Column("case"), Column("metric"), Column("unit"), Column("n", "count")),
-        *(Column("median", "number"), Column("reference", "number"), Column("allowed")),
-        *(Column("off", "per cent"), Column("state"), Column("why")),
+        *(
+            ReportColumn("case"),
+            ReportColumn("metric"),
+            ReportColumn("unit"),
+            ReportColumn("n", "count"),
+        ),
+        *(
+            ReportColumn("median", "number"),
+            ReportColumn("reference", "number"),
+            ReportColumn("allowed"),
+        ),
+        *(ReportColumn("off", "per cent"), ReportColumn("state"), ReportColumn("why")),
     ]
     rows = list(_rows(view))
     about = (
@@ -33,7 +42,7 @@ def expected(view: View) -> Table:
     return bounded("Figures of merit against their references", columns, rows, about, MOST)
 
 
-def _rows(view: View) -> Iterator[list[Cell]]:
+def _rows(view: TrialView) -> Iterator[list[Cell]]:
     tests = {case.test for case in view.history.cases}
     for test, metric in view.references.by_metric:
         if test not in tests:
@@ -46,7 +55,7 @@ def _rows(view: View) -> Iterator[list[Cell]]:
                 yield row
 
 
-def _row(view: View, metric: str, case: Case, one: Result) -> list[Cell] | None:
+def _row(view: TrialView, metric: str, case: Case, one: Result) -> list[Cell] | None:
     """None for a case that no reference is for."""
     why = "" if one.state == "met" else one.why
     try:

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from seatrial.acceptance.trial_history import Run, TrialHistory
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.journal.codes import code_of
-from seatrial.report.content import Cell, Column, Table, bounded
+from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.verify.reading import plain_line
 
 MOST: Final = 200
@@ -28,7 +28,7 @@ def failed(history: TrialHistory, reasons: Mapping[str, str]) -> Table:
     """Each reason of each test with its number of runs, the most frequent first. Reasons that
     differ in measured numbers or nodes alone are one: exit codes stay apart."""
     order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in history.cases))}
-    found: dict[tuple[str, str, str], list[Run]] = {}
+    found: dict[tuple[str, str, str], list[RunHistory]] = {}
     for run in history.runs:
         if run.over and not run.passed:
             alike = _MEASURED.sub("#", reasons.get(run.id, ""))
@@ -40,8 +40,13 @@ def failed(history: TrialHistory, reasons: Mapping[str, str]) -> Table:
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
     rows = [_row(test, verdict, runs, reasons) for (test, verdict, _), runs in ranked]
     columns = [
-        *(Column("test"), Column("verdict"), Column("reason"), Column("runs", "count")),
-        *(Column("made good", "count"), Column("first of them")),
+        *(
+            ReportColumn("test"),
+            ReportColumn("verdict"),
+            ReportColumn("reason"),
+            ReportColumn("runs", "count"),
+        ),
+        *(ReportColumn("made good", "count"), ReportColumn("first of them")),
     ]
     if not rows:
         return bounded("Runs that did not pass", columns, rows)
@@ -57,7 +62,7 @@ def failed(history: TrialHistory, reasons: Mapping[str, str]) -> Table:
     return bounded("Runs that did not pass", columns, rows, about, MOST)
 
 
-def _row(test: str, verdict: str, runs: list[Run], reasons: Mapping[str, str]) -> list[Cell]:
+def _row(test: str, verdict: str, runs: list[RunHistory], reasons: Mapping[str, str]) -> list[Cell]:
     texts = list(dict.fromkeys(reasons.get(run.id, "") for run in runs))
     reason = plain_line(texts[0])[:LONGEST] or "none was given"
     if len(texts) > 1:

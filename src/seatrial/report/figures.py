@@ -19,29 +19,29 @@ from seatrial.acceptance.status import Status
 from seatrial.draw import (
     Axis,
     Bar,
+    BoxGroup,
+    ChartSeries,
     Curve,
-    Group,
     Interval,
-    Level,
-    Series,
+    ReferenceLine,
     bars,
     boxes,
     chart,
     forest,
 )
 from seatrial.draw import scaling as scaling_plot
-from seatrial.report.content import Cell, Column, Figure, bounded
+from seatrial.report.content import Cell, ReportColumn, ReportFigure, bounded
 from seatrial.report.elapsed_figures import courses
-from seatrial.report.trial_findings import Judged
+from seatrial.report.trial_findings import TrialFindings
 from seatrial.store.queries import MEASURED
-from seatrial.studies.evidence import Kind
-from seatrial.studies.scaling import Table as Scaled
+from seatrial.studies.evidence import RunKind
+from seatrial.studies.scaling import ScalingTable as Scaled
 
 MOST_SCALED: Final = 12
 MOST_CURVES: Final = 8  # of a scaling figure
 
 
-def figures(found: Judged) -> list[Figure]:
+def figures(found: TrialFindings) -> list[ReportFigure]:
     """The figures that there is something to show in."""
     made = [*_difference(found.pairs), *_runs(found.status), *_utilisation(found.status)]
     kinds = found.varied.kinds
@@ -51,7 +51,7 @@ def figures(found: Judged) -> list[Figure]:
 # ---- alone and at full machine ------------------------------------------------------------
 
 
-def _difference(pairs: Sequence[Result]) -> Iterator[Figure]:
+def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
     """Each case at full machine beside the same case alone, by the results of slowdown."""
     if not pairs:
         return
@@ -70,12 +70,12 @@ def _difference(pairs: Sequence[Result]) -> Iterator[Figure]:
             label = f"{one.value + 0.0:+.2f} %"
             drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
     columns = [
-        Column("case"),
-        *(Column("alone", "number"), Column("n alone", "count")),
-        *(Column("at full machine", "number"), Column("n full", "count")),
-        *(Column("waves", "count"), Column("difference", "per cent")),
-        *(Column("95 % from", "per cent"), Column("to", "per cent")),
-        *(Column("state"), Column("why")),
+        ReportColumn("case"),
+        *(ReportColumn("alone", "number"), ReportColumn("n alone", "count")),
+        *(ReportColumn("at full machine", "number"), ReportColumn("n full", "count")),
+        *(ReportColumn("waves", "count"), ReportColumn("difference", "per cent")),
+        *(ReportColumn("95 % from", "per cent"), ReportColumn("to", "per cent")),
+        *(ReportColumn("state"), ReportColumn("why")),
     ]
     title = "Each application alone and at full machine"
     about = (
@@ -91,7 +91,7 @@ def _difference(pairs: Sequence[Result]) -> Iterator[Figure]:
         centre=0.0,
         ends=("worse at full machine", "better"),
     )
-    yield Figure(title, about, data, str(drawing))
+    yield ReportFigure(title, about, data, str(drawing))
 
 
 def _number(value: float | int | str | None) -> float | None:
@@ -101,7 +101,7 @@ def _number(value: float | int | str | None) -> float | None:
 # ---- runs ---------------------------------------------------------------------------------
 
 
-def _runs(status: Status) -> Iterator[Figure]:
+def _runs(status: Status) -> Iterator[ReportFigure]:
     """Runs of each test by their verdicts."""
     total: Counter[str] = Counter()
     for part in status.parts:
@@ -125,25 +125,29 @@ def _runs(status: Status) -> Iterator[Figure]:
         values += [sum(verdicts.get(name, 0) for name in rest)] if rest else []
         label = f"{passed:,} of {ended:,} passed"
         drawn.append(Bar(part.test, values, label))
-    columns = [Column("test"), Column("ended", "count"), *(Column(n, "count") for n in names)]
+    columns = [
+        ReportColumn("test"),
+        ReportColumn("ended", "count"),
+        *(ReportColumn(n, "count") for n in names),
+    ]
     title = "Runs and failures of each application"
     about = "Runs that ended, by their verdict; those that another run made good are called again."
-    yield Figure(
+    yield ReportFigure(
         title,
         about,
-        bounded("Runs by verdict", [*columns, Column("passed", "share")], rows),
+        bounded("Runs by verdict", [*columns, ReportColumn("passed", "share")], rows),
         str(
             bars(drawn, title=title, about=about, axis=Axis("runs"), parts=legend, colours=colours)
         ),
     )
 
 
-def _utilisation(status: Status) -> Iterator[Figure]:
+def _utilisation(status: Status) -> Iterator[ReportFigure]:
     """The share of node-hours in accepted work over the trial's time."""
     points = status.over_time
     if len(points) < 2 or not status.duration:
         return
-    columns = [Column("until", "seconds"), Column("accepted", "share")]
+    columns = [ReportColumn("until", "seconds"), ReportColumn("accepted", "share")]
     rows: list[list[Cell]] = [[end, share] for end, share in points]
     title = "Node-hours in accepted work over the trial's time"
     about = (
@@ -151,9 +155,9 @@ def _utilisation(status: Status) -> Iterator[Figure]:
         "trial's clock."
     )
     whole = status.utilisation
-    levels = [] if whole is None else [Level(100 * whole, f"in all {100 * whole:.1f} %")]
+    levels = [] if whole is None else [ReferenceLine(100 * whole, f"in all {100 * whole:.1f} %")]
     drawing = chart(
-        [Series("", _steps(points), "steps")],
+        [ChartSeries("", _steps(points), "steps")],
         title=title,
         about=about,
         x=Axis("time of the trial", kind="clock"),
@@ -161,7 +165,7 @@ def _utilisation(status: Status) -> Iterator[Figure]:
         levels=levels,
         height=160,
     )
-    yield Figure(title, about, bounded("Accepted over time", columns, rows), str(drawing))
+    yield ReportFigure(title, about, bounded("Accepted over time", columns, rows), str(drawing))
 
 
 def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
@@ -181,7 +185,7 @@ def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | N
 # ---- elapsed times ------------------------------------------------------------------------
 
 
-def _spread(kinds: Sequence[Kind]) -> Iterator[Figure]:
+def _spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
     """Elapsed times of runs with a right answer against the median of their kind."""
     groups = []
     rows: list[list[Cell]] = []
@@ -195,14 +199,18 @@ def _spread(kinds: Sequence[Kind]) -> Iterator[Figure]:
             continue
         middle = median(times)
         away = sorted(100 * (time / middle - 1) for time in times)
-        groups.append(Group(kind.name, away))
+        groups.append(BoxGroup(kind.name, away))
         at = [away[round(share * (len(away) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
         rows.append([kind.name, len(times), middle, *at])
     if not groups:
         return
     columns = [
-        *(Column("runs of"), Column("n", "count"), Column("median", "number", "s")),
-        *(Column(name, "per cent") for name in ("least", "25 %", "50 %", "75 %", "greatest")),
+        *(
+            ReportColumn("runs of"),
+            ReportColumn("n", "count"),
+            ReportColumn("median", "number", "s"),
+        ),
+        *(ReportColumn(name, "per cent") for name in ("least", "25 %", "50 %", "75 %", "greatest")),
     ]
     title = "How alike runs are"
     about = (
@@ -211,13 +219,15 @@ def _spread(kinds: Sequence[Kind]) -> Iterator[Figure]:
     )
     axis = Axis("elapsed against the median", "%")
     drawing = boxes(groups, title=title, about=about, axis=axis)
-    yield Figure(title, about, bounded("Elapsed against the median", columns, rows), str(drawing))
+    yield ReportFigure(
+        title, about, bounded("Elapsed against the median", columns, rows), str(drawing)
+    )
 
 
 # ---- scaling ------------------------------------------------------------------------------
 
 
-def _scaling(tables: Sequence[Scaled]) -> Iterator[Figure]:
+def _scaling(tables: Sequence[Scaled]) -> Iterator[ReportFigure]:
     """Speed-up over nodes, tasks or threads: the cases of one test and metric together."""
     together: dict[tuple[str, str, str], list[Scaled]] = {}
     for one in tables:
@@ -227,7 +237,7 @@ def _scaling(tables: Sequence[Scaled]) -> Iterator[Figure]:
         yield _scaled(test, metric, x, panels)
 
 
-def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> Figure:
+def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportFigure:
     rows: list[list[Cell]] = []
     curves = []
     for panel in panels:
@@ -242,10 +252,18 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> Figure:
                 curves.append(Curve(panel.case, points))
     unit = panels[0].unit
     columns = [
-        *(Column("case"), Column(x, "number"), Column("median", "number", unit)),
-        *(Column("n", "count"), Column("speed-up", "number"), Column("95 % from", "number")),
-        *(Column("to", "number"), Column("ideal", "number"), Column("efficiency", "share")),
-        Column("why not"),
+        *(ReportColumn("case"), ReportColumn(x, "number"), ReportColumn("median", "number", unit)),
+        *(
+            ReportColumn("n", "count"),
+            ReportColumn("speed-up", "number"),
+            ReportColumn("95 % from", "number"),
+        ),
+        *(
+            ReportColumn("to", "number"),
+            ReportColumn("ideal", "number"),
+            ReportColumn("efficiency", "share"),
+        ),
+        ReportColumn("why not"),
     ]
     title = f"Scaling of {test} over {x}"
     better = f"{metric}, {panels[0].better} is better"
@@ -262,4 +280,4 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> Figure:
         height=150,
     )
     data = bounded(f"Scaling of {test}", columns, rows)
-    return Figure(title, about, data, str(drawing), notes)
+    return ReportFigure(title, about, data, str(drawing), notes)

@@ -15,11 +15,11 @@ from itertools import chain
 from pathlib import Path
 
 from seatrial import __version__
-from seatrial.acceptance.criteria import Result, View, judge, overall
+from seatrial.acceptance.criteria import Result, TrialView, judge, overall
 from seatrial.acceptance.outages import outages_of
 from seatrial.acceptance.status import Status, accounts_of, status
 from seatrial.acceptance.trial_history import NEVER, TrialHistory
-from seatrial.draw import Span
+from seatrial.draw import ShadedSpan
 from seatrial.errors import UsageError
 from seatrial.gc_pause import uncollected
 from seatrial.journal.codes import Name
@@ -31,19 +31,19 @@ from seatrial.plan.model import Criterion
 from seatrial.report import tables
 from seatrial.report.checksums import NAMES, File, file_of
 from seatrial.report.conditions import conditions
-from seatrial.report.content import Component, Machine, Other, Report
+from seatrial.report.content import Other, Report, ReportComponent, ReportMachine
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures
-from seatrial.report.trial_findings import Judged
+from seatrial.report.trial_findings import TrialFindings
 from seatrial.store import queries
 from seatrial.store.liveness import owned
 from seatrial.store.schema import Store
 from seatrial.studies import note_file
 from seatrial.studies.note_file import Note
-from seatrial.studies.scaling import Asked, scaling
-from seatrial.studies.scaling import Table as Scaled
-from seatrial.studies.selection import NUMBERS, Selection, Side
+from seatrial.studies.scaling import ScalingQuery, scaling
+from seatrial.studies.scaling import ScalingTable as Scaled
+from seatrial.studies.selection import NUMBERS, Side, SideSelection
 from seatrial.studies.selection import gather as gather_side
 from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
@@ -99,7 +99,7 @@ def gather(
     )
 
 
-def _title(plan: str, parts: Sequence[Component], records: Sequence[Record]) -> str:
+def _title(plan: str, parts: Sequence[ReportComponent], records: Sequence[Record]) -> str:
     machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
     what = plan or ", ".join(part.tag for part in parts[:3])
     return f"{what} on {machines}"
@@ -131,7 +131,7 @@ def _versions(records: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def _machines(records: Sequence[Record]) -> list[Machine]:
+def _machines(records: Sequence[Record]) -> list[ReportMachine]:
     """Each machine as the trials knew it, once where they knew it alike."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
@@ -143,7 +143,7 @@ def _machines(records: Sequence[Record]) -> list[Machine]:
 # ---- one trial ----------------------------------------------------------------------------
 
 
-def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component, list[File]]:
+def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportComponent, list[File]]:
     cases = folder.cases()
     reading = read(folder.journal)
     history = accounts_of(record, cases)
@@ -165,19 +165,19 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
     component = record.component or Written(component="", kind=record.policy.kind)
     row = queries.trial(store, str(folder.path))
     varied = variability(store, row, groups_of(record.machine))
-    view = View(history, found.now, references_of(record))
-    judged = Judged(
+    view = TrialView(history, found.now, references_of(record))
+    judged = TrialFindings(
         status=found,
         pairs=_pairs(view, found),
         varied=varied,
         scaled=_scaled(store, folder, cases, varied),
         notes=_notes(folder, record, history, found.now),
-        outages=[Span(*each) for each in _outages(history)],
+        outages=[ShadedSpan(*each) for each in _outages(history)],
         failed=failed(history, reasons),
         expected=expected(view),
         conditions=conditions(record, history, found.now),
     )
-    part = Component(
+    part = ReportComponent(
         title=_component_title(component.component, record.phase, folder.tag),
         tag=folder.tag,
         about=component.about,
@@ -247,7 +247,7 @@ def _unread(damaged: int) -> str:
     return f"{count(damaged, 'line')} of its journal could not be read, and {are} not counted."
 
 
-def _pairs(view: View, found: Status) -> list[Result]:
+def _pairs(view: TrialView, found: Status) -> list[Result]:
     """The results of slowdown: the plan's own, else without a bound where cases ran both ways."""
     own = [results for results in found.criteria if results[0].criterion == "slowdown"]
     if own:
@@ -263,7 +263,7 @@ def _scaled(
 ) -> list[Scaled]:
     """How tests scale that ran with several numbers of nodes, threads or tasks: by their first
     metric, else by the elapsed time."""
-    side = gather_side(store, Selection(folder.tag, str(folder.path), {}))
+    side = gather_side(store, SideSelection(folder.tag, str(folder.path), {}))
     found: list[Scaled] = []
     for test in dict.fromkeys(case.test for case in cases):
         members = [member for member in side.cases if member.test == test]
@@ -272,7 +272,7 @@ def _scaled(
         if x is None:
             continue
         try:
-            asked = Asked(x=x, metric=names[0] if names else "elapsed")
+            asked = ScalingQuery(x=x, metric=names[0] if names else "elapsed")
             found += scaling([Side(side.text, side.trials, members)], asked)
         except UsageError:
             continue  # no two of its cases differ in that alone, or nothing was measured

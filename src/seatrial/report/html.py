@@ -12,7 +12,15 @@ from typing import Any, Final
 
 from seatrial.draw import PALETTE
 from seatrial.report.checksums import PLACE, block
-from seatrial.report.content import Cell, Component, Report, moment, not_passed, sentence, shown
+from seatrial.report.content import (
+    Cell,
+    Report,
+    ReportComponent,
+    moment,
+    not_passed,
+    sentence,
+    shown,
+)
 from seatrial.units import show_bytes, show_seconds
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
@@ -62,7 +70,7 @@ def _filters() -> dict[str, Any]:
     def figure(value: Cell) -> str:
         return plain(value) if isinstance(value, str) else shown(value, "number")
 
-    def ended_runs(one: Component) -> int:
+    def ended_runs(one: ReportComponent) -> int:
         return sum(sum(part.verdicts.values()) for part in one.status.parts)
 
     return {

@@ -15,10 +15,10 @@ from seatrial.acceptance.criteria import Result, show_value
 from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.content import (
-    Component,
-    Machine,
     Other,
     Report,
+    ReportComponent,
+    ReportMachine,
     Table,
     moment,
     not_passed,
@@ -95,7 +95,7 @@ def _summary(report: Report) -> Iterator[str]:
         yield from (f"- {plain(each)}" for each in report.assumed)
 
 
-def _summed(part: Component) -> list[str]:
+def _summed(part: ReportComponent) -> list[str]:
     status = part.status
     return [
         part.title + (" (rehearsed)" if status.rehearsed else ""),
@@ -109,7 +109,7 @@ def _summed(part: Component) -> list[str]:
     ]
 
 
-def _machine(one: Machine) -> Iterator[str]:
+def _machine(one: ReportMachine) -> Iterator[str]:
     yield from ("", f"## Machine {plain(one.name)}")
     if one.about:
         yield from ("", plain(one.about))
@@ -118,7 +118,7 @@ def _machine(one: Machine) -> Iterator[str]:
         yield from _table(table)
 
 
-def _component(part: Component) -> Iterator[str]:
+def _component(part: ReportComponent) -> Iterator[str]:
     status = part.status
     verdict = f": {status.verdict}" if status.criteria else ""
     yield from ("", f"## {plain(part.title)}{verdict}")
@@ -179,7 +179,7 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
             yield from ("", f"Numbers of {plain(one.label)}: {plain(said)}.")
 
 
-def _documents(one: Component | Other) -> Iterator[str]:
+def _documents(one: ReportComponent | Other) -> Iterator[str]:
     if one.waivers:
         yield from ("", "### Waivers", "")
         yield from map(_waiver, one.waivers)

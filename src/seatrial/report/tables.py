@@ -19,9 +19,9 @@ from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine as MachineFile
 from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
-from seatrial.report.content import Cell, Column, Machine, Table, bounded, moment
-from seatrial.report.trial_findings import Judged
-from seatrial.studies.variability import Row
+from seatrial.report.content import Cell, ReportColumn, ReportMachine, Table, bounded, moment
+from seatrial.report.trial_findings import TrialFindings
+from seatrial.studies.variability import VariabilityRow
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS, count, show_bytes
@@ -34,7 +34,7 @@ MOST_ENVIRONMENTS: Final = 1000
 # ---- the machine --------------------------------------------------------------------------
 
 
-def machine(records: Sequence[Record], several: bool) -> Machine:
+def machine(records: Sequence[Record], several: bool) -> ReportMachine:
     """A machine as these trials knew it."""
     about = records[0].machine
     names = [name for kind in about.nodes for name in unfold(kind.names)]
@@ -52,15 +52,19 @@ def machine(records: Sequence[Record], several: bool) -> Machine:
     if several:
         facts.append(("of the trials", ", ".join(record.tag for record in records)))
     shown = [(name, text) for name, text in facts if text]
-    return Machine(about.machine, about.about, shown, [_nodes(about), *_file_systems(about)])
+    return ReportMachine(about.machine, about.about, shown, [_nodes(about), *_file_systems(about)])
 
 
 def _nodes(about: MachineFile) -> Table:
     columns = [
-        *(Column("nodes"), Column("number", "count"), Column("cores", "count")),
-        *(Column("sockets", "count"), Column("NUMA domains", "count")),
-        *(Column("threads a core", "count"), Column("memory"), Column("GPUs", "count")),
-        Column("features"),
+        *(ReportColumn("nodes"), ReportColumn("number", "count"), ReportColumn("cores", "count")),
+        *(ReportColumn("sockets", "count"), ReportColumn("NUMA domains", "count")),
+        *(
+            ReportColumn("threads a core", "count"),
+            ReportColumn("memory"),
+            ReportColumn("GPUs", "count"),
+        ),
+        ReportColumn("features"),
     ]
     rows: list[list[Cell]] = [
         [
@@ -81,8 +85,8 @@ def _file_systems(about: MachineFile) -> Iterator[Table]:
     if not about.file_systems:
         return
     columns = [
-        *(Column("file system"), Column("path"), Column("metadata targets")),
-        Column("safe load of a target", "count", "open files"),
+        *(ReportColumn("file system"), ReportColumn("path"), ReportColumn("metadata targets")),
+        ReportColumn("safe load of a target", "count", "open files"),
     ]
     rows: list[list[Cell]] = [
         [name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None]
@@ -94,7 +98,7 @@ def _file_systems(about: MachineFile) -> Iterator[Table]:
 # ---- a component --------------------------------------------------------------------------
 
 
-def of_component(found: Judged) -> list[Table]:
+def of_component(found: TrialFindings) -> list[Table]:
     """Why runs failed, figures against references, node-hours, the stretches of its clock and its
     conditions, the variability of its tests, what outliers share."""
     made = [found.failed, found.expected, *_node_hours(found), *_sub_phases(found.status)]
@@ -102,7 +106,7 @@ def of_component(found: Judged) -> list[Table]:
     return [table for table in made if table.rows]
 
 
-def _node_hours(found: Judged) -> Iterator[Table]:
+def _node_hours(found: TrialFindings) -> Iterator[Table]:
     """Where node-hours went, as the criterion on utilisation has them."""
     results = [each[0] for each in found.status.criteria if each[0].criterion == "utilisation"]
     if not results:
@@ -116,7 +120,11 @@ def _node_hours(found: Judged) -> Iterator[Table]:
         for name, hours in numbers.items()
         if name.endswith(" node-hours") and isinstance(hours, int | float)
     ]
-    columns = [Column("use"), Column("node-hours", "number"), Column("of those available", "share")]
+    columns = [
+        ReportColumn("use"),
+        ReportColumn("node-hours", "number"),
+        ReportColumn("of those available", "share"),
+    ]
     yield bounded("Where node-hours went", columns, rows)
 
 
@@ -125,8 +133,16 @@ def _sub_phases(status: Status) -> Iterator[Table]:
     if len(parts) < 2 and not status.plan:
         return
     columns = [
-        *(Column("sub-phase", "count"), Column("from (UTC)", "time"), Column("to (UTC)", "time")),
-        *(Column("clock", "seconds"), Column("passed", "count"), Column("ended by")),
+        *(
+            ReportColumn("sub-phase", "count"),
+            ReportColumn("from (UTC)", "time"),
+            ReportColumn("to (UTC)", "time"),
+        ),
+        *(
+            ReportColumn("clock", "seconds"),
+            ReportColumn("passed", "count"),
+            ReportColumn("ended by"),
+        ),
     ]
     rows: list[list[Cell]] = [
         [each.number, each.start, each.end, each.clock, each.accepted, each.ended_by]
@@ -135,14 +151,23 @@ def _sub_phases(status: Status) -> Iterator[Table]:
     yield bounded("Sub-phases", columns, rows, "the stretches between pauses and interruptions")
 
 
-def _variability(found: Judged) -> Table:
+def _variability(found: TrialFindings) -> Table:
     """As `seatrial variability` gives it."""
     columns = [
-        *(Column("test"), Column("metric"), Column("unit"), Column("n", "count")),
-        *(Column("mean", "number"), Column("sd", "number"), Column("CV", "share")),
-        *(Column("median", "number"), Column("MAD", "number")),
-        *(Column("min", "number"), Column("max", "number"), Column("excluded")),
-        Column("hidden in it"),
+        *(
+            ReportColumn("test"),
+            ReportColumn("metric"),
+            ReportColumn("unit"),
+            ReportColumn("n", "count"),
+        ),
+        *(
+            ReportColumn("mean", "number"),
+            ReportColumn("sd", "number"),
+            ReportColumn("CV", "share"),
+        ),
+        *(ReportColumn("median", "number"), ReportColumn("MAD", "number")),
+        *(ReportColumn("min", "number"), ReportColumn("max", "number"), ReportColumn("excluded")),
+        ReportColumn("hidden in it"),
     ]
     rows: list[list[Cell]] = []
     for row in found.varied.rows:
@@ -159,7 +184,7 @@ def _variability(found: Judged) -> Table:
     return bounded("Variability", columns, rows, about, MOST)
 
 
-def _hidden(row: Row) -> Iterator[str]:
+def _hidden(row: VariabilityRow) -> Iterator[str]:
     """What the numbers of a row do not tell."""
     if row.changes:
         yield f"its level changed {count(row.changes, 'time')}"
@@ -171,12 +196,16 @@ def _hidden(row: Row) -> Iterator[str]:
         yield f"defective: {', '.join(worst[:3])}{more}"
 
 
-def _shared(found: Judged) -> Table:
+def _shared(found: TrialFindings) -> Table:
     """Spans of time, nodes and groups that hold more of the runs that stand out than chance gives,
     as `seatrial variability` tells them."""
     columns = [
-        *(Column("shared"), Column("which"), Column("runs", "count")),
-        *(Column("stand out", "count"), Column("by chance", "number"), Column("p", "number")),
+        *(ReportColumn("shared"), ReportColumn("which"), ReportColumn("runs", "count")),
+        *(
+            ReportColumn("stand out", "count"),
+            ReportColumn("by chance", "number"),
+            ReportColumn("p", "number"),
+        ),
     ]
     rows: list[list[Cell]] = []
     for span in found.varied.spans:
@@ -192,19 +221,21 @@ def _shared(found: Judged) -> Table:
     return bounded("What runs that stand out share", columns, rows, about, MOST)
 
 
-def _notes(found: Judged) -> Table:
+def _notes(found: TrialFindings) -> Table:
     rows: list[list[Cell]] = [
         [note.time, note.text, f"{note.user}@{note.host}" if note.user else ""]
         for note in found.notes
     ]
-    columns = [Column("time (UTC)", "time"), Column("noted"), Column("by")]
+    columns = [ReportColumn("time (UTC)", "time"), ReportColumn("noted"), ReportColumn("by")]
     return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MOST)
 
 
 # ---- what was excluded --------------------------------------------------------------------
 
 
-def excluded(record: Record, history: TrialHistory, found: Judged, damaged: int) -> list[Table]:
+def excluded(
+    record: Record, history: TrialHistory, found: TrialFindings, damaged: int
+) -> list[Table]:
     """What is not in the figures or was taken out of the trial, and why."""
     status = found.status
     rows: list[list[Cell]] = [*_runs_left_out(found)]
@@ -217,12 +248,17 @@ def excluded(record: Record, history: TrialHistory, found: Judged, damaged: int)
     ]
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
-    columns = [Column("what"), Column("which"), Column("number", "count"), Column("why")]
+    columns = [
+        ReportColumn("what"),
+        ReportColumn("which"),
+        ReportColumn("number", "count"),
+        ReportColumn("why"),
+    ]
     made = [bounded("Excluded", columns, rows, most=MOST), *_outages(record, history)]
     return [table for table in made if table.rows]
 
 
-def _runs_left_out(found: Judged) -> Iterator[list[Cell]]:
+def _runs_left_out(found: TrialFindings) -> Iterator[list[Cell]]:
     for each in found.status.criteria:
         first = each[0]
         if first.criterion == "pass_rate":
@@ -254,8 +290,12 @@ def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
         return
     whys = ", ".join(dict.fromkeys(each.why for each in record.policy.outages if each.why))
     columns = [
-        *(Column("from (UTC)", "time"), Column("to (UTC)", "time"), Column("nodes")),
-        Column("length", "seconds"),
+        *(
+            ReportColumn("from (UTC)", "time"),
+            ReportColumn("to (UTC)", "time"),
+            ReportColumn("nodes"),
+        ),
+        ReportColumn("length", "seconds"),
     ]
     rows: list[list[Cell]] = [
         [
@@ -277,7 +317,7 @@ def versions(
     """Software, toolchains, the plan's file, what could not run there."""
     made = [_software(records, plan_file), _toolchains(records)]
     if skipped:
-        columns = [Column("component"), Column("left out"), Column("why")]
+        columns = [ReportColumn("component"), ReportColumn("left out"), ReportColumn("why")]
         made.append(bounded("What the plan left out", columns, list(skipped), most=MOST))
     return [table for table in made if table.rows]
 
@@ -295,7 +335,9 @@ def _software(records: Sequence[Record], plan_file: Path | None) -> Table:
         rows.append([f"plan's file now, {path.name}", _now(path)])
     for suite in dict.fromkeys(chain.from_iterable(record.asked.suites for record in records)):
         rows.append(["suite", suite])
-    return bounded("Software and files", [Column("what"), Column("version or SHA-256")], rows)
+    return bounded(
+        "Software and files", [ReportColumn("what"), ReportColumn("version or SHA-256")], rows
+    )
 
 
 def _now(path: Path) -> str:
@@ -307,8 +349,13 @@ def _now(path: Path) -> str:
 
 def _toolchains(records: Sequence[Record]) -> Table:
     columns = [
-        *(Column("toolchain"), Column("version"), Column("compilers"), Column("flags")),
-        *(Column("modules"), Column("variables set")),
+        *(
+            ReportColumn("toolchain"),
+            ReportColumn("version"),
+            ReportColumn("compilers"),
+            ReportColumn("flags"),
+        ),
+        *(ReportColumn("modules"), ReportColumn("variables set")),
     ]
     found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
     for record in records:
@@ -339,8 +386,8 @@ def digest_of_struct(value: msgspec.Struct) -> str:
 def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:
     """The tests of a trial with the hashes of what they are, its builds and environments."""
     columns = [
-        *(Column("test"), Column("application"), Column("cases", "count")),
-        *(Column("definition, SHA-256"), Column("builds")),
+        *(ReportColumn("test"), ReportColumn("application"), ReportColumn("cases", "count")),
+        *(ReportColumn("definition, SHA-256"), ReportColumn("builds")),
     ]
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
@@ -368,4 +415,4 @@ def _environments(folder: TrialFolder) -> Iterator[Table]:
     if names:
         rows: list[list[Cell]] = [[name.partition(".")[0]] for name in names]
         about = "Each is a file of the trial's folder `environments`."
-        yield bounded("Environments of runs", [Column("hash")], rows, about, 20)
+        yield bounded("Environments of runs", [ReportColumn("hash")], rows, about, 20)

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from seatrial.acceptance.criteria import Result
 from seatrial.acceptance.status import Status
-from seatrial.draw import Span
+from seatrial.draw import ShadedSpan
 from seatrial.report.content import Table
 from seatrial.studies.note_file import Note
-from seatrial.studies.scaling import Table as Scaled
+from seatrial.studies.scaling import ScalingTable as Scaled
 from seatrial.studies.variability import Variability
 
 
-class Judged(NamedTuple):
+class TrialFindings(NamedTuple):
     """What was found about a trial: ``pairs`` are the results of slowdown, first that on all
     cases; ``failed``, ``expected`` and ``conditions`` are tables."""
 
@@ -22,7 +22,7 @@ class Judged(NamedTuple):
     varied: Variability
     scaled: list[Scaled]
     notes: list[Note]
-    outages: list[Span]
+    outages: list[ShadedSpan]
     failed: Table
     expected: Table
     conditions: list[Table]

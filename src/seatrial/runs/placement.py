@@ -26,7 +26,7 @@ from seatrial.units import seconds
 DECKS = ".decks"
 
 
-class Place(NamedTuple):
+class PlacementTarget(NamedTuple):
     """A metadata target, or the whole of a file system without any, or (no file system) the trial's
     own folder; ``root`` is the directory that those of its tests are in."""
 
@@ -50,31 +50,31 @@ class Placement:
         self._own = own
         self._made: dict[Path, asyncio.Task[str]] = {}
 
-    def place(self, file_system: str, target: str) -> Place:
+    def place(self, file_system: str, target: str) -> PlacementTarget:
         """The place of runs on a file system ("": the trial's folder) and on the target that the
         policy names: FILESYSTEM/TARGET, "" for none."""
         if not file_system:
-            return Place("", "", 0, self._own)
+            return PlacementTarget("", "", 0, self._own)
         about = self._file_systems[file_system]
         names = [each.name for each in about.metadata_targets]
         name = target.removeprefix(f"{file_system}/")
         root = Path(about.path) / self._tag
         if not name:
-            return Place(file_system, "", 0, root)
+            return PlacementTarget(file_system, "", 0, root)
         index = names.index(name) if name in names else 0
-        return Place(file_system, name, index, root / name.replace("/", "+"))
+        return PlacementTarget(file_system, name, index, root / name.replace("/", "+"))
 
-    def timeout(self, place: Place) -> float:
+    def timeout(self, place: PlacementTarget) -> float:
         """The longest time that its placement command may take, in seconds."""
         about = self._file_systems.get(place.file_system)
         return seconds(about.timeout) if about else 0.0
 
-    async def make(self, place: Place, name: str) -> str:
+    async def make(self, place: PlacementTarget, name: str) -> str:
         """Make the directory of that name at a place, if need be; "" or why it is a plain one.
         Raises OSError where there can be none."""
         return await self._once(place.root / name, lambda: self._make(place, name))
 
-    async def deck(self, place: Place, source: Path) -> str:
+    async def deck(self, place: PlacementTarget, source: Path) -> str:
         """Have a copy of a deck there (``copy_of``), made once; "" or why it is in a plain
         directory. Raises OSError."""
         return await self._once(copy_of(place, source), lambda: self._copy(place, source))
@@ -88,7 +88,7 @@ class Placement:
         await asyncio.shield(task)
         return ""  # it was told already
 
-    async def _make(self, place: Place, name: str) -> str:
+    async def _make(self, place: PlacementTarget, name: str) -> str:
         directory = place.root / name
         about = self._file_systems.get(place.file_system)
         if about is None or not about.place.strip():
@@ -109,13 +109,13 @@ class Placement:
         await run_in_thread(lambda: _make(directory), "place")
         return said.why or f"it ended well, but made no {directory}"
 
-    async def _copy(self, place: Place, source: Path) -> str:
+    async def _copy(self, place: PlacementTarget, source: Path) -> str:
         why = await self.make(place, DECKS) if place.file_system else ""
         await run_in_thread(lambda: put(source, copy_of(place, source), "copy"), "deck")
         return why
 
 
-def copy_of(place: Place, source: Path) -> Path:
+def copy_of(place: PlacementTarget, source: Path) -> Path:
     """Where a place's own copy of a deck is; decks of one name may come from several folders."""
     mark = hashlib.sha256(str(source).encode()).hexdigest()[:8]
     return place.root / DECKS / f"{mark}-{source.name}"

@@ -7,6 +7,6 @@ A sink is named in the machine's file; docs/sinks.md tells how.
 
 from __future__ import annotations
 
-from seatrial.sinks.lag import Standing, sink_lags
+from seatrial.sinks.lag import SinkLag, sink_lags
 
-__all__ = ["Standing", "sink_lags"]
+__all__ = ["SinkLag", "sink_lags"]

@@ -1,6 +1,6 @@
 """Delivering a trial's journal to one sink, from where it was left.
 
-    delivery = Delivery(folder, sink, about, Course(folder, follow=True))
+    delivery = Delivery(folder, sink, about, SinkLifetime(folder, follow=True))
     delivery.run()               # True: all of it was delivered
 
 The journal is read a bounded block at a time, and nothing is kept in memory but one block: what is
@@ -26,11 +26,11 @@ from seatrial.journal.journal import Block, fingerprint, read_blocks
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import cursor as cursors
 from seatrial.sinks.lag import behind
-from seatrial.sinks.lifetime import Course
-from seatrial.sinks.protocol import Reply, Target
+from seatrial.sinks.lifetime import SinkLifetime
+from seatrial.sinks.protocol import Reply, SinkTarget
 from seatrial.sinks.secrets import BadEnvironment
 from seatrial.sinks.targets import planned, target_of
-from seatrial.sinks.trial_info import About
+from seatrial.sinks.trial_info import TrialInfo
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import bytes_of, count, seconds
 
@@ -61,15 +61,15 @@ class Delivery:
         self,
         folder: TrialFolder,
         sink: Sink,
-        about: About,
-        course: Course,
+        about: TrialInfo,
+        lifetime: SinkLifetime,
         tell: Tell,
         again: str = "",
     ) -> None:
         self.sink = sink
         self._folder = folder
         self._about = about
-        self._course = course
+        self._lifetime = lifetime
         self._tell = tell
         self._again = again or f"seatrial sink {folder.tag}"
         self._size = bytes_of(sink.size)
@@ -119,7 +119,7 @@ class Delivery:
                 self._fold(journal, target)
             self._save()
             while True:
-                last = self._course.is_over()
+                last = self._lifetime.is_over()
                 for block in read_blocks(journal, self._cursor.offset, self._at_once):
                     self._deliver(journal, block, target)
                 if self._cursor.behind.events or self._cursor.error:
@@ -130,7 +130,7 @@ class Delivery:
                     return True
                 if last:
                     return False
-                self._course.wait(seconds(self.sink.every))
+                self._lifetime.wait(seconds(self.sink.every))
 
     # ---- the journal ----------------------------------------------------------------------
 
@@ -143,9 +143,9 @@ class Delivery:
                     yield journal
                     return
             except FileNotFoundError:
-                if self._course.is_over():
+                if self._lifetime.is_over():
                     break
-                self._course.wait(seconds(self.sink.every))
+                self._lifetime.wait(seconds(self.sink.every))
         yield None
 
     def _is_there(self, journal: BinaryIO) -> bool:
@@ -166,7 +166,7 @@ class Delivery:
             self._tell(f"{self.sink.name}: {new.told}")
         self._cursor = new
 
-    def _fold(self, journal: BinaryIO, target: Target) -> None:
+    def _fold(self, journal: BinaryIO, target: SinkTarget) -> None:
         """Tell the target of the events that were sent, for what later ones need of them."""
         number = 0
         for block in read_blocks(journal, until=self._cursor.offset):
@@ -176,7 +176,7 @@ class Delivery:
 
     # ---- one block ------------------------------------------------------------------------
 
-    def _deliver(self, journal: BinaryIO, block: Block, target: Target) -> None:
+    def _deliver(self, journal: BinaryIO, block: Block, target: SinkTarget) -> None:
         cursor = self._cursor
         pieces: list[bytes] = []
         size = 0
@@ -205,7 +205,7 @@ class Delivery:
             self._untold = 0
         self._save()
 
-    def _push(self, target: Target, pieces: Sequence[bytes]) -> None:
+    def _push(self, target: SinkTarget, pieces: Sequence[bytes]) -> None:
         """Send pieces until each was taken or refused. Raises GivenUp, and _Held where all of them
         were refused, and were not the first: then none counts as refused."""
         refused = self._sent(target, pieces)
@@ -222,7 +222,7 @@ class Delivery:
             self._tell(f"{self.sink.name}: {target.shown} takes events again")
             self._recover()
 
-    def _sent(self, target: Target, pieces: Sequence[bytes]) -> list[bytes]:
+    def _sent(self, target: SinkTarget, pieces: Sequence[bytes]) -> list[bytes]:
         """Send pieces, in halves where they are refused; those that were refused."""
         waiting = [pieces] if pieces else []
         refused: list[bytes] = []
@@ -242,7 +242,7 @@ class Delivery:
                 self._cursor.told = reply.why
         return refused
 
-    def _answered(self, target: Target, pieces: Sequence[bytes]) -> Reply:
+    def _answered(self, target: SinkTarget, pieces: Sequence[bytes]) -> Reply:
         """Send one request until the server says what becomes of it."""
         while True:
             reply = target.send(pieces)
@@ -253,7 +253,7 @@ class Delivery:
 
     # ---- what goes wrong ------------------------------------------------------------------
 
-    def _target(self) -> Target:
+    def _target(self) -> SinkTarget:
         """The target, as soon as its secrets are to be had. Raises GivenUp where one must come
         from our environment, which never changes."""
         while True:
@@ -296,12 +296,12 @@ class Delivery:
         others. Raises GivenUp."""
         longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._cursor.tries - 1, 10))
         pause = max(longest * random.uniform(0.5, 1.0), min(wanted, LONGEST_PAUSE_S))
-        if not self._course.bears(self._failing, seconds(self.sink.patience), pause):
+        if not self._lifetime.bears(self._failing, seconds(self.sink.patience), pause):
             raise GivenUp(
                 f"{self.sink.name}: given up for now: {self._cursor.error}; "
                 f"`{self._again}` goes on from there"
             )
-        self._course.wait(pause)
+        self._lifetime.wait(pause)
 
     def _save(self) -> None:
         """Write the cursor. Where it cannot be, it goes on: to send twice does no harm."""

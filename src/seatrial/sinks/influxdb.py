@@ -19,11 +19,11 @@ import msgspec
 
 from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink
-from seatrial.sinks.points import Points
-from seatrial.sinks.post import Answer, Server, Unreachable, basic
+from seatrial.sinks.points import TrialPoints
+from seatrial.sinks.post import HttpResponse, Server, Unreachable, basic
 from seatrial.sinks.protocol import Reply
 from seatrial.sinks.secrets import secret_of
-from seatrial.sinks.trial_info import About
+from seatrial.sinks.trial_info import TrialInfo
 from seatrial.units import seconds
 
 LONGEST_WHY = 300
@@ -36,7 +36,7 @@ class InfluxDB:
 
     folds = True
 
-    def __init__(self, sink: Sink, about: About) -> None:
+    def __init__(self, sink: Sink, about: TrialInfo) -> None:
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         if sink.bucket:
             self._path = "/api/v2/write?" + urlencode(
@@ -55,7 +55,7 @@ class InfluxDB:
         if url.startswith(("env:", "file:")):
             url = secret_of(url, f"the URL of the sink {sink.name}")
         self._server = Server(url, headers, seconds(sink.timeout), sink.ca, sink.verify)
-        self._points = Points(about, sink.oth_compatible)
+        self._points = TrialPoints(about, sink.oth_compatible)
         self.shown = self._server.shown
 
     def pieces(self, event: Event, number: int) -> list[bytes]:
@@ -72,7 +72,7 @@ class InfluxDB:
         self._server.close()
 
 
-def reply_to(answer: Answer) -> Reply:
+def reply_to(answer: HttpResponse) -> Reply:
     """What an answer of InfluxDB says of the points that were sent."""
     if answer.status == 204:
         return Reply("taken")

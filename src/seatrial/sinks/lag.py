@@ -26,7 +26,7 @@ LOOK_AT = 4 << 20  # bytes of what is behind that are counted; beyond it the num
 MOST_SINKS = 100
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class SinkLag(Struct, frozen=True, kw_only=True):
     """One sink of a trial. ``to`` is its host or file, never with a secret. ``sent`` counts events,
     ``refused`` what the server does not take, ``damaged`` lines of the journal that are no events.
     ``error`` is why it does not go on ("": it does), ``since`` when in ns that began; ``told`` is
@@ -47,7 +47,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     working: bool
 
 
-def sink_lags(trial: Path | TrialFolder) -> list[Standing]:
+def sink_lags(trial: Path | TrialFolder) -> list[SinkLag]:
     """The sinks of a trial's folder that anything was ever sent to, or tried to, by name."""
     folder = trial if isinstance(trial, TrialFolder) else TrialFolder(trial)
     try:
@@ -59,8 +59,8 @@ def sink_lags(trial: Path | TrialFolder) -> list[Standing]:
     return [_standing(folder, cursor, working) for cursor in cursors]
 
 
-def _standing(folder: TrialFolder, cursor: Cursor, working: bool) -> Standing:
-    return Standing(
+def _standing(folder: TrialFolder, cursor: Cursor, working: bool) -> SinkLag:
+    return SinkLag(
         name=cursor.sink,
         kind=cursor.kind,
         to=cursor.to,

@@ -1,6 +1,6 @@
 """How long a delivery goes on: to the journal's end, or with the trial; and how long it is patient.
 
-lifetime = Course(folder, follow=True)
+lifetime = SinkLifetime(folder, follow=True)
 while not lifetime.is_over(): lifetime.wait(2)
 """
 
@@ -13,7 +13,7 @@ from seatrial.store.liveness import owned
 from seatrial.trial.folder import TrialFolder
 
 
-class Course:
+class SinkLifetime:
     """``follow``: as long as somebody drives the trial. ``patience``: seconds, instead of each
     sink's own, that one is waited for which does not take events."""
 

@@ -27,7 +27,7 @@ STOP_S = 10.0
 _OWNER = re.compile(r"process ([1-9]\d{0,9}) on (\S+)")
 
 
-class Busy(SeatrialError):
+class DeliveryLocked(SeatrialError):
     """Another process delivers this trial's events."""
 
 
@@ -45,7 +45,7 @@ def held(folder: TrialFolder, wait_s: float = WAIT_S) -> Iterator[None]:
         try:
             if not locked_within(descriptor, wait_s):
                 owner = _name_in(descriptor) or "another process"
-                raise Busy(
+                raise DeliveryLocked(
                     f"{folder.tag}: its events are being delivered by {owner}; "
                     f"`seatrial sink {folder.tag} --stop` ends it"
                 )

@@ -1,6 +1,6 @@
 """Events as points of InfluxDB, by the names that the OLCF Test Harness gives them.
 
-    points = Points(about_of(folder))
+    points = TrialPoints(about_of(folder))
     for event in journal:
         lines = points.of(event)      # in line protocol; often one, sometimes none or many
 
@@ -25,7 +25,7 @@ from seatrial.journal.events import Event, finite
 from seatrial.sinks.event_names import FIELDS, NO_VALUE, event_name, time_text
 from seatrial.sinks.line_protocol import field_text, line, tag_text
 from seatrial.sinks.point_times import Moments
-from seatrial.sinks.trial_info import About
+from seatrial.sinks.trial_info import TrialInfo
 from seatrial.units import SECOND_NS
 
 MOST_RUNS = 50_000  # that have begun and are not over
@@ -67,11 +67,11 @@ class _Run(Struct):
     figures: dict[str, float] = {}
 
 
-class Points:
+class TrialPoints:
     """The points of one trial. ``oth``: the run's id is a tag, and no field of that harness is
     missing, as dashboards made for it expect."""
 
-    def __init__(self, about: About, oth: bool = False) -> None:
+    def __init__(self, about: TrialInfo, oth: bool = False) -> None:
         self._about = about
         self._oth = oth
         self._moments = Moments()

@@ -32,7 +32,7 @@ class Unreachable(SeatrialError):
     """There was no answer: why, in a few words."""
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """What the server said; ``wait`` are the seconds after which it wants to be asked again."""
 
     status: int
@@ -59,7 +59,7 @@ class Server:
         self._through_proxy = False
         self.shown = shown_url(self._url)
 
-    def post(self, path: str, body: bytes) -> Answer:
+    def post(self, path: str, body: bytes) -> HttpResponse:
         """Post a body to a path below the URL. Raises Unreachable."""
         kept = self._connection is not None
         try:
@@ -79,7 +79,7 @@ class Server:
             self._connection.close()
             self._connection = None
 
-    def _post(self, path: str, sent: bytes) -> Answer:
+    def _post(self, path: str, sent: bytes) -> HttpResponse:
         if self._connection is None:
             self._connection = self._connect()
         connection = self._connection
@@ -98,7 +98,7 @@ class Server:
                 raise http.client.IncompleteRead(body, response.length)
         if not response.isclosed() or response.will_close:
             self.close()
-        return Answer(
+        return HttpResponse(
             response.status,
             body.decode("utf-8", "replace"),
             _wait(response.getheader("Retry-After")),

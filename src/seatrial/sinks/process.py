@@ -1,7 +1,7 @@
 """The process that delivers a trial's events: one for each trial, beside its driver.
 
     start(folder)                                   # from the driver's process; does not wait
-    deliver(folder, sinks, Course(folder, follow=True), tell)
+    deliver(folder, sinks, SinkLifetime(folder, follow=True), tell)
 
 Each sink has a thread of its own, so that one which hangs holds up no other.
 """
@@ -21,10 +21,10 @@ from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.cursor import folder_of, forget
 from seatrial.sinks.delivery import Delivery, Tell
-from seatrial.sinks.lifetime import Course
-from seatrial.sinks.lock import WAIT_S, Busy, held
+from seatrial.sinks.lifetime import SinkLifetime
+from seatrial.sinks.lock import WAIT_S, DeliveryLocked, held
 from seatrial.sinks.secrets import missing
-from seatrial.sinks.trial_info import About, about_of
+from seatrial.sinks.trial_info import TrialInfo, about_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer
@@ -73,8 +73,10 @@ def run(path: str) -> int:
 
     try:
         sinks = wanted(about_of(folder))
-        return 0 if deliver(folder, sinks, Course(folder, follow=True), tell, LEAVING_S) else 1
-    except Busy:
+        return (
+            0 if deliver(folder, sinks, SinkLifetime(folder, follow=True), tell, LEAVING_S) else 1
+        )
+    except DeliveryLocked:
         return 0
     except SeatrialError as error:
         tell(str(error))
@@ -112,7 +114,7 @@ def _warn(folder: TrialFolder) -> None:
 def deliver(
     folder: TrialFolder,
     sinks: Sequence[Sink],
-    course: Course,
+    lifetime: SinkLifetime,
     tell: Tell,
     wait_s: float = WAIT_S,
     *,
@@ -127,7 +129,7 @@ def deliver(
         if from_start:
             for sink in sinks:
                 forget(folder, sink.name)
-        deliveries = [Delivery(folder, sink, about, course, tell, again) for sink in sinks]
+        deliveries = [Delivery(folder, sink, about, lifetime, tell, again) for sink in sinks]
         done: list[bool] = []
         threads = [
             threading.Thread(target=_run, args=(delivery, done, tell), daemon=True)
@@ -150,7 +152,7 @@ def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
         tell(f"{delivery.sink.name}: this is a defect of Seatrial: {error}")
 
 
-def wanted(about: About, names: Sequence[str] = ()) -> list[Sink]:
+def wanted(about: TrialInfo, names: Sequence[str] = ()) -> list[Sink]:
     """The sinks of a trial's machine that are asked for by name; without names all of them, but of
     a rehearsal those alone that want rehearsals."""
     sinks = about.machine.sinks

@@ -25,7 +25,7 @@ class Reply(NamedTuple):
     wait: float = 0.0
 
 
-class Target(Protocol):
+class SinkTarget(Protocol):
     """``shown`` is what people may see of it; ``folds``: what it makes of an event depends on the
     events before, so it must be told all of them."""
 

@@ -7,8 +7,8 @@ planned(sink)                                # what people are shown of it befor
 from __future__ import annotations
 
 from seatrial.machine.sinks import Sink, path_of
-from seatrial.sinks.protocol import Target
-from seatrial.sinks.trial_info import About
+from seatrial.sinks.protocol import SinkTarget
+from seatrial.sinks.trial_info import TrialInfo
 
 
 def planned(sink: Sink) -> str:
@@ -27,7 +27,7 @@ def planned(sink: Sink) -> str:
         return ""
 
 
-def target_of(sink: Sink, about: About) -> Target:
+def target_of(sink: Sink, about: TrialInfo) -> SinkTarget:
     """The target that a machine's file describes. Raises UsageError where its secrets or its
     certificates are not to be had."""
     if sink.kind == "influxdb":

@@ -17,7 +17,7 @@ class _Machine(Struct):
     sinks: list[Sink] = []
 
 
-class About(Struct):
+class TrialInfo(Struct):
     """The trial's tag, who drives it where, on which machine, and whether it is a rehearsal."""
 
     tag: str
@@ -27,11 +27,11 @@ class About(Struct):
     rehearsed: bool = False
 
 
-def about_of(folder: TrialFolder) -> About:
+def about_of(folder: TrialFolder) -> TrialInfo:
     """Read it. Raises TrialError."""
     path = folder.path / "trial.json"
     try:
-        return decoder(About).decode(path.read_bytes())
+        return decoder(TrialInfo).decode(path.read_bytes())
     except OSError as error:
         raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
     except DAMAGED as error:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from seatrial.journal.events import Event, encode
 from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink
-from seatrial.sinks.lifetime import Course
+from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.post import Server, Unreachable
 from seatrial.sinks.protocol import Reply
 from seatrial.sinks.secrets import secret_of
@@ -71,11 +71,11 @@ def record(event: Event, number: int) -> bytes:
     return BEGINNING + b"%d," % number + encode(event)[1:]
 
 
-def records(folder: TrialFolder, course: Course) -> Iterator[bytes]:
+def records(folder: TrialFolder, lifetime: SinkLifetime) -> Iterator[bytes]:
     """A trial's events as JSON lines, some at a time, from the journal's beginning."""
     offset = number = 0
     while True:
-        last = course.is_over()
+        last = lifetime.is_over()
         with folder.journal.open("rb") as journal:
             for block in read_blocks(journal, offset):
                 lines = [
@@ -85,4 +85,4 @@ def records(folder: TrialFolder, course: Course) -> Iterator[bytes]:
                 yield b"\n".join([*lines, b""])
         if last:
             return
-        course.wait(LOOK_S)
+        lifetime.wait(LOOK_S)

@@ -1,6 +1,6 @@
 """Where the level of a series changed, in two tiers.
 
-find([100, 101, 99, ..., 90, 91, 89])     # [Change(index=60, before=100.1, after=90.2, ...)]
+find([100, 101, 99, ..., 90, 91, 89])     # [LevelChange(index=60, before=100.1, after=90.2, ...)]
 
 *Confirmed* changes are those that may alarm. Two ways propose them: the pieces of the best L1 fit
 at 2 ln(n) sigma each, sigma from the differences of figures three apart; and within each piece the
@@ -50,7 +50,7 @@ QUARTER = 1.1503  # standard deviations beyond which a quarter of normal figures
 MOST_ALIKE = 0.9  # the highest correlation of neighbours that is believed
 
 
-class Change(Struct, frozen=True):
+class LevelChange(Struct, frozen=True):
     """The level was ``before`` up to the point before ``index``, and ``after`` from it on, each as
     far as the neighbouring confirmed change. A level is the mean of the figures, drawn in to three
     robust deviations from their median. ``index`` counts in the values as given, ``time`` is that
@@ -69,13 +69,13 @@ class Change(Struct, frozen=True):
         return self.after / self.before if self.before * self.after > 0 else None
 
 
-class Course(Struct, frozen=True):
+class SeriesAnalysis(Struct, frozen=True):
     """What became of a series. ``count`` figures were looked at; ``left_out`` are the indices of
     those that are not finite; ``noise`` is the robust standard deviation within the pieces. ``why``
     says why nothing can be concluded, else it is empty; ``limit`` what so few figures could not
     have shown, however large a change was."""
 
-    changes: list[Change]
+    changes: list[LevelChange]
     count: int
     left_out: list[int]
     noise: float
@@ -88,15 +88,15 @@ class Course(Struct, frozen=True):
         return self.count < LEAST_POINTS
 
 
-def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[Change]:
-    """The changes of level of a series, in order of time. See ``course``, which also says why there
+def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[LevelChange]:
+    """Return the changes of level of a series, in order of time; ``analyse`` also says why there
     are none."""
-    return course(values, times).changes
+    return analyse(values, times).changes
 
 
-def course(
+def analyse(
     values: Sequence[float], times: Sequence[float] | None = None, least: float = LEAST_EFFECT
-) -> Course:
+) -> SeriesAnalysis:
     """The changes of level of a series, and what could not be used.
 
     The figures are in order of time, or of ``times`` (any unit), where they are given. ``least`` is
@@ -108,7 +108,7 @@ def course(
     usable, left_out = _in_order(given, times)
     series = given[usable]
     if why := _unfit(series):
-        return Course([], len(series), left_out, 0.0, why)
+        return SeriesAnalysis([], len(series), left_out, 0.0, why)
     power = int(np.frexp(np.abs(series).max())[1])
     series = np.ldexp(series, -power)  # exact, and no square of a figure overflows
     confirmed = _confirmed(series, least)
@@ -121,13 +121,13 @@ def course(
         index = int(usable[step.at])
         before, after = math.ldexp(step.before, power), math.ldexp(step.after, power)
         time = None if times is None else float(times[index])
-        found.append(Change(index, before, after, tier, time, step.strength))
+        found.append(LevelChange(index, before, after, tier, time, step.strength))
     noise = _deviation(np.concatenate([_off(series[start:end]) for start, end in pieces]))
     limit = _limit(len(series))
-    return Course(found, len(series), left_out, math.ldexp(noise, power), limit=limit)
+    return SeriesAnalysis(found, len(series), left_out, math.ldexp(noise, power), limit=limit)
 
 
-def latest(course: Course, values: Sequence[float]) -> list[float]:
+def latest(course: SeriesAnalysis, values: Sequence[float]) -> list[float]:
     """The finite figures since the last confirmed change: what a reference is to be learned from.
     The values are those that the course was found in, in order of time."""
     since = max((c.index for c in course.changes if c.tier == "confirmed"), default=0)

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from seatrial.statistics import suspects
-from seatrial.statistics.scan_statistic import Span, spans
+from seatrial.statistics.scan_statistic import BadSpan, spans
 
 Class = Literal["walltime", "slow", "short", "failed"]
 
@@ -30,7 +30,7 @@ ROBUST = 1.4826
 STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds, to which times may be rounded
 
 
-class Run(NamedTuple):
+class RunSample(NamedTuple):
     """One run of a test. ``cause`` is why it failed, "" where it did not; ``seconds`` is its
     elapsed time and ``limit`` its walltime (None: not known); ``start`` a time in any unit."""
 
@@ -65,14 +65,14 @@ class Outliers(Struct, frozen=True):
         return [outlier for outlier in self.outliers if outlier.kind == kind]
 
 
-class Shared(Struct, frozen=True):
+class SharedByOutliers(Struct, frozen=True):
     """What outliers share: nodes or groups, and spans of time."""
 
     nodes: suspects.Suspects
-    spans: list[Span]
+    spans: list[BadSpan]
 
 
-def classify(runs: Sequence[Run]) -> Outliers:
+def classify(runs: Sequence[RunSample]) -> Outliers:
     """The outliers among the runs of one test that should all take the same time."""
     times = [seconds for run in runs if (seconds := _complete(run)) is not None]
     few = len(times) < LEAST_RUNS
@@ -92,22 +92,22 @@ def classify(runs: Sequence[Run]) -> Outliers:
 
 
 def shared(
-    runs: Sequence[Run], found: Outliers, groups: Mapping[str, Sequence[str]] | None = None
-) -> Shared:
+    runs: Sequence[RunSample], found: Outliers, groups: Mapping[str, Sequence[str]] | None = None
+) -> SharedByOutliers:
     """The nodes, groups and times that explain the outliers better than chance."""
     bad = {outlier.run for outlier in found.outliers}
-    jobs = [suspects.Job(run.nodes, run.name in bad) for run in runs if run.nodes]
+    jobs = [suspects.RunOnNodes(run.nodes, run.name in bad) for run in runs if run.nodes]
     timed = sorted((run.start, run.name in bad) for run in runs if run.start is not None)
-    return Shared(suspects.find(jobs, groups), spans(timed))
+    return SharedByOutliers(suspects.find(jobs, groups), spans(timed))
 
 
-def _complete(run: Run) -> float | None:
+def _complete(run: RunSample) -> float | None:
     """The time of a run that is complete and not at its limit."""
     usable = run.seconds is not None and math.isfinite(run.seconds) and not run.cause
     return run.seconds if usable and not _at_limit(run) else None
 
 
-def _at_limit(run: Run) -> bool:
+def _at_limit(run: RunSample) -> bool:
     return bool(run.limit and run.seconds is not None and run.seconds >= AT_LIMIT * run.limit)
 
 
@@ -126,7 +126,7 @@ def _step(times: Sequence[float]) -> float:
     return 0.0
 
 
-def _ended(run: Run) -> Outlier | None:
+def _ended(run: RunSample) -> Outlier | None:
     if _at_limit(run):
         return Outlier(run.name, "walltime", f"{run.seconds:g} s of {run.limit:g} s")
     if run.cause:
@@ -134,7 +134,7 @@ def _ended(run: Run) -> Outlier | None:
     return None
 
 
-def _timed(run: Run, middle: float, noise: float) -> Outlier | None:
+def _timed(run: RunSample, middle: float, noise: float) -> Outlier | None:
     if run.seconds is None or not math.isfinite(run.seconds):
         return None
     away = run.seconds - middle

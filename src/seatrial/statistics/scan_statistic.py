@@ -1,6 +1,6 @@
 """Spans of time in which more went wrong than chance gives.
 
-spans([(0.0, False), (1.0, True), (1.5, True), ...])      # [Span(first=1.0, last=9.0, bad=12, ...)]
+spans([(0.0, False), (1.0, True), (1.5, True), ...])   # [BadSpan(first=1.0, last=9.0, bad=12, ...)]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST = 5  # spans
 CONSIDERED = 1500  # outliers between which spans are looked for
 
 
-class Span(Struct, frozen=True):
+class BadSpan(Struct, frozen=True):
     """Of ``runs`` that started from ``first`` to ``last``, ``bad`` went wrong, where at the rate of
     all runs it were ``expected``; ``p`` is the chance of it in any span at all."""
 
@@ -32,10 +32,10 @@ class Span(Struct, frozen=True):
     p: float
 
 
-def spans(timed: Sequence[tuple[float, bool]]) -> list[Span]:
+def spans(timed: Sequence[tuple[float, bool]]) -> list[BadSpan]:
     """Spans from one bad run to another, by runs in order of time: (start, whether it was bad)."""
     left = list(timed)
-    found: list[Span] = []
+    found: list[BadSpan] = []
     while len(found) < MOST and (best := _best(left)):
         start, end, span = best
         if span.p >= LEVEL:
@@ -45,7 +45,7 @@ def spans(timed: Sequence[tuple[float, bool]]) -> list[Span]:
     return sorted(found, key=lambda span: span.first)
 
 
-def _best(timed: list[tuple[float, bool]]) -> tuple[int, int, Span] | None:
+def _best(timed: list[tuple[float, bool]]) -> tuple[int, int, BadSpan] | None:
     import numpy as np
 
     at = np.flatnonzero([bad for _, bad in timed])[:CONSIDERED]
@@ -60,7 +60,7 @@ def _best(timed: list[tuple[float, bool]]) -> tuple[int, int, Span] | None:
     p = min(1.0, math.exp(float(bounds[best])) * len(bounds))
     start, end = int(at[first[best]]), int(at[last[best]])
     many, bad = int(runs[best]), int(hits[best])
-    span = Span(timed[start][0], timed[end][0], many, bad, usual * many, p)
+    span = BadSpan(timed[start][0], timed[end][0], many, bad, usual * many, p)
     return start, end, span
 
 

@@ -1,6 +1,6 @@
 """The nodes, or what nodes share, that explain failed or slow runs better than chance does.
 
-find([Job(["n1", "n7", "n9"], bad=True), ...], {"n1": ["switch3"], ...}).suspects
+find([RunOnNodes(["n1", "n7", "n9"], bad=True), ...], {"n1": ["switch3"], ...}).suspects
 
 A run turns bad by chance, at a rate that may grow with its number of nodes, or by a bad node or
 group in it. Candidates are added one by one, those first that make the outcomes of all runs
@@ -37,7 +37,7 @@ MOST = 60  # candidates that are tried
 PASSES = 3
 
 
-class Job(NamedTuple):
+class RunOnNodes(NamedTuple):
     """A run: its nodes, and whether it was bad (failed, or slow)."""
 
     nodes: Sequence[str]
@@ -69,7 +69,7 @@ class Suspects(Struct, frozen=True):
     why: str = ""
 
 
-def find(jobs: Sequence[Job], groups: Mapping[str, Sequence[str]] | None = None) -> Suspects:
+def find(jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]] | None = None) -> Suspects:
     """Accuse nodes and groups (switches, racks: those of each node) by the runs they were in."""
     bad = sum(job.bad for job in jobs)
     table = _Table(jobs, groups or {})
@@ -100,7 +100,7 @@ class _Table:
     """Which candidates were in which runs: two parallel arrays, a pair for each candidate and run.
     Candidates in the same runs are one."""
 
-    def __init__(self, jobs: Sequence[Job], groups: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]]) -> None:
         import numpy as np
 
         numbers: dict[tuple[str, str], int] = {}

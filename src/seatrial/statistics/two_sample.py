@@ -43,7 +43,7 @@ MANY = 2  # products of the sizes, in resamples, of which hardly any are alike
 EXACT = 400  # product of the two sizes up to which Mann-Whitney's distribution is computed exactly
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
+class RatioEstimate(Struct, frozen=True, kw_only=True):
     """Two samples: ``ratio`` of the second median to the first, its interval from ``low`` to
     ``high``, Mann-Whitney's ``p``; each None where it cannot be had. ``left_out`` counts figures
     that are not finite. ``why`` explains an unclear verdict."""
@@ -71,13 +71,13 @@ def compare(
     second: Sequence[float],
     better: Better,
     least: float = LEAST_EFFECT,
-) -> Comparison:
+) -> RatioEstimate:
     """Compare two samples of one metric. ``least`` is the least effect that matters."""
     one, other = _finite(first), _finite(second)
     left_out = len(first) + len(second) - len(one) - len(other)
 
-    def told(verdict: Verdict, why: str = "", **figures: float | None) -> Comparison:
-        return Comparison(
+    def told(verdict: Verdict, why: str = "", **figures: float | None) -> RatioEstimate:
+        return RatioEstimate(
             verdict=verdict,
             first=len(one),
             second=len(other),

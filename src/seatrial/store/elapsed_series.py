@@ -14,7 +14,7 @@ from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
 
 
-class Points(NamedTuple):
+class ElapsedPoints(NamedTuple):
     """The runs of a test that started and are over as columns, in the order of their starts: run
     id, start in ns, seconds."""
 
@@ -24,11 +24,11 @@ class Points(NamedTuple):
     elapsed: list[float | None]
 
 
-class Elapsed(NamedTuple):
+class ElapsedSeries(NamedTuple):
     """Points of tests. ``odd`` has the verdict's code of each run that did not pass, ``never``
     counts those that are over and never started."""
 
-    points: list[Points]
+    points: list[ElapsedPoints]
     odd: dict[str, int]
     never: int
 
@@ -41,12 +41,12 @@ _SECONDS = (
 )
 
 
-def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> Elapsed:
+def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> ElapsedSeries:
     """How long the runs of a trial (its row) took, of all tests or those of these names. They are
     read test by test as the index has them, so that nothing is sorted or looked up."""
     over = f"runs.test = ? AND runs.trial = ? AND runs.code NOT IN ({listed(UNFINISHED)})"
     asked = f"SELECT runs.run_id, runs.started, {_SECONDS} FROM runs WHERE {over}"
-    points: list[Points] = []
+    points: list[ElapsedPoints] = []
     odd: dict[str, int] = {}
     never = 0
     with store.reading():
@@ -57,9 +57,9 @@ def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> Elaps
                 continue
             chosen = (test, trial)
             sql = f"{asked} AND runs.started IS NOT NULL ORDER BY runs.started"
-            points.append(Points(name, *store.columns(sql, chosen)))
+            points.append(ElapsedPoints(name, *store.columns(sql, chosen)))
             sql = f"SELECT runs.run_id, runs.code FROM runs WHERE {over}"
             odd.update(store.rows(f"{sql} AND runs.code <> {codes.PASS.number}", chosen))
             sql = f"SELECT count(*) FROM runs WHERE {over} AND runs.started IS NULL"
             never += store.rows(sql, chosen)[0][0]
-    return Elapsed(points, odd, never)
+    return ElapsedSeries(points, odd, never)

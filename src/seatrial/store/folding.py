@@ -20,8 +20,8 @@ from seatrial.journal.events import Event, finite
 from seatrial.store.run_upserts import (
     LARGEST_INTEGER,
     LONGEST_NAME,
-    Runs,
     RunState,
+    RunUpserts,
     TrialState,
     replace,
 )
@@ -51,7 +51,7 @@ class _Build(Struct):
 def fold(writer: Writer, trial: TrialState, events: Sequence[Event]) -> None:
     """Bring the rows of a trial up to date with its next events; ``trial`` itself is changed."""
     events, cases = _bounded(events)
-    runs = Runs(writer, trial, cases)
+    runs = RunUpserts(writer, trial, cases)
     known, meaning = runs.known.get, _MEANING.get
     figures: dict[tuple[int, int], float] = {}
     rows: list[tuple[Any, ...]] = []

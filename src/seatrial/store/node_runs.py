@@ -107,7 +107,7 @@ def metrics_of(store: Store, rows: Sequence[int]) -> dict[int, list[str]]:
     return found
 
 
-class Kind(NamedTuple):
+class MetricKind(NamedTuple):
     """A metric's name with its unit and direction."""
 
     row: int
@@ -115,10 +115,10 @@ class Kind(NamedTuple):
     better: str
 
 
-def metric_kinds(store: Store, name: str) -> list[Kind]:
+def metric_kinds(store: Store, name: str) -> list[MetricKind]:
     """The units and directions that a metric of that name has."""
     sql = "SELECT id, unit, better FROM metric_names WHERE name = ? ORDER BY id"
-    return [Kind(*row) for row in store.rows(sql, (name,))]
+    return [MetricKind(*row) for row in store.rows(sql, (name,))]
 
 
 def figures_of(store: Store, metrics: Sequence[int], trial: int) -> list[tuple[int, int, float]]:

@@ -43,24 +43,24 @@ ORDERS = {
 BY_VERDICT = Order("runs.finished", "finished", True, of=f"runs.state = {FAILED}")
 
 
-class Place(NamedTuple):
+class PageCursor(NamedTuple):
     """Where a page ends: the key and the row of its last run."""
 
     key: int | float
     row: int
 
 
-def place_of(run: RunRow, order: Order) -> Place:
+def place_of(run: RunRow, order: Order) -> PageCursor:
     """The place behind a run."""
     key = getattr(run, order.field)
-    return Place(-1.0 if key is None else key, run.row)
+    return PageCursor(-1.0 if key is None else key, run.row)
 
 
 def page(
     store: Store,
     filters: Filters,
     order: Order,
-    place: Place | None,
+    place: PageCursor | None,
     limit: int,
     more: Sequence[str] = (),
 ) -> list[RunRow]:

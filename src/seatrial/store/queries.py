@@ -23,10 +23,10 @@ from seatrial.journal.codes import EVENT_NUMBERS
 from seatrial.store.liveness import owned
 from seatrial.store.rows import (
     CaseRow,
-    Counts,
     EventRow,
     Filters,
     MetricRow,
+    RunCounts,
     RunRow,
     Samples,
     SummaryRow,
@@ -90,7 +90,7 @@ def count_runs(store: Store, filters: Filters) -> int:
     return sum(counts(store, filters))
 
 
-def counts(store: Store, filters: Filters) -> Counts:
+def counts(store: Store, filters: Filters) -> RunCounts:
     """How many of the runs that match are in each state, whatever the limit. Within
     ``store.reading()`` they agree with ``runs``."""
     of_trials = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
@@ -99,14 +99,14 @@ def counts(store: Store, filters: Filters) -> Counts:
     found = [0] * len(STATES)
     for state, _, number in codes_of(store, filters):
         found[state] += number
-    return Counts(*found)
+    return RunCounts(*found)
 
 
-def _counts_of_trials(store: Store, filters: Filters) -> Counts:
-    sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in Counts._fields)
+def _counts_of_trials(store: Store, filters: Filters) -> RunCounts:
+    sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in RunCounts._fields)
     with store.reading():
         chosen = trials_chosen(store, filters)
-        return Counts(*store.rows(f"SELECT {sums} FROM trials WHERE 1 = 1{chosen}")[0])
+        return RunCounts(*store.rows(f"SELECT {sums} FROM trials WHERE 1 = 1{chosen}")[0])
 
 
 def codes_of(store: Store, filters: Filters) -> list[tuple[int, int, int]]:

@@ -73,7 +73,7 @@ class RunRow(Struct, frozen=True):
         return codes.code_of(self.code).name
 
 
-class Counts(NamedTuple):
+class RunCounts(NamedTuple):
     """How many of some runs are in each state; ``again`` are those whose case runs again."""
 
     waiting: int
@@ -201,7 +201,7 @@ class Measured(NamedTuple):
     better: str
 
 
-class Outcome(Struct, frozen=True):
+class RunOutcome(Struct, frozen=True):
     """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``started`` in ns;
     ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
 

@@ -1,6 +1,6 @@
 """What the store knows of the runs that a piece of a journal speaks of.
 
-    runs = Runs(writer, trial, cases)           # read at once
+    runs = RunUpserts(writer, trial, cases)           # read at once
     run = runs.known.get(run_id) or runs.make(event)
     runs.write(figures)                         # written at once, with the trial's counts
 
@@ -77,7 +77,7 @@ class RunState(Struct):
     environment: str = ""
 
 
-class Runs:
+class RunUpserts:
     """The runs of some events: those that are ``known``, and those that are made for them. To each
     run's id belongs its case."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from seatrial.journal import codes
 from seatrial.store.queries import MEASURED, OF_RUNS, UNFINISHED
-from seatrial.store.rows import CaseName, Filters, Measured, Outcome
+from seatrial.store.rows import CaseName, Filters, Measured, RunOutcome
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import conditions, listed
 
@@ -74,7 +74,7 @@ def not_measured(store: Store, filters: Filters) -> dict[int, dict[str, int]]:
     return counts
 
 
-def outcomes(store: Store, filters: Filters) -> list[Outcome]:
+def outcomes(store: Store, filters: Filters) -> list[RunOutcome]:
     """The runs that match and are over, oldest first."""
     where, values = conditions(store, filters, f"runs.code NOT IN ({listed(UNFINISHED)})")
     columns = (
@@ -86,4 +86,4 @@ def outcomes(store: Store, filters: Filters) -> list[Outcome]:
     found: list[list[Any]] = [list(row) for row in store.rows(sql, values)]
     for row in found:
         row[11] = bool(row[11])
-    return [Outcome(*row) for row in found]
+    return [RunOutcome(*row) for row in found]

@@ -21,7 +21,7 @@ from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
 from seatrial.statistics.multiple_testing import confirmed, student_p, unshuffled
 from seatrial.store.by_case import Kind
-from seatrial.studies.pairing import Group, Pair, pair
+from seatrial.studies.pairing import CaseGroup, CasePair, pair
 from seatrial.studies.selection import Side
 from seatrial.units import Better, unfit_of
 
@@ -38,7 +38,7 @@ _ORDER: dict[State, int] = {
     "missing": 4,
 }
 
-Groups = tuple[Group | None, Group | None]
+Groups = tuple[CaseGroup | None, CaseGroup | None]
 Figures = tuple[list[float], list[float]]
 
 
@@ -51,7 +51,7 @@ class Sample(Struct, frozen=True):
     excluded: dict[str, int] = {}
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ComparisonRow(Struct, frozen=True, kw_only=True):
     """One metric of one case on both sides. ``ratio`` is the second median over the first, ``low``
     and ``high`` the ends of its interval; None where they cannot be had. ``gain`` is the logarithm
     of how many times better the second is. ``why`` explains what is not plain; ``differs`` tells
@@ -95,7 +95,7 @@ class Comparison(Struct, frozen=True):
     second: str
     least: float
     across: list[str]
-    rows: list[Row]
+    rows: list[ComparisonRow]
     means: list[Mean]
     notices: list[str]
 
@@ -136,16 +136,18 @@ def compare_sides(
 # ---- rows ---------------------------------------------------------------------------------
 
 
-def _rows(pair: Pair, crossed: Sequence[str], least: float) -> list[tuple[Row, Figures]]:
+def _rows(
+    pair: CasePair, crossed: Sequence[str], least: float
+) -> list[tuple[ComparisonRow, Figures]]:
     """A row for each metric of a case, with its figures."""
     groups = (pair.first, pair.second)
     kinds: dict[str, dict[Kind, None]] = {}
     for group in groups:
         for kind in group.figures if group else ():
             kinds.setdefault(kind[0], {})[kind] = None
-    either = pair.first or pair.second or Group([], {}, {})
+    either = pair.first or pair.second or CaseGroup([], {}, {})
     mixed = _mixed(pair.first, "the first side") or _mixed(pair.second, "the second side")
-    bare = Row(
+    bare = ComparisonRow(
         case=pair.name,
         test=either.members[0].test,
         parameters=pair.parameters,
@@ -167,8 +169,13 @@ def _rows(pair: Pair, crossed: Sequence[str], least: float) -> list[tuple[Row, F
 
 
 def _row(
-    bare: Row, groups: Groups, kinds: list[Kind], mixed: str, least: float, figures: Figures
-) -> Row:
+    bare: ComparisonRow,
+    groups: Groups,
+    kinds: list[Kind],
+    mixed: str,
+    least: float,
+    figures: Figures,
+) -> ComparisonRow:
     """The row of one metric: of several ``kinds`` where its unit or direction differ."""
     metric, unit, better = kinds[0]
     one, other = figures
@@ -195,22 +202,24 @@ def _row(
     return _refused(row, mixed) if mixed else _compared(row, one, other, better, least)
 
 
-def _refused(row: Row, why: str) -> Row:
+def _refused(row: ComparisonRow, why: str) -> ComparisonRow:
     return replace(row, verdict="not compared", why=why)
 
 
-def _figures(group: Group | None, kinds: Sequence[Kind]) -> list[float]:
+def _figures(group: CaseGroup | None, kinds: Sequence[Kind]) -> list[float]:
     if group is None:
         return []
     return [value for kind in kinds for value in group.figures.get(kind, ())]
 
 
-def _sample(values: list[float], group: Group | None) -> Sample:
+def _sample(values: list[float], group: CaseGroup | None) -> Sample:
     excluded = dict(group.excluded) if group else {}
     return Sample(len(values), median(values) if values else None, excluded)
 
 
-def _compared(row: Row, one: list[float], other: list[float], better: str, least: float) -> Row:
+def _compared(
+    row: ComparisonRow, one: list[float], other: list[float], better: str, least: float
+) -> ComparisonRow:
     direction: Better = "higher" if better == "higher" else "lower"
     found = two_sample.compare(one, other, direction, least)
     ps = [found.p] if found.p is not None else []
@@ -249,7 +258,7 @@ def causes(excluded: dict[str, int]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in ordered)
 
 
-def _mixed(group: Group | None, side: str) -> str:
+def _mixed(group: CaseGroup | None, side: str) -> str:
     """What tells a side's cases of one row apart, though it should not: parameters that were
     crossed, of which the side has several values."""
     if group is None or len(group.members) == 1:
@@ -261,7 +270,7 @@ def _mixed(group: Group | None, side: str) -> str:
     return f"{side} has several cases here, which differ in {', '.join(sorted(names))}"
 
 
-def _differing(one: Group | None, other: Group | None, crossed: Sequence[str]) -> list[str]:
+def _differing(one: CaseGroup | None, other: CaseGroup | None, crossed: Sequence[str]) -> list[str]:
     """Numbers that the cases of both sides do not share; that builds differ, where neither machine
     nor toolchain does."""
     said: list[str] = []
@@ -281,7 +290,7 @@ def _differing(one: Group | None, other: Group | None, crossed: Sequence[str]) -
     return said
 
 
-def _sifted(found: list[tuple[Row, Figures]], least: float) -> list[Row]:
+def _sifted(found: list[tuple[ComparisonRow, Figures]], least: float) -> list[ComparisonRow]:
     """Of many rows some differ by chance; what may be one of these is not said to differ."""
     rows = [row for row, _ in found]
     tested = [i for i, row in enumerate(rows) if row.p is not None]
@@ -299,18 +308,18 @@ def _sifted(found: list[tuple[Row, Figures]], least: float) -> list[Row]:
     ]
 
 
-def _least_n(row: Row) -> int:
+def _least_n(row: ComparisonRow) -> int:
     return min(row.first.n, row.second.n)
 
 
-def _rank(row: Row) -> tuple[int, float, str, str]:
+def _rank(row: ComparisonRow) -> tuple[int, float, str, str]:
     return (_ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric)
 
 
 # ---- all of it ----------------------------------------------------------------------------
 
 
-def _means(rows: Sequence[Row]) -> list[Mean]:
+def _means(rows: Sequence[ComparisonRow]) -> list[Mean]:
     """Of each metric with two ratios or more."""
     gains: dict[str, list[float]] = {}
     without: dict[str, int] = {}
@@ -332,7 +341,7 @@ def _means(rows: Sequence[Row]) -> list[Mean]:
     ]
 
 
-def _of_few(rows: Sequence[Row]) -> list[str]:
+def _of_few(rows: Sequence[ComparisonRow]) -> list[str]:
     """What a person should know of differences that few runs show."""
     told = [row for row in rows if row.verdict in ("better", "worse")]
     few = sum(_least_n(row) < FEW for row in told)

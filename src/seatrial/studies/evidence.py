@@ -18,7 +18,7 @@ from seatrial.machine.facts import unfold
 from seatrial.statistics import outliers, suspects
 from seatrial.statistics.outliers import Outlier, Outliers
 from seatrial.store.queries import MEASURED
-from seatrial.store.rows import Outcome
+from seatrial.store.rows import RunOutcome
 from seatrial.units import SECOND_NS
 
 # Ended by a person's or the scheduler's will: no outlier, and no evidence.
@@ -36,27 +36,27 @@ NOT_OF_NODES = {
 }
 
 
-class Kind(NamedTuple):
+class RunKind(NamedTuple):
     """The runs of one kind and those of them that are outliers; ``willed`` are not among them."""
 
     name: str
     test: str
     machine: str
-    runs: list[Outcome]
+    runs: list[RunOutcome]
     found: Outliers
     willed: int
 
 
-def classified(outcomes: Sequence[Outcome]) -> list[Kind]:
+def classified(outcomes: Sequence[RunOutcome]) -> list[RunKind]:
     """The outliers of each kind of runs, in the order in which the kinds first ran."""
-    groups: dict[tuple[str, ...], list[Outcome]] = {}
+    groups: dict[tuple[str, ...], list[RunOutcome]] = {}
     for one in outcomes:
         key = (one.machine, one.kind, one.parameters, one.toolchain)
         groups.setdefault(key, []).append(one)
     return [_kind(group) for group in groups.values()]
 
 
-def _kind(group: list[Outcome]) -> Kind:
+def _kind(group: list[RunOutcome]) -> RunKind:
     runs = [one for one in group if one.code not in WILLED]
     first = group[0]
     found = outliers.classify([_run(one) for one in runs])
@@ -69,21 +69,21 @@ def _kind(group: list[Outcome]) -> Kind:
             by_run[name] = Outlier(name, "slow", one.why)
     ordered = [by_run[name] for one in runs if (name := _name(one)) in by_run]
     found = Outliers(ordered, found.runs, found.complete, found.median, found.noise, found.why)
-    return Kind(first.kind, first.test, first.machine, runs, found, len(group) - len(runs))
+    return RunKind(first.kind, first.test, first.machine, runs, found, len(group) - len(runs))
 
 
-def _name(one: Outcome) -> str:
+def _name(one: RunOutcome) -> str:
     return f"{one.trial}/{one.run_id}"
 
 
-def _run(one: Outcome) -> outliers.Run:
+def _run(one: RunOutcome) -> outliers.RunSample:
     cause = "" if one.code in MEASURED else one.verdict
     seconds = one.elapsed if one.elapsed is not None else None
     start = None if one.started is None else one.started / SECOND_NS
-    return outliers.Run(_name(one), seconds, cause, one.walltime, start=start)
+    return outliers.RunSample(_name(one), seconds, cause, one.walltime, start=start)
 
 
-def nodes_of(one: Outcome) -> tuple[str, ...]:
+def nodes_of(one: RunOutcome) -> tuple[str, ...]:
     """The nodes of a run; none where they are not known, or no node set."""
     try:
         return unfold(one.nodes) if one.nodes else ()
@@ -94,19 +94,19 @@ def nodes_of(one: Outcome) -> tuple[str, ...]:
 # ---- evidence -----------------------------------------------------------------------------
 
 
-class Evidence(NamedTuple):
+class NodeEvidence(NamedTuple):
     """Runs as evidence for or against nodes: those of ``jobs`` with their starts (ns, None where
     not known), and how many were left out, by the reason."""
 
-    jobs: list[suspects.Job]
+    jobs: list[suspects.RunOnNodes]
     starts: list[int | None]
     left_out: dict[str, int]
 
 
-def jobs_of(kinds: Sequence[Kind]) -> Evidence:
+def jobs_of(kinds: Sequence[RunKind]) -> NodeEvidence:
     """The runs of these kinds as evidence. A kind that never went well says nothing of nodes: it
     would accuse whatever it ran on."""
-    jobs: list[suspects.Job] = []
+    jobs: list[suspects.RunOnNodes] = []
     starts: list[int | None] = []
     left_out: Counter[str] = Counter()
     for kind in kinds:
@@ -123,6 +123,6 @@ def jobs_of(kinds: Sequence[Kind]) -> Evidence:
             elif not nodes:
                 left_out["without known nodes"] += 1
             else:
-                jobs.append(suspects.Job(nodes, _name(one) in bad))
+                jobs.append(suspects.RunOnNodes(nodes, _name(one) in bad))
                 starts.append(one.started)
-    return Evidence(jobs, starts, dict(left_out))
+    return NodeEvidence(jobs, starts, dict(left_out))

@@ -41,7 +41,7 @@ class Point(NamedTuple):
     trial: str
 
 
-class Series(Struct, frozen=True):
+class MetricSeries(Struct, frozen=True):
     """The figures of one metric of one case on one machine, by time. ``excluded`` counts runs and
     figures that were left out, by the reason."""
 
@@ -61,11 +61,11 @@ class Series(Struct, frozen=True):
         return [point.value for point in self.points]
 
 
-class Told(Struct, frozen=True):
+class ReportedChange(Struct, frozen=True):
     """A change as people are told it. ``last`` and ``first`` are the times (ns) of the figures on
     either side; ``percent`` is None where levels have no ratio; ``worse`` None where equal."""
 
-    change: changes.Change
+    change: changes.LevelChange
     last: int
     first: int
     percent: float | None
@@ -80,13 +80,13 @@ class Told(Struct, frozen=True):
 class History(Struct, frozen=True):
     """A series, its changes, and the notes of its machine within its time and shortly before."""
 
-    series: Series
-    course: changes.Course
-    told: list[Told]
+    series: MetricSeries
+    analysis: changes.SeriesAnalysis
+    told: list[ReportedChange]
     notes: list[Note]
 
     @property
-    def alarms(self) -> list[Told]:
+    def alarms(self) -> list[ReportedChange]:
         """Confirmed changes for the worse."""
         return [told for told in self.told if told.confirmed and told.worse]
 
@@ -103,12 +103,12 @@ def histories(
     with uncollected():
         found = series_of(store, metric, filters, case)
         return [
-            _history(series, course, notes)
-            for series, course in zip(found, _courses(found), strict=True)
+            _history(series, analysis, notes)
+            for series, analysis in zip(found, _courses(found), strict=True)
         ]
 
 
-def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> list[Series]:
+def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> list[MetricSeries]:
     """The series of a metric in every case that matches. Raises UsageError where none does."""
     known = metric_names(store)
     if metric != ELAPSED and metric not in known:
@@ -146,7 +146,7 @@ def _series(
     rows: list[Measured],
     cases: dict[int, CaseName],
     wrong: Counter[str] | None,
-) -> Series:
+) -> MetricSeries:
     latest, name = rows[-1], cases[rows[-1].case]
     excluded: Counter[str] = Counter(wrong or {})
     points = []
@@ -158,7 +158,7 @@ def _series(
         else:
             points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
     better: Better = "lower" if latest.better == "lower" else "higher"
-    return Series(
+    return MetricSeries(
         metric=metric,
         machine=name.machine,
         case=name.case,
@@ -212,7 +212,7 @@ def _no_series(store: Store, metric: str, filters: Filters, case: str) -> str:
 # ---- changes ------------------------------------------------------------------------------
 
 
-def _courses(found: list[Series]) -> list[changes.Course]:
+def _courses(found: list[MetricSeries]) -> list[changes.SeriesAnalysis]:
     processes = min(os.cpu_count() or 1, 8, len(found) // MANY + 1)
     if processes < 2:
         return [_course(series.values) for series in found]
@@ -222,25 +222,29 @@ def _courses(found: list[Series]) -> list[changes.Course]:
         return list(pool.map(_course, [series.values for series in found], chunksize=50))
 
 
-def _course(values: list[float]) -> changes.Course:
-    return changes.course(values)
+def _course(values: list[float]) -> changes.SeriesAnalysis:
+    return changes.analyse(values)
 
 
-def _history(series: Series, course: changes.Course, notes: Sequence[Note]) -> History:
+def _history(
+    series: MetricSeries, analysis: changes.SeriesAnalysis, notes: Sequence[Note]
+) -> History:
     concerned = [note for note in notes if note.concerns(series.machine)]
-    told = [_told(series, change, concerned) for change in course.changes]
+    told = [_told(series, change, concerned) for change in analysis.changes]
     first = series.points[0].time if series.points else 0
     last = series.points[-1].time if series.points else 0
     margin = max((last - first) // 20, 3600 * SECOND_NS)
     near = [note for note in concerned if first - margin <= note.time <= last + margin]
-    return History(series, course, told, near)
+    return History(series, analysis, told, near)
 
 
-def _told(series: Series, change: changes.Change, notes: Sequence[Note]) -> Told:
+def _told(
+    series: MetricSeries, change: changes.LevelChange, notes: Sequence[Note]
+) -> ReportedChange:
     last, first = series.points[change.index - 1].time, series.points[change.index].time
     percent = None if change.ratio is None else 100 * (change.after / change.before - 1)
     if percent is not None and change.before < 0:
         percent = -percent
     rose = change.after > change.before
     worse = rose == (series.better == "lower")
-    return Told(change, last, first, percent, worse, nearest(notes, last, first))
+    return ReportedChange(change, last, first, percent, worse, nearest(notes, last, first))

@@ -47,7 +47,7 @@ class Matrix(NamedTuple):
         return [name.rpartition(":")[0] or name for name in self.names]
 
 
-class Judged(NamedTuple):
+class MatrixJudgement(NamedTuple):
     """What was judged: ``unit`` is "node" or "rank", ``ranks`` how many there were; ``grouped`` is
     whether groups were known; ``ungrouped`` nodes are in none of them; ``hidden`` pairs of ranks
     could not talk though others of the same two nodes could."""
@@ -152,7 +152,7 @@ def _in_thousandths(line: bytes, cells: int) -> bool:
     return bool(widths.min() >= 5 and widths.max() <= MOST_DIGITS)
 
 
-def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> Judged:
+def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> MatrixJudgement:
     """Judge a matrix; ``groups`` is the group of each node. Of one node, or with ``by_rank``, ranks
     are judged; those of one node are then a group where no groups are known."""
     hosts = matrix.hosts
@@ -172,7 +172,9 @@ def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> 
     grouped = bool(groups)
     known = kinds if grouped or (ranks and kinds) else None
     found = all_pairs.survey(rates, "higher", names, known, hosts=hosts if ranks else None)
-    return Judged(found, "rank" if ranks else "node", len(hosts), grouped, ungrouped, hidden)
+    return MatrixJudgement(
+        found, "rank" if ranks else "node", len(hosts), grouped, ungrouped, hidden
+    )
 
 
 def _group(host: str, groups: Mapping[str, str]) -> str:

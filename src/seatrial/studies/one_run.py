@@ -1,8 +1,8 @@
 """One run, told: what each of its events says, where its time went, what its figures should be.
 
-told(event)                          # "exit code 0"
-phases(run, events)                  # [Phase("queued", t0, t1), Phase("running", t1, t2), ...]
-expected(figure, case, references)   # Expected(text=">= 11.4 GB/s", ...)
+told(event)                        # "exit code 0"
+phases(run, events)                # [RunPhase("queued", t0, t1), RunPhase("running", t1, t2), ...]
+expected(figure, case, references) # Expected(text=">= 11.4 GB/s", ...)
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def told(event: EventRow) -> str:
 PhaseName = Literal["prepared", "queued", "starting", "running", "judged"]
 
 
-class Phase(Struct, frozen=True):
+class RunPhase(Struct, frozen=True):
     """A part of a run's time, in ns; ``ended`` is None while it lasts."""
 
     name: PhaseName
@@ -57,7 +57,7 @@ class Phase(Struct, frozen=True):
         return max(0, (now if self.ended is None else self.ended) - self.began) / SECOND_NS
 
 
-def phases(run: RunRow, events: Sequence[EventRow]) -> list[Phase]:
+def phases(run: RunRow, events: Sequence[EventRow]) -> list[RunPhase]:
     """What a run waited for and did, in order: made and submitted, queued at the scheduler, started
     but not yet its script, its script, then its verdict. What it never came to is not there."""
     first: dict[str, int] = {}
@@ -78,7 +78,7 @@ def phases(run: RunRow, events: Sequence[EventRow]) -> list[Phase]:
     for i, (name, at) in enumerate(known):
         start = latest = max(latest, at)  # clocks of nodes differ
         following = known[i + 1][1] if i + 1 < len(known) else run.finished
-        result.append(Phase(name, start, None if following is None else max(following, start)))
+        result.append(RunPhase(name, start, None if following is None else max(following, start)))
     return result
 
 
@@ -122,10 +122,10 @@ def expected(metric: MetricRow, case: CaseRow, references: References) -> Expect
         text = ", ".join(f"{sign} {show_figure(v, unit)}" for sign, v in limits if v is not None)
     if metric.unit != found.unit:
         return Expected(text)
-    from seatrial.verify.figures import Figure
+    from seatrial.verify.figures import MetricValue
 
     better: Better = "lower" if metric.better == "lower" else "higher"
     low, high = refs.bounds(found, better)
-    judged = refs.judge(Figure(metric.name, metric.value, metric.unit, better), found)
+    judged = refs.judge(MetricValue(metric.name, metric.value, metric.unit, better), found)
     off = refs.percent_off(metric.value, found)
     return Expected(text, found.value, low, high, off, judged is None)

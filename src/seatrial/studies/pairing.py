@@ -25,7 +25,7 @@ CROSSED = ("machine", "toolchain", "stage")
 Key = tuple[str, ...]
 
 
-class Group(Struct):
+class CaseGroup(Struct):
     """The cases of a side that are one row."""
 
     members: list[Member]
@@ -33,20 +33,20 @@ class Group(Struct):
     excluded: dict[str, int]
 
 
-class Pair(NamedTuple):
+class CasePair(NamedTuple):
     """What is one row of a comparison, as people read it; a side without it has None."""
 
     name: str
     parameters: dict[str, str]
-    first: Group | None
-    second: Group | None
+    first: CaseGroup | None
+    second: CaseGroup | None
 
 
 class Paired(NamedTuple):
     """The cases of two sides. ``across`` are the attributes that they were paired across."""
 
     across: list[str]
-    pairs: list[Pair]
+    pairs: list[CasePair]
 
 
 def pair(first: Side, second: Side, across: Sequence[str] = (), each_node: bool = False) -> Paired:
@@ -65,7 +65,7 @@ def pair(first: Side, second: Side, across: Sequence[str] = (), each_node: bool 
     pairs = []
     for key in dict.fromkeys([*one, *other]):
         named = _name((one.get(key) or other[key]).members[0], crossed, shown, each_node)
-        pairs.append(Pair(*named, one.get(key), other.get(key)))
+        pairs.append(CasePair(*named, one.get(key), other.get(key)))
     return Paired(crossed, pairs)
 
 
@@ -95,10 +95,10 @@ def _key(member: Member, crossed: Sequence[str], each_node: bool) -> Key:
     return (member.test, member.node if each_node else "", *fixed, *bound)
 
 
-def _groups(side: Side, crossed: Sequence[str], each_node: bool) -> dict[Key, Group]:
-    groups: dict[Key, Group] = {}
+def _groups(side: Side, crossed: Sequence[str], each_node: bool) -> dict[Key, CaseGroup]:
+    groups: dict[Key, CaseGroup] = {}
     for member in side.cases:
-        group = groups.setdefault(_key(member, crossed, each_node), Group([], {}, {}))
+        group = groups.setdefault(_key(member, crossed, each_node), CaseGroup([], {}, {}))
         group.members.append(member)
         for kind, values in member.values.items():
             group.figures.setdefault(kind, []).extend(values)

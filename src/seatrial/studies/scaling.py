@@ -1,6 +1,6 @@
 """What more threads, nodes or tasks give: speed-up, efficiency, the knee, the best setting.
 
-    for table in scaling(sides, Asked(x="threads", metric="triad", by=("toolchain",))):
+    for table in scaling(sides, ScalingQuery(x="threads", metric="triad", by=("toolchain",))):
         table.lines[0].cells, table.lines[0].knee, table.best
 
 Speed is the metric where higher is better, else 1 over it; in a weak series, where the work grows
@@ -32,7 +32,7 @@ from seatrial.units import Better, unfit_of
 PAYS = 0.5
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ScalingQuery(Struct, frozen=True, kw_only=True):
     """What is asked: ``x`` and ``by`` are parameters, or attributes such as nodes and toolchain;
     ``pays`` the least gain that is worth its resources."""
 
@@ -61,7 +61,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     values: list[float] = []
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class ScalingLine(Struct, frozen=True, kw_only=True):
     """The cells of one value of what the lines are by, by x. ``knee`` is None where more still
     pays at the largest x, or nothing can be told (``why``)."""
 
@@ -82,7 +82,7 @@ class Best(Struct, frozen=True):
     equals: list[tuple[str, float]] = []
 
 
-class Table(Struct, frozen=True, kw_only=True):
+class ScalingTable(Struct, frozen=True, kw_only=True):
     """The lines of one case, whatever x is and what the lines are by. ``along`` are parameters that
     advance with x."""
 
@@ -92,7 +92,7 @@ class Table(Struct, frozen=True, kw_only=True):
     better: Better
     x: str
     weak: bool
-    lines: list[Line]
+    lines: list[ScalingLine]
     along: list[str] = []
     best: Best | None = None
     why: str = ""
@@ -101,7 +101,7 @@ class Table(Struct, frozen=True, kw_only=True):
 # ---- which cells belong together ----------------------------------------------------------
 
 
-def scaling(sides: Sequence[Side], asked: Asked) -> list[Table]:
+def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     """A table for each case that has two values of x or more. Raises UsageError where none has, or
     a name is not known."""
     members = [member for side in sides for member in side.cases]
@@ -126,7 +126,7 @@ def scaling(sides: Sequence[Side], asked: Asked) -> list[Table]:
     return tables
 
 
-def _require_names(members: Sequence[Member], asked: Asked) -> None:
+def _require_names(members: Sequence[Member], asked: ScalingQuery) -> None:
     parameters = sorted({name for one in members for name in one.parameters})
     for option, name, others in (
         ("--x", asked.x, NUMBERS),
@@ -151,7 +151,7 @@ def _number(text: str) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def _along(cases: Sequence[Member], asked: Asked) -> list[str]:
+def _along(cases: Sequence[Member], asked: ScalingQuery) -> list[str]:
     """Parameters that are one to one with x in a test: zipped with it, or what x follows from."""
     found = []
     for name in dict.fromkeys(name for one in cases for name in one.parameters):
@@ -164,21 +164,21 @@ def _along(cases: Sequence[Member], asked: Asked) -> list[str]:
     return found
 
 
-def _fixed(asked: Asked) -> list[str]:
+def _fixed(asked: ScalingQuery) -> list[str]:
     return [name for name in ("toolchain", "machine", "stage") if name not in asked.by]
 
 
-def _panel(one: Member, asked: Asked, along: Sequence[str]) -> tuple[str, ...]:
+def _panel(one: Member, asked: ScalingQuery, along: Sequence[str]) -> tuple[str, ...]:
     left_out = {asked.x, *asked.by, *along}
     bound = sorted(f"{name}={v}" for name, v in one.parameters.items() if name not in left_out)
     return (*(one.attribute(name) for name in _fixed(asked)), *bound)
 
 
-def _varies(panel: Sequence[Member], asked: Asked) -> bool:
+def _varies(panel: Sequence[Member], asked: ScalingQuery) -> bool:
     return len({one.attribute(asked.x) for one in panel}) > 1
 
 
-def _nothing_varies(members: Sequence[Member], asked: Asked) -> str:
+def _nothing_varies(members: Sequence[Member], asked: ScalingQuery) -> str:
     if not members:
         return f"--x {asked.x}: no case has it"
     values = sorted({one.attribute(asked.x) for one in members})
@@ -192,7 +192,7 @@ def _nothing_varies(members: Sequence[Member], asked: Asked) -> str:
     )
 
 
-def _nothing_measured(members: Sequence[Member], asked: Asked) -> str:
+def _nothing_measured(members: Sequence[Member], asked: ScalingQuery) -> str:
     known = sorted({kind[0] for one in members for kind in one.values})
     if odd := unfit_of([v for one in members for v in _values(one.values, asked.metric)]):
         return f"no figure of {asked.metric} can be judged; {odd}"
@@ -204,14 +204,14 @@ def _nothing_measured(members: Sequence[Member], asked: Asked) -> str:
 # ---- one table ----------------------------------------------------------------------------
 
 
-def _table(panel: Sequence[Member], asked: Asked, along: list[str]) -> Table:
+def _table(panel: Sequence[Member], asked: ScalingQuery, along: list[str]) -> ScalingTable:
     one = panel[0]
     bound = {n: v for n, v in one.parameters.items() if n not in {asked.x, *asked.by, *along}}
     toolchain = "" if "toolchain" in asked.by else one.toolchain
     kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
     better: Better = "higher" if direction == "higher" else "lower"
-    table = Table(
+    table = ScalingTable(
         case=case_name(one.test, bound, toolchain, "", "" if "stage" in asked.by else one.stage),
         metric=asked.metric,
         unit=unit,
@@ -232,17 +232,19 @@ def _table(panel: Sequence[Member], asked: Asked, along: list[str]) -> Table:
     return replace(table, lines=lines, best=_best(lines, better))
 
 
-def _line(by: str, members: Sequence[Member], better: Better, asked: Asked) -> Line:
+def _line(by: str, members: Sequence[Member], better: Better, asked: ScalingQuery) -> ScalingLine:
     groups: dict[float, list[Member]] = {}
     for member in members:
         groups.setdefault(float(member.attribute(asked.x)), []).append(member)
     cells = [_cell(x, groups[x], asked.metric) for x in sorted(groups)]
     usable = [cell for cell in cells if cell.median is not None and cell.median > 0]
     if not usable:
-        return Line(by=by, base=None, cells=cells, why="no figure above 0: nothing to compare")
+        return ScalingLine(
+            by=by, base=None, cells=cells, why="no figure above 0: nothing to compare"
+        )
     base = usable[0]
     related = [_related(cell, base, better, asked.weak) for cell in cells]
-    line = Line(by=by, base=base.x, cells=_with_gains(related, better, asked.weak))
+    line = ScalingLine(by=by, base=base.x, cells=_with_gains(related, better, asked.weak))
     return _with_knee(line, better, asked)
 
 
@@ -317,7 +319,7 @@ def _gain(first: Cell, second: Cell, better: Better, weak: bool) -> tuple[float,
     return (speed - 1) / added, None if high is None else (high - 1) / added
 
 
-def _with_knee(line: Line, better: Better, asked: Asked) -> Line:
+def _with_knee(line: ScalingLine, better: Better, asked: ScalingQuery) -> ScalingLine:
     cells = [cell for cell in line.cells if cell.speedup is not None]
     if len(cells) < 2:
         return replace(line, why="one value measured: nothing to compare")
@@ -330,7 +332,7 @@ def _with_knee(line: Line, better: Better, asked: Asked) -> Line:
     return replace(line, why=f"more still pays at {cells[-1].x:g}")
 
 
-def _best(lines: Sequence[Line], better: Better) -> Best | None:
+def _best(lines: Sequence[ScalingLine], better: Better) -> Best | None:
     """The best median of all; with it what its runs cannot be told from, of two runs or more."""
     measured = [(line, cell) for line in lines for cell in line.cells if cell.speedup is not None]
     if not measured:

@@ -20,7 +20,7 @@ Count = Annotated[int, Meta(ge=1)]
 ScoreName = Literal["ssp", "ssi", "hpl", "hpcg", "graph500", "io500"]
 
 
-class Part(FileModel, frozen=True):
+class ScoreTerm(FileModel, frozen=True):
     """One benchmark of a score: whose figures, and what the formula needs of it."""
 
     test: Annotated[str, Meta(description="name of the test in its suite")]
@@ -69,7 +69,7 @@ class ScoreFile(FileModel, frozen=True):
     """A ``score.yaml``."""
 
     score: Annotated[ScoreName, Meta(description="which formula")]
-    parts: Annotated[dict[str, Part], Meta(description="its benchmarks, by name")]
+    parts: Annotated[dict[str, ScoreTerm], Meta(description="its benchmarks, by name")]
     about: Annotated[str, Meta(description="one sentence: what is scored")] = ""
     unit: Annotated[str, Meta(description="ssp: unit of work, such as Tflop")] = "Tflop"
     per: Annotated[Literal["node", "core"], Meta(description="what is counted")] = "node"

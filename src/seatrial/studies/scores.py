@@ -29,7 +29,7 @@ from seatrial.studies.formulas import (
     ssp,
     utilisation,
 )
-from seatrial.studies.score_file import Part, ScoreFile
+from seatrial.studies.score_file import ScoreFile, ScoreTerm
 from seatrial.studies.selection import Member, Side
 from seatrial.suite.model import show
 from seatrial.units import seconds, unfit, unfit_of
@@ -46,7 +46,7 @@ _RATES = {"hpl": _OPERATIONS, "hpcg": _OPERATIONS, "graph500": _EDGES}
 # ---- parts --------------------------------------------------------------------------------
 
 
-class PartScore(Struct, frozen=True, kw_only=True):
+class TermScore(Struct, frozen=True, kw_only=True):
     """A part: its figure (the median of ``n`` runs whose answer was right), and what the formula
     makes of it (``rate``, with ``rate_unit``); None with ``why`` where there is none."""
 
@@ -69,7 +69,7 @@ class Score(Struct, frozen=True, kw_only=True):
 
     score: str
     side: str
-    parts: list[PartScore]
+    parts: list[TermScore]
     value: float | None = None
     unit: str = ""
     size: int | None = None
@@ -143,14 +143,14 @@ def over_phases(wanted: ScoreFile, scores: Sequence[Score]) -> Phased:
     )
 
 
-def _part(wanted: ScoreFile, name: str, part: Part, side: Side, size: int | None) -> PartScore:
+def _part(wanted: ScoreFile, name: str, part: ScoreTerm, side: Side, size: int | None) -> TermScore:
     found = _figures(name, part, side)
-    if isinstance(found, PartScore):
+    if isinstance(found, TermScore):
         return found
     members, unit, better, values = found
     excluded = _excluded(members)
     figure = graph500(values) if wanted.score == "graph500" and min(values) > 0 else median(values)
-    shown = PartScore(
+    shown = TermScore(
         part=name,
         test=part.test,
         metric=part.metric,
@@ -172,7 +172,7 @@ def _part(wanted: ScoreFile, name: str, part: Part, side: Side, size: int | None
 
 def _rated(
     wanted: ScoreFile,
-    part: Part,
+    part: ScoreTerm,
     members: Sequence[Member],
     figure: float,
     kind: tuple[str, str],
@@ -205,12 +205,12 @@ def _rated(
     return figure, unit, None
 
 
-def _require_seconds(part: Part, unit: str, why: str) -> None:
+def _require_seconds(part: ScoreTerm, unit: str, why: str) -> None:
     if unit != "s":
         raise ValueError(f"{part.metric} is in {unit or 'no unit'}; {why}: name one in s")
 
 
-def _order(part: Part, members: Sequence[Member]) -> float:
+def _order(part: ScoreTerm, members: Sequence[Member]) -> float:
     if not isinstance(part.order, str):
         return float(part.order or 0)
     values = {member.parameters.get(part.order, "") for member in members}
@@ -225,7 +225,7 @@ def _order(part: Part, members: Sequence[Member]) -> float:
     return order
 
 
-def _count(wanted: ScoreFile, part: Part, members: Sequence[Member]) -> int:
+def _count(wanted: ScoreFile, part: ScoreTerm, members: Sequence[Member]) -> int:
     if part.count is not None:
         return part.count
     counts = {
@@ -242,7 +242,7 @@ def _count(wanted: ScoreFile, part: Part, members: Sequence[Member]) -> int:
 Found = tuple[list[Member], str, str, list[float]]
 
 
-def _figures(name: str, part: Part, side: Side) -> Found | PartScore:
+def _figures(name: str, part: ScoreTerm, side: Side) -> Found | TermScore:
     """The cases of a part with unit, direction and figures; or the part with what is wrong."""
     members, why = _members(part, side)
     kinds = {kind for one in members for kind in one.values if kind[0] == part.metric}
@@ -254,19 +254,19 @@ def _figures(name: str, part: Part, side: Side) -> Found | PartScore:
         why = _no_figure(part, members, excluded)
     why = why or unfit_of(values)
     if why:
-        return PartScore(part=name, test=part.test, metric=part.metric, excluded=excluded, why=why)
+        return TermScore(part=name, test=part.test, metric=part.metric, excluded=excluded, why=why)
     ((_, unit, better),) = kinds
     return members, unit, better, values
 
 
-def _no_figure(part: Part, members: Sequence[Member], excluded: dict[str, int]) -> str:
+def _no_figure(part: ScoreTerm, members: Sequence[Member], excluded: dict[str, int]) -> str:
     known = sorted({kind[0] for one in members for kind in one.values})
     if known:
         return f"{part.test} has no metric {part.metric}; it has {', '.join(known[:20])}"
     return f"no right answer: {causes(excluded)}" if excluded else "no run of it is over"
 
 
-def _members(part: Part, side: Side) -> tuple[list[Member], str]:
+def _members(part: ScoreTerm, side: Side) -> tuple[list[Member], str]:
     """The cases that a part is of; and what is wrong where these are none or several."""
     members = [one for one in side.cases if one.test == part.test]
     if not members:
@@ -300,11 +300,11 @@ def _excluded(members: Sequence[Member]) -> dict[str, int]:
     return total
 
 
-def _io500(name: str, part: Part, side: Side) -> Score:
+def _io500(name: str, part: ScoreTerm, side: Side) -> Score:
     """Its parts are the twelve phases."""
     parts = []
     for phase in (*BANDWIDTH, *METADATA):
-        wanted = Part(test=part.test, metric=phase, where=part.where, toolchain=part.toolchain)
+        wanted = ScoreTerm(test=part.test, metric=phase, where=part.where, toolchain=part.toolchain)
         parts.append(_phase(phase, wanted, side))
     score = Score(score="io500", side=side.text, parts=parts)
     missing = [f"{one.part}: {one.why}" for one in parts if one.rate is None]
@@ -315,9 +315,9 @@ def _io500(name: str, part: Part, side: Side) -> Score:
     return _with(score, io500(rates[:split], rates[split:]), "")
 
 
-def _phase(phase: str, wanted: Part, side: Side) -> PartScore:
+def _phase(phase: str, wanted: ScoreTerm, side: Side) -> TermScore:
     found = _figures(phase, wanted, side)
-    if isinstance(found, PartScore):
+    if isinstance(found, TermScore):
         return found
     members, unit, _, values = found
     figure = median(values)
@@ -325,7 +325,7 @@ def _phase(phase: str, wanted: Part, side: Side) -> PartScore:
     why = "" if figure > 0 else f"it is {figure:g}; a phase that did nothing makes the run invalid"
     if unit != expected:
         why = f"it is in {unit or 'no unit'}, not {expected}"
-    return PartScore(
+    return TermScore(
         part=phase,
         test=wanted.test,
         metric=phase,

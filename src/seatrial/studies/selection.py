@@ -47,7 +47,7 @@ _PIECE = re.compile(r'([^=,"]+)=("[^"]*"|[^,"]*)(?:,|$)')
 _EXAMPLE = "write e.g. nightly, nightly:toolchain=gcc*, or @machine=frost,since=2026-05-01"
 
 
-class Selection(NamedTuple):
+class SideSelection(NamedTuple):
     """A side as it was written: ``trial`` is "" for all; ``conditions`` by their keys."""
 
     text: str
@@ -102,7 +102,7 @@ class Side(Struct, frozen=True):
 # ---- writing ------------------------------------------------------------------------------
 
 
-def parse_side(text: str) -> Selection:
+def parse_side(text: str) -> SideSelection:
     """A side as a person writes it. Raises UsageError that says what to write."""
     written = text.strip()
     if written.startswith("@"):
@@ -111,7 +111,7 @@ def parse_side(text: str) -> Selection:
         trial, colon, rest = written.partition(":")
         if not trial or (colon and not rest):
             raise UsageError(f"{text!r} names no trial or no condition; {_EXAMPLE}")
-    return Selection(written, trial, _conditions(text, rest))
+    return SideSelection(written, trial, _conditions(text, rest))
 
 
 def _conditions(text: str, rest: str) -> dict[str, str]:
@@ -132,7 +132,7 @@ def _conditions(text: str, rest: str) -> dict[str, str]:
 # ---- gathering ----------------------------------------------------------------------------
 
 
-def gather(store: Store, selection: Selection, tests: Sequence[str] = ()) -> Side:
+def gather(store: Store, selection: SideSelection, tests: Sequence[str] = ()) -> Side:
     """The cases of a side with what they measured; of ``tests`` (parts of names, or patterns) alone
     where some are given. Raises UsageError where nothing is selected."""
     conditions = selection.conditions
@@ -161,7 +161,7 @@ def gather(store: Store, selection: Selection, tests: Sequence[str] = ()) -> Sid
     return Side(selection.text, trials, kept, conditions)
 
 
-def _time(selection: Selection, key: str) -> int:
+def _time(selection: SideSelection, key: str) -> int:
     if key not in selection.conditions:
         return 0
     try:
@@ -170,7 +170,7 @@ def _time(selection: Selection, key: str) -> int:
         raise UsageError(f"{selection.text}: {key}: {error}") from None
 
 
-def _trials(store: Store, selection: Selection) -> list[TrialRow]:
+def _trials(store: Store, selection: SideSelection) -> list[TrialRow]:
     conditions, wanted = selection.conditions, selection.trial
     asked = conditions.get("rehearsed", "")
     if asked not in ("", "yes", "no"):
@@ -217,7 +217,7 @@ def _tests_with(store: Store, trials: Sequence[TrialRow], tag: str) -> set[tuple
 
 
 def _match(
-    selection: Selection,
+    selection: SideSelection,
     name: str,
     value: str,
     known: set[str],

@@ -18,18 +18,18 @@ from typing import NamedTuple
 from seatrial.statistics import changes, defective_nodes, modes, suspects
 from seatrial.statistics.defective_nodes import Survey
 from seatrial.statistics.modes import Modes
-from seatrial.statistics.scan_statistic import Span, spans
+from seatrial.statistics.scan_statistic import BadSpan, spans
 from seatrial.statistics.spread import Spread, spread
 from seatrial.store import queries, series
 from seatrial.store.queries import MEASURED
-from seatrial.store.rows import Filters, Outcome, TrialRow
+from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.store.schema import Store
-from seatrial.studies.evidence import Evidence, Kind, classified, jobs_of
+from seatrial.studies.evidence import NodeEvidence, RunKind, classified, jobs_of
 from seatrial.studies.history import ELAPSED
 from seatrial.units import SECOND_NS, Better, unfit
 
 
-class Row(NamedTuple):
+class VariabilityRow(NamedTuple):
     """One metric of one kind of runs; ``excluded`` counts what was left out by its rule. Its level
     had so many confirmed ``changes``; ``modes`` are those of the figures since the last of these.
     ``defective_nodes`` judges nodes by it, where each has runs of its own."""
@@ -50,11 +50,11 @@ class Variability(NamedTuple):
     """``rows``: the table. ``kinds``: the outliers of each kind of runs. What outliers share:
     ``spans`` of time (s since the epoch), and ``suspects`` among nodes and groups."""
 
-    rows: list[Row]
-    kinds: list[Kind]
-    spans: list[Span]
+    rows: list[VariabilityRow]
+    kinds: list[RunKind]
+    spans: list[BadSpan]
     suspects: suspects.Suspects
-    evidence: Evidence
+    evidence: NodeEvidence
 
 
 def variability(
@@ -84,10 +84,10 @@ def variability(
 def _rows(
     store: Store,
     filters: Filters,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[RunOutcome],
     metric: str,
     deviations: float | None,
-) -> list[Row]:
+) -> list[VariabilityRow]:
     runs = queries.runs(store, filters)
     figures = queries.figures(store, runs)
     by_run: dict[str, list[tuple[str, str, str, float]]] = {}
@@ -141,7 +141,7 @@ def _row(
     found: list[_Value],
     wrong: Counter[str],
     deviations: float | None,
-) -> Row:
+) -> VariabilityRow:
     values = [one.value for one in found]
     table = spread(values, deviations)
     fit = [value for value in values if not unfit(value)]
@@ -154,7 +154,7 @@ def _row(
             by_node.setdefault(node, []).append(value)
     changed = [] if by_node else [c for c in changes.find(fit) if c.tier == "confirmed"]
     latest = fit[changed[-1].index :] if changed else fit
-    return Row(
+    return VariabilityRow(
         *(test, kind, metric.name, metric.unit, metric.better),
         *(table, dict(excluded), len(changed), modes.find(latest)),
         defective_nodes.survey(by_node, metric.better) if by_node else None,

@@ -1,6 +1,6 @@
 """From tests and a machine to cases.
 
-expansion = expand(suite, machine, Selection(keyword="stream"), faults)
+expansion = expand(suite, machine, CaseSelection(keyword="stream"), faults)
 faults.raise_any()
 expansion.cases      # in the order of the suite, parameters and toolchains
 expansion.skipped    # what this machine cannot run, and why
@@ -31,7 +31,7 @@ from seatrial.units import seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class CaseSelection:
     """What a person selected: the filters of ``seatrial run``."""
 
     keyword: str = ""
@@ -51,7 +51,7 @@ class Expansion(NamedTuple):
 def expand(
     suite: Suite,
     machine: Machine,
-    selection: Selection,
+    selection: CaseSelection,
     faults: Faults,
     build_keys: BuildKeys | None = None,
 ) -> Expansion:
@@ -82,7 +82,7 @@ def expand(
 
 
 def _finished(
-    case: Case, test: Test, machine: Machine, selection: Selection, build_keys: BuildKeys | None
+    case: Case, test: Test, machine: Machine, selection: CaseSelection, build_keys: BuildKeys | None
 ) -> Case:
     """The case with what a selected case alone needs: its repeats and its build's key."""
     import msgspec

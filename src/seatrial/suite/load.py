@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.documents import Faults, Node, Place, Spot, decode_partly, read
+from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, read
 from seatrial.errors import UsageError
 from seatrial.suite.check import check
 from seatrial.suite.model import Input, Test
@@ -39,7 +39,7 @@ class Suite(NamedTuple):
     those in which a fault was found the keys that could not be decoded."""
 
     tests: dict[str, Test]
-    nodes: dict[str, Node]
+    nodes: dict[str, YamlNode]
     faulty: dict[str, list[str]]
 
     def fault(self, faults: Faults, test: str, key: Sequence[str | int], message: str) -> None:
@@ -69,7 +69,7 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
     return suite
 
 
-def _names_known(node: Node, keys: list[str]) -> bool:
+def _names_known(node: YamlNode, keys: list[str]) -> bool:
     """Whether all parameters could be read: none of the keys at fault is, or might have been meant
     as, that of the parameters."""
     for key in keys:
@@ -80,9 +80,9 @@ def _names_known(node: Node, keys: list[str]) -> bool:
     return True
 
 
-def _read_all(paths: Sequence[Path], faults: Faults) -> dict[str, Node]:
+def _read_all(paths: Sequence[Path], faults: Faults) -> dict[str, YamlNode]:
     """The documents of all tests, by name."""
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, YamlNode] = {}
     seen: set[str] = set()
     for path in paths:
         files = list(_test_files(path, faults))
@@ -97,10 +97,10 @@ def _read_all(paths: Sequence[Path], faults: Faults) -> dict[str, Node]:
     return nodes
 
 
-def _read_one(file: Path, name: str, nodes: dict[str, Node], faults: Faults) -> None:
+def _read_one(file: Path, name: str, nodes: dict[str, YamlNode], faults: Faults) -> None:
     node = read(file, faults)
     if node is None:
-        nodes.setdefault(name, Node({}, Place(file, 0)))
+        nodes.setdefault(name, YamlNode({}, SourceLocation(file, 0)))
     elif not _NAME.fullmatch(name):
         faults.add(node.place, "", f"the folder's name {name!r} must be letters, digits, ._+-")
     elif name in nodes:
@@ -120,7 +120,7 @@ def _test_files(path: Path, faults: Faults) -> Iterator[Path]:
         return
 
     def unreadable(error: OSError) -> None:
-        faults.add(Place(Path(error.filename), 1), "", f"cannot be read: {error.strerror}")
+        faults.add(SourceLocation(Path(error.filename), 1), "", f"cannot be read: {error.strerror}")
 
     for folder, subfolders, files in os.walk(path, onerror=unreadable):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith((".", "__")))
@@ -144,7 +144,7 @@ def _name(folder: Path, given: Path) -> str:
     return os.path.basename(place) if place == root else os.path.relpath(place, root)
 
 
-def _inherit(name: str, nodes: dict[str, Node], faults: Faults) -> Node | None:
+def _inherit(name: str, nodes: dict[str, YamlNode], faults: Faults) -> YamlNode | None:
     """The test's document with those that it inherits laid under it."""
     node, chain = nodes[name], [name]
     if not node.place.line:  # its file could not be read: that fault has been told
@@ -167,11 +167,11 @@ def _inherit(name: str, nodes: dict[str, Node], faults: Faults) -> Node | None:
             return None
         chain.append(parent.value)
         own = {key: inner for key, inner in node.value.items() if key != "inherits"}
-        node = _lay_over(nodes[parent.value], Node(own, node.place, node.keys))
+        node = _lay_over(nodes[parent.value], YamlNode(own, node.place, node.keys))
     return node
 
 
-def _lay_over(under: Node, over: Node) -> Node:
+def _lay_over(under: YamlNode, over: YamlNode) -> YamlNode:
     """Mappings are merged key by key, an empty value takes a key away; the rest is replaced."""
     if not (isinstance(under.value, dict) and isinstance(over.value, dict)):
         return over
@@ -181,10 +181,10 @@ def _lay_over(under: Node, over: Node) -> Node:
             del values[key]
         else:
             values[key] = _lay_over(values[key], inner) if key in values else inner
-    return Node(values, over.place, under.keys | over.keys)
+    return YamlNode(values, over.place, under.keys | over.keys)
 
 
-def _with_paths(test: Test, node: Node) -> Test:
+def _with_paths(test: Test, node: YamlNode) -> Test:
     def absolute(text: str, *key: str | int) -> str:
         return os.path.abspath(node.place_of(*key).path.parent / text)
 

@@ -56,7 +56,7 @@ class Build(FileModel, frozen=True):
     timeout: Annotated[Duration, Meta(description="longest time a build may take")] = "1h"
 
 
-class Run(FileModel, frozen=True):
+class RunSpec(FileModel, frozen=True):
     """How a test is run."""
 
     script: Annotated[str, Meta(description="bash as written; the run directory is its place")]
@@ -114,7 +114,7 @@ class TestFile(FileModel, frozen=True):
     __test__ = False  # not a test of pytest's
 
     app: Annotated[str, Meta(description="application")]
-    run: Run
+    run: RunSpec
     about: Annotated[str, Meta(description="one sentence: what is measured or tested")] = ""
     tags: Annotated[list[str], Meta(description="words to select by")] = []
     inherits: Annotated[

@@ -24,7 +24,7 @@ Source = list[Scalar] | Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ParameterAxis:
     """Parameters that advance together (mostly one), and where their values come from."""
 
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class Axis:
 class ParameterSpace:
     """The axes in order and the conditions that leave a binding out."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[ParameterAxis, ...]
     excluded: tuple[Expression, ...]
 
     @classmethod
@@ -63,12 +63,12 @@ class ParameterSpace:
         settings = settings or {}
         sources = {n: settings.get(n) or source_of(value) for n, value in test.parameters.items()}
         group_of = {name: tuple(group) for group in test.zip for name in group}
-        axes: list[Axis] = []
+        axes: list[ParameterAxis] = []
         done: set[str] = set()
         for name in sources:
             if name not in done:
                 group = group_of.get(name, (name,))
-                axes.append(Axis(group, tuple(sources[member] for member in group)))
+                axes.append(ParameterAxis(group, tuple(sources[member] for member in group)))
                 done.update(group)
         return cls(tuple(axes), tuple(compile_expression(text) for text in test.exclude))
 
@@ -100,7 +100,7 @@ class ParameterSpace:
 
 
 def _dependent(
-    axis: Axis, bound: list[dict[str, Scalar]], facts: Mapping[str, Any]
+    axis: ParameterAxis, bound: list[dict[str, Scalar]], facts: Mapping[str, Any]
 ) -> Iterator[dict[str, Scalar]]:
     """The bindings with an axis whose values depend on the parameters before it."""
     for binding in bound:
@@ -108,7 +108,9 @@ def _dependent(
             yield _with(binding, axis, row)
 
 
-def _with(binding: dict[str, Scalar], axis: Axis, row: tuple[Scalar, ...]) -> dict[str, Scalar]:
+def _with(
+    binding: dict[str, Scalar], axis: ParameterAxis, row: tuple[Scalar, ...]
+) -> dict[str, Scalar]:
     return {**binding, **dict(zip(axis.names, row, strict=True))}
 
 

@@ -43,14 +43,14 @@ from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import BY_REQUEST, Ledger
 from seatrial.trial.observer import Observer, Silent
-from seatrial.trial.outcome import INTERRUPTED, TWICE, Outcome, Stop
+from seatrial.trial.outcome import INTERRUPTED, TWICE, DriveOutcome, Stop
 from seatrial.trial.requests import Request
 from seatrial.trial.run_collector import RunCollector
 from seatrial.trial.staging import Staging
-from seatrial.trial.tasks import Note, Tasks
+from seatrial.trial.tasks import DriverNote, Tasks
 from seatrial.units import SECOND_NS
 
-__all__ = ["Driver", "Outcome", "Stop"]
+__all__ = ["DriveOutcome", "Driver", "Stop"]
 
 REFILL_SHARE = 4
 LONGEST_WAIT_SECONDS = 60.0  # for an update, in case the clock is set
@@ -96,7 +96,7 @@ class Driver:
 
     async def drive(
         self, cancel: str = "", host_is_gone: bool = False, abandon: str = ""
-    ) -> Outcome:
+    ) -> DriveOutcome:
         """Start or resume the trial and see it through. With ``cancel`` (a reason) its jobs are
         cancelled instead, with ``abandon`` (a reason) for ever. ``host_is_gone``: no process of
         another host that drove it can be alive. Raises JournalError, TrialError, BackendError and
@@ -104,7 +104,7 @@ class Driver:
         self._drive = asyncio.current_task()
         self._require_real()
         why = {Name.TRIAL_CANCEL: cancel, Name.TRIAL_ABANDON: abandon}
-        asked = [Note(event, {"text": text}) for event, text in why.items() if text]
+        asked = [DriverNote(event, {"text": text}) for event, text in why.items() if text]
         try:
             return await self._drive_to_end(asked, host_is_gone)
         except asyncio.CancelledError:
@@ -112,7 +112,7 @@ class Driver:
                 raise
             raise self._stop from None
 
-    async def _drive_to_end(self, asked: Sequence[Note], host_is_gone: bool) -> Outcome:
+    async def _drive_to_end(self, asked: Sequence[DriverNote], host_is_gone: bool) -> DriveOutcome:
         with Journal.own(self.folder.journal) as journal:
             self.ledger.journal = journal
             unresolved = self.ledger.replay()
@@ -121,7 +121,7 @@ class Driver:
             self.was_complete = self.ledger.complete
             given_up = any(note.event == Name.TRIAL_ABANDON for note in asked)
             if self.was_complete and not given_up:
-                return Outcome(self.ledger.verdicts, True, "it was complete already")
+                return DriveOutcome(self.ledger.verdicts, True, "it was complete already")
             if self.conductor.abandoned and not unresolved:
                 raise TrialError(f"{self.folder.tag} was given up: {self.conductor.held}")
             if unresolved and not host_is_gone:
@@ -173,7 +173,7 @@ class Driver:
         quiet = HangDetector(self.conductor, self._jobs.path, self._jobs.place, self._tasks)
         quiet.start(self.ledger.journal.now)
 
-    async def _loop(self) -> Outcome:
+    async def _loop(self) -> DriveOutcome:
         inbox = self._tasks.inbox
         while True:
             self.conductor.changed = False
@@ -199,9 +199,9 @@ class Driver:
                 wait = min(wait, (command.time - now) / SECOND_NS)
         return asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
 
-    def _finish(self, finish: Finish) -> Outcome:
+    def _finish(self, finish: Finish) -> DriveOutcome:
         left = max(0, self.conductor.wanted - self.conductor.finished)
-        outcome = Outcome(self.ledger.verdicts, finish.complete, finish.why, left)
+        outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.why, left)
         if finish.complete:
             why = finish.why if self.conductor.unbuildable else ""
             self.ledger.note(Name.TRIAL_END, value=1 if outcome.failed else 0, text=why)
@@ -282,10 +282,10 @@ class Driver:
 
     # ---- updates --------------------------------------------------------------------------
 
-    def _receive(self, update: Update | Note | BaseException) -> None:
+    def _receive(self, update: Update | DriverNote | BaseException) -> None:
         if isinstance(update, BaseException):
             raise update
-        if isinstance(update, Note):
+        if isinstance(update, DriverNote):
             self._on_note(update)
         elif isinstance(update, Trouble):
             value = 0 if update.over else None
@@ -298,7 +298,7 @@ class Driver:
         else:
             self._jobs.on_update(update)
 
-    def _on_note(self, note: Note) -> None:
+    def _on_note(self, note: DriverNote) -> None:
         if note.event in (Name.TRIAL_CANCEL, Name.TRIAL_ABANDON):
             self._building.cancel()
         run_id = note.more.get("run_id", "")

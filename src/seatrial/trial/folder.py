@@ -36,7 +36,7 @@ LARGEST_CASES = 1 << 30
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
-class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TrialOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a person asked for on the command line."""
 
     suites: list[str]
@@ -64,7 +64,7 @@ class Record(Struct, frozen=True, kw_only=True):
     version: str
     user: str
     host: str
-    asked: Asked
+    asked: TrialOptions
     machine: Machine
     references: str
     tests: dict[str, Test]

@@ -26,7 +26,7 @@ SHORTEST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
 MOST_FILES = 200
 
 
-class Output(NamedTuple):
+class OutputState(NamedTuple):
     """What there is of a run's output: a signature that changes with it, and for how many seconds
     after the run was made it was last written, by the file server's clock."""
 
@@ -88,7 +88,7 @@ class HangDetector:
             if entries[flight.entry].quiet_after and flight.started and flight.holds_room:
                 yield run_id
 
-    def _note(self, found: dict[str, Output], now: int) -> None:
+    def _note(self, found: dict[str, OutputState], now: int) -> None:
         known = self._known
         for run_id, output in found.items():
             flight = self._conductor.in_flight.get(run_id)
@@ -109,7 +109,7 @@ class HangDetector:
         self._known = {run_id: state for run_id, state in known.items() if run_id in in_flight}
 
 
-def _look(paths: dict[str, Path]) -> dict[str, Output]:
+def _look(paths: dict[str, Path]) -> dict[str, OutputState]:
     """What there is of the output of runs. Those that cannot be looked at are left out, and those
     whose script has ended: the scheduler may keep a job for long after that."""
     found = {}
@@ -122,7 +122,7 @@ def _look(paths: dict[str, Path]) -> dict[str, Output]:
     return found
 
 
-def output_of(path: Path) -> Output:
+def output_of(path: Path) -> OutputState:
     """What there is of a run's output. Raises OSError."""
     made = os.stat(f"{path}/job.sh").st_mtime_ns  # noqa: PTH116
     signature = [os.stat(path).st_mtime_ns]  # noqa: PTH116
@@ -132,4 +132,4 @@ def output_of(path: Path) -> Output:
             about = entry.stat(follow_symlinks=False)
             signature += [about.st_size, about.st_mtime_ns]
             latest = max(latest, about.st_mtime_ns)
-    return Output(tuple(signature), max(0, latest - made) / SECOND_NS)
+    return OutputState(tuple(signature), max(0, latest - made) / SECOND_NS)

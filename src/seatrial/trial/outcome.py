@@ -11,7 +11,7 @@ INTERRUPTED = "interrupted by Ctrl-C"
 TWICE = "interrupted twice by Ctrl-C"
 
 
-class Outcome(NamedTuple):
+class DriveOutcome(NamedTuple):
     """How a drive ended: verdicts by name, whether all cases have their runs, why if not, and the
     number of runs that are left."""
 

@@ -12,7 +12,7 @@ from seatrial.machine.model import Machine
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.suite.inputs import digests
-from seatrial.trial.folder import Asked, Record
+from seatrial.trial.folder import Record, TrialOptions
 from seatrial.trial.prepare import user_name
 
 
@@ -27,7 +27,7 @@ def record_of(
         version=__version__,
         user=user_name(),
         host=socket.gethostname(),
-        asked=Asked(suites=part.suites),
+        asked=TrialOptions(suites=part.suites),
         machine=part.machine if seed is None else without_scheduler(part.machine),
         references=str(plan.site.references.absolute()),
         expected=plan.expected,

@@ -20,11 +20,11 @@ from seatrial.documents import Faults
 from seatrial.errors import UsageError
 from seatrial.machine.load import Site, find_machine
 from seatrial.suite.build_key import BuildKeys
-from seatrial.suite.expand import Selection, expand
+from seatrial.suite.expand import CaseSelection, expand
 from seatrial.suite.inputs import digests
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
-from seatrial.trial.folder import Asked, Record
+from seatrial.trial.folder import Record, TrialOptions
 from seatrial.units import count
 from seatrial.verify.check_tests import check_judging
 from seatrial.verify.references import reference_text
@@ -35,7 +35,7 @@ LONGEST_STEM = 90  # of a tag, which may get a number
 class Prepared(NamedTuple):
     """The selected cases in order, their tests, the machine, and what cannot run on it."""
 
-    asked: Asked
+    asked: TrialOptions
     site: Site
     tests: dict[str, Test]
     cases: list[Case]
@@ -65,7 +65,7 @@ class Prepared(NamedTuple):
         )
 
 
-def prepare_trial(asked: Asked, machine: str | None, with_builds: bool = True) -> Prepared:
+def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = True) -> Prepared:
     """Load the machine and the suites, check everything, expand and select. Raises InvalidFiles
     with every fault, and UsageError, also where no case is left."""
     site = find_machine(machine)
@@ -73,7 +73,7 @@ def prepare_trial(asked: Asked, machine: str | None, with_builds: bool = True) -
     faults = Faults()
     suite = load([Path(path) for path in asked.suites], faults)
     check_judging(suite, faults)
-    selection = Selection(
+    selection = CaseSelection(
         keyword=asked.keyword,
         tags=asked.tags,
         toolchains=asked.toolchains,

@@ -24,7 +24,7 @@ from msgspec import Struct
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.journal.codes import Name
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.tasks import Note, Tasks
+from seatrial.trial.tasks import DriverNote, Tasks
 
 LOOK_SECONDS = 1.0  # between two looks for requests
 
@@ -53,7 +53,7 @@ async def watch(
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def left(folder: TrialFolder, tests: Container[str], answered: Container[str]) -> list[Note]:
+def left(folder: TrialFolder, tests: Container[str], answered: Container[str]) -> list[DriverNote]:
     """The events that answer what an earlier driver did not see; to stop it is of no use now.
     ``answered``: the paths that are in the journal."""
     take_cancel(folder)
@@ -99,10 +99,10 @@ def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
             (folder.path / path).unlink()
 
 
-def note_of(request: Request, tests: Container[str], path: Path | None = None) -> Note:
+def note_of(request: Request, tests: Container[str], path: Path | None = None) -> DriverNote:
     """The event by which a request (in a file) is answered; ``tests`` are the trial's."""
     event, about = _answer(request, tests)
-    return Note(event, about | {"path": _mark(path)} if path else about)
+    return DriverNote(event, about | {"path": _mark(path)} if path else about)
 
 
 def _answer(request: Request, tests: Container[str]) -> tuple[str, dict[str, Any]]:

@@ -20,7 +20,7 @@ from seatrial.runs.script import CLAIMED
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import show_seconds
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.search import PAGE
 from seatrial.verify.verdict import judge
 
@@ -35,7 +35,7 @@ class CollectedRun(NamedTuple):
     """The outcome of one run."""
 
     job_events: Sequence[Event]
-    figures: Sequence[Figure]
+    figures: Sequence[MetricValue]
     code: Code
     why: str
 

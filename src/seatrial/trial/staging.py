@@ -15,7 +15,7 @@ from seatrial.plan.component_tests import part_of
 from seatrial.plan.model import Deck
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import prepare
-from seatrial.runs.placement import Place, Placement, copy_of
+from seatrial.runs.placement import Placement, PlacementTarget, copy_of
 from seatrial.suite.model import Case, Input, Test
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.tasks import Tasks
@@ -32,7 +32,7 @@ class Room(NamedTuple):
 
     case: Case
     path: Path
-    place: Place
+    place: PlacementTarget
     script: str
 
 
@@ -56,7 +56,7 @@ class Staging:
         """The file system that runs of a test are placed on; "" for the trial's own folder."""
         return self._file_systems.get(test, "")
 
-    def place(self, test: str, target: str) -> Place:
+    def place(self, test: str, target: str) -> PlacementTarget:
         return self._placement.place(self._file_systems.get(test, ""), target)
 
     def path(self, test: str, run_id: str, target: str) -> Path:
@@ -102,7 +102,7 @@ class Staging:
             self._tell(place, await self._placement.deck(place, self._source(test, deck)))
 
     @contextlib.contextmanager
-    def _heard(self, place: Place, longest: float) -> Iterator[None]:
+    def _heard(self, place: PlacementTarget, longest: float) -> Iterator[None]:
         """People are told where this takes longer."""
         loop = asyncio.get_running_loop()
         timer = loop.call_later(longest, self._tell_silence, place, longest)
@@ -111,17 +111,17 @@ class Staging:
         finally:
             timer.cancel()
 
-    def _tell(self, place: Place, why: str) -> None:
+    def _tell(self, place: PlacementTarget, why: str) -> None:
         """The placement command failed, and there is a plain directory instead."""
         if why:
             text = f"placing on {place.name} failed, a plain directory is used: {why}"
             self._alert(place, text)
 
-    def _tell_silence(self, place: Place, longest: float) -> None:
+    def _tell_silence(self, place: PlacementTarget, longest: float) -> None:
         text = f"{place.name}: runs wait for their directories; it has not answered for "
         self._alert(place, text + show_seconds(longest))
 
-    def _alert(self, place: Place, text: str) -> None:
+    def _alert(self, place: PlacementTarget, text: str) -> None:
         """The same place is not told again for a while."""
         now = time.monotonic()
         if now - self._told.get(place.name, -TELL_AGAIN_SECONDS) >= TELL_AGAIN_SECONDS:
@@ -133,7 +133,7 @@ class Staging:
     def _source(self, test: str, deck: Deck) -> Path:
         return Path(os.path.normpath(Path(self._record.tests[test].folder) / deck.source))
 
-    def _inputs(self, test: Test, place: Place) -> list[Input]:
+    def _inputs(self, test: Test, place: PlacementTarget) -> list[Input]:
         deck = self._decks.get(test.name)
         if deck is None:
             return []

@@ -10,7 +10,7 @@ from seatrial.backends.protocol import Update
 from seatrial.journal.codes import Name
 
 
-class Note(NamedTuple):
+class DriverNote(NamedTuple):
     """Something of the driver's own happened: an event to note, none for a mere nudge."""
 
     event: str = ""
@@ -21,15 +21,15 @@ class Tasks:
     """Tasks whose failure ends the drive, and an inbox of updates, notes and failures."""
 
     def __init__(self) -> None:
-        self.inbox: asyncio.Queue[Update | Note | BaseException] = asyncio.Queue()
+        self.inbox: asyncio.Queue[Update | DriverNote | BaseException] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def put(self, update: Update | Note) -> None:
+    def put(self, update: Update | DriverNote) -> None:
         self.inbox.put_nowait(update)
 
     def note(self, event: str, **more: Any) -> None:
         """Have an event noted."""
-        self.inbox.put_nowait(Note(event, more))
+        self.inbox.put_nowait(DriverNote(event, more))
 
     def alert(self, kind: str, subject: str, text: str) -> None:
         """Have people told."""
@@ -37,7 +37,7 @@ class Tasks:
 
     def nudge(self) -> None:
         """The conductor may have something to do."""
-        self.inbox.put_nowait(Note())
+        self.inbox.put_nowait(DriverNote())
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run beside the loop; a failure ends the drive."""

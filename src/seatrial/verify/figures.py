@@ -1,7 +1,7 @@
 """What judging a run yields: figures of merit, and findings against it.
 
 number("1.5D+03")                      # 1500.0, as Fortran prints it
-Figure("triad", 5693.6, "MB/s", "higher")
+MetricValue("triad", 5693.6, "MB/s", "higher")
 Finding(codes.WRONG_ANSWER, "stdout does not contain 'Solution Validates'")
 """
 
@@ -20,7 +20,7 @@ _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE
 _LONGEST_NUMBER = 100
 
 
-class Figure(Struct, frozen=True, omit_defaults=True):
+class MetricValue(Struct, frozen=True, omit_defaults=True):
     """A measured figure of merit; ``value`` is finite and in ``unit``.
 
     Where a reference applies: ``reference`` is its value (None if it has only bounds), ``low`` and

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from seatrial.verify import outputs
-from seatrial.verify.figures import Figure, shown
+from seatrial.verify.figures import MetricValue, shown
 from seatrial.verify.reading import DEFAULT_LIMIT
 
 MOST_FIGURES = 50_000
@@ -30,10 +30,10 @@ class Format(NamedTuple):
     figures: tuple[str, ...] | None
     module: ModuleType
 
-    def read(self, text: str) -> list[Figure]:
+    def read(self, text: str) -> list[MetricValue]:
         """The figures of a whole output, each name and labels once. Raises ValueError with the
         reason for one that is truncated, failed, or of something else."""
-        figures: list[Figure] = self.module.parse(text)
+        figures: list[MetricValue] = self.module.parse(text)
         if not figures:
             raise ValueError("it has no figures")
         if len(figures) > MOST_FIGURES:

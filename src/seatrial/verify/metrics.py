@@ -13,7 +13,7 @@ from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE
 from seatrial.suite.model import Metric, Reduce, Test
 from seatrial.units import Better, bytes_of
 from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
-from seatrial.verify.figures import Figure, Finding, number, shown
+from seatrial.verify.figures import Finding, MetricValue, number, shown
 from seatrial.verify.formats import LESS, find_format, formats
 from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
 from seatrial.verify.search import MOST_MATCHES, SearchFailed, find_all
@@ -21,13 +21,13 @@ from seatrial.verify.search import MOST_MATCHES, SearchFailed, find_all
 FROM, PYTHON = "from", "python"
 LONGEST_REASON = 400
 
-Measured = tuple[list[Figure], list[Finding]]
+Measured = tuple[list[MetricValue], list[Finding]]
 
 
 def measure(test: Test, folder: Path) -> Measured:
     """The figures of the run in ``folder``, in the order of the test, and a finding for each that
     there should be and is not. It raises nothing, whatever the job wrote."""
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     findings: list[Finding] = []
     named: dict[str, Metric] = {}
     for name, metric in test.metrics.items():
@@ -46,9 +46,9 @@ def measure(test: Test, folder: Path) -> Measured:
     return _once([*figures, *more], [*findings, *faults])
 
 
-def _once(figures: list[Figure], findings: list[Finding]) -> Measured:
+def _once(figures: list[MetricValue], findings: list[Finding]) -> Measured:
     """Finite figures, each name once."""
-    kept: dict[str, Figure] = {}
+    kept: dict[str, MetricValue] = {}
     for figure in figures:
         if not abs(figure.value) < float("inf"):
             text = f"metric {figure.name}: {figure.value} is not a finite number"
@@ -80,7 +80,7 @@ def figure_names(test: Test) -> frozenset[str] | None:
 
 def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
     """All patterns for one file are searched at once: it is read, and passed on, but once."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, MetricValue] = {}
     findings: list[Finding] = []
     by_file: dict[tuple[str, str | int | None], list[str]] = {}
     for name, metric in metrics.items():
@@ -108,7 +108,7 @@ def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
     return [figures[name] for name in metrics if name in figures], findings
 
 
-def _figure(name: str, metric: Metric, found: list[str]) -> Figure:
+def _figure(name: str, metric: Metric, found: list[str]) -> MetricValue:
     if not found:
         raise ValueError(f"nothing in {metric.in_file} matches {shown(metric.find)}")
     if len(found) >= MOST_MATCHES:
@@ -119,7 +119,7 @@ def _figure(name: str, metric: Metric, found: list[str]) -> Figure:
             "add `reduce:` (first, last, min, max, median, mean or sum) or a sharper pattern"
         )
     values = [number(text) for text in found]
-    return Figure(name, reduced(values, metric.reduce or "first"), metric.unit, metric.better)
+    return MetricValue(name, reduced(values, metric.reduce or "first"), metric.unit, metric.better)
 
 
 def reduced(values: list[float], how: Reduce) -> float:
@@ -163,7 +163,7 @@ def _parsed(name: str, folder: Path) -> Measured:
     except ValueError as error:
         reason = plain(str(error)[:LONGEST_REASON])
         return [], [Finding(NO_FIGURE, f"{file} is not a whole {name} output: {reason}")]
-    return [Figure(one.full_name, one.value, one.unit, one.better) for one in figures], []
+    return [MetricValue(one.full_name, one.value, one.unit, one.better) for one in figures], []
 
 
 def _custom(named: str, test: Test, folder: Path) -> Measured:
@@ -174,7 +174,7 @@ def _custom(named: str, test: Test, folder: Path) -> Measured:
     except MetricFunctionFailed as error:
         return [], [Finding(CHECK_ERROR, plain(str(error)[:LONGEST_REASON]))]
     figures = [
-        Figure(plain(name), value, plain(unit), cast(Better, better))
+        MetricValue(plain(name), value, plain(unit), cast(Better, better))
         for name, value, unit, better in returned
     ]
     return figures, []

@@ -87,7 +87,7 @@ def sha256(folder: Path, name: str) -> str:
     return digest.hexdigest()
 
 
-class Piece(NamedTuple):
+class FileExcerpt(NamedTuple):
     """The beginning or the end of a file; ``size`` is that of the whole file."""
 
     text: str
@@ -97,17 +97,17 @@ class Piece(NamedTuple):
         return self.size > limit
 
 
-def head(path: Path, limit: int) -> Piece | None:
+def head(path: Path, limit: int) -> FileExcerpt | None:
     """The first bytes of a regular file as text; None if it cannot be read."""
     return _piece(path, limit, from_end=False)
 
 
-def tail(path: Path, limit: int) -> Piece | None:
+def tail(path: Path, limit: int) -> FileExcerpt | None:
     """The last bytes of a regular file as text; None if it cannot be read."""
     return _piece(path, limit, from_end=True)
 
 
-def _piece(path: Path, limit: int, from_end: bool) -> Piece | None:
+def _piece(path: Path, limit: int, from_end: bool) -> FileExcerpt | None:
     try:
         descriptor = _open(path, str(path))
     except Unreadable:
@@ -122,7 +122,7 @@ def _piece(path: Path, limit: int, from_end: bool) -> Piece | None:
         os.close(descriptor)
     if start:  # do not begin in the middle of a character
         data = data.lstrip(bytes(range(0x80, 0xC0)))
-    return Piece(data.decode("utf-8", errors="backslashreplace"), size)
+    return FileExcerpt(data.decode("utf-8", errors="backslashreplace"), size)
 
 
 def plain(text: str) -> str:

@@ -22,10 +22,10 @@ from seatrial.file_model import FileModel, Scalar
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
 from seatrial.suite.model import show
 from seatrial.units import Better, show_number
-from seatrial.verify.figures import Figure, Finding
+from seatrial.verify.figures import Finding, MetricValue
 
 if TYPE_CHECKING:
-    from seatrial.yaml_positions import Faults, Node
+    from seatrial.yaml_positions import Faults, YamlNode
 
 DEFAULT_TOLERANCE = 0.05
 
@@ -117,7 +117,7 @@ def loads(text: str, path: Path) -> References:
     return _checked(node, faults)
 
 
-def _checked(node: Node | None, faults: Faults) -> References:
+def _checked(node: YamlNode | None, faults: Faults) -> References:
     from seatrial.documents import decode
 
     file = None if node is None else decode(node, ReferencesFile, faults)
@@ -248,7 +248,7 @@ def percent_off(figure: float, reference: Reference) -> float | None:
     return 100 * (figure - reference.value) / abs(reference.value)
 
 
-def judge(figure: Figure, reference: Reference) -> Finding | None:
+def judge(figure: MetricValue, reference: Reference) -> Finding | None:
     """PERFORMANCE where the figure misses its reference, CHECK_ERROR where their units differ."""
     name, unit = figure.name, "" if figure.unit == "1" else f" {figure.unit}"
     if figure.unit != reference.unit:

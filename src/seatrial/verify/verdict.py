@@ -15,12 +15,12 @@ from seatrial.journal.codes import CHECK_ERROR, NO_FIGURE, PASS, Code
 from seatrial.suite.model import Case, Test
 from seatrial.verify import references as refs
 from seatrial.verify.checks import find_faults
-from seatrial.verify.figures import Figure, Finding
+from seatrial.verify.figures import Finding, MetricValue
 from seatrial.verify.metrics import measure
 from seatrial.verify.reading import plain
 from seatrial.verify.references import AmbiguousReference, References
 
-__all__ = ["Figure", "Verdict", "judge"]
+__all__ = ["MetricValue", "Verdict", "judge"]
 
 LONGEST_WHY = 1000
 
@@ -31,7 +31,7 @@ class Verdict(Struct, frozen=True):
 
     code: Code
     why: str
-    figures: list[Figure]
+    figures: list[MetricValue]
 
 
 def judge(
@@ -40,7 +40,7 @@ def judge(
     """The verdict on the run in ``folder``: its exit code first (None: the script left none), then
     the checks, the metrics, the references. It raises nothing, whatever the job wrote."""
     findings: list[Finding] = []
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     try:
         findings += find_faults(test.verify, folder, exit_code)
         figures, missing = measure(test, folder)
@@ -57,11 +57,11 @@ def judge(
 
 
 def _compared(
-    figures: list[Figure], case: Case, references: References, complete: bool
-) -> tuple[list[Figure], list[Finding]]:
+    figures: list[MetricValue], case: Case, references: References, complete: bool
+) -> tuple[list[MetricValue], list[Finding]]:
     """The figures with their references, and what these find. Where the metrics are ``complete``, a
     reference for a figure that there is not is a finding, too: it would else never be missed."""
-    compared: list[Figure] = []
+    compared: list[MetricValue] = []
     findings: list[Finding] = []
     for figure in figures:
         try:
@@ -82,7 +82,7 @@ def _compared(
     return compared, findings
 
 
-def _beside(figure: Figure, reference: refs.Reference) -> Figure:
+def _beside(figure: MetricValue, reference: refs.Reference) -> MetricValue:
     """The figure with its reference; without it where their units differ."""
     if figure.unit != reference.unit:
         return figure
@@ -96,7 +96,7 @@ def _beside(figure: Figure, reference: refs.Reference) -> Figure:
     )
 
 
-def _unmeasured(figures: list[Figure], case: Case, references: References) -> list[Finding]:
+def _unmeasured(figures: list[MetricValue], case: Case, references: References) -> list[Finding]:
     measured = {figure.name for figure in figures}
     findings = []
     for (test, metric), entries in references.by_metric.items():

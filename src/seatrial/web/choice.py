@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from seatrial.journal.codes import CODES
 from seatrial.store.gaps import gaps
-from seatrial.store.pagination import Order, Place, place_of, tests_of
+from seatrial.store.pagination import Order, PageCursor, place_of, tests_of
 from seatrial.store.queries import trial as trial_of
 from seatrial.store.rows import Filters, GapRow, RunRow, TrialRow
 from seatrial.store.schema import Store
@@ -73,7 +73,7 @@ def _tests(store: Store, asked: Asked) -> frozenset[str] | None:
     )
 
 
-def behind(asked: Asked) -> Place | None:
+def behind(asked: Asked) -> PageCursor | None:
     """The place behind which a page begins, from ``before``."""
     text = asked.text("before")
     if not text:
@@ -81,9 +81,9 @@ def behind(asked: Asked) -> Place | None:
     key, _, row = text.partition("~")
     try:
         number: int | float = int(key) if key.lstrip("-").isdigit() else float(key)
-        place = Place(number, int(row))
+        place = PageCursor(number, int(row))
     except (ValueError, OverflowError):
-        place = Place(math.nan, 0)
+        place = PageCursor(math.nan, 0)
     if not abs(place.key) < 1 << 62 or not 0 <= place.row <= LARGEST_ROW or len(text) > 60:
         raise Unclear(
             f"before={text[:40]!r} is no place in this list; take it from a link", "before"

@@ -24,7 +24,7 @@ from seatrial.store import node_runs
 from seatrial.store.queries import trial_of, trials
 from seatrial.store.rows import RunRow
 from seatrial.studies import matrices
-from seatrial.studies.matrices import Judged, Matrix
+from seatrial.studies.matrices import Matrix, MatrixJudgement
 from seatrial.units import show_bytes
 from seatrial.verify.reading import plain
 from seatrial.web.judging import beside
@@ -86,7 +86,7 @@ class Scale(NamedTuple):
 class Charted:
     """A matrix that was read and judged."""
 
-    def __init__(self, matrix: Matrix, judged: Judged, groups: Mapping[str, str]) -> None:
+    def __init__(self, matrix: Matrix, judged: MatrixJudgement, groups: Mapping[str, str]) -> None:
         import numpy as np
 
         self.judged = judged

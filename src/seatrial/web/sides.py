@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from seatrial.errors import UsageError
 from seatrial.store import queries
 from seatrial.store.schema import Store
-from seatrial.studies.selection import Selection, parse_side
+from seatrial.studies.selection import SideSelection, parse_side
 
 
-def side_of(text: str, rehearsed: bool) -> Selection:
+def side_of(text: str, rehearsed: bool) -> SideSelection:
     """A side as a person writes it; ``rehearsed``: a pattern chooses among rehearsals, if the side
     itself says nothing of them. Raises UsageError that says what to write."""
     side = parse_side(text)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seatrial.acceptance.criteria import (
     CRITERIA,
-    View,
+    TrialView,
     first_reason,
     judge,
     judged,
@@ -62,11 +62,11 @@ def test_a_trial_without_a_run_breaks_nothing(name: CriterionName, ended: bool) 
         for nodes in (0, 4):
             history = story.history(nodes)
             for now in (0.0, 1.0):
-                for result in judge(criterion, View(history, at(now))):
+                for result in judge(criterion, TrialView(history, at(now))):
                     assert result.n == 0
                     assert result.why
                     assert result.state != "met" or name == "availability"
-        assert View(Story([], policy).history(()), 0).timeline.total.available == 0
+        assert TrialView(Story([], policy).history(()), 0).timeline.total.available == 0
 
 
 def test_a_waived_criterion_keeps_its_numbers() -> None:
@@ -412,7 +412,7 @@ def figures(*values: float, **bounds: Any) -> Any:
     criterion = Criterion(criterion="figure_of_merit", metric="triad", tests=["a"], **bounds)
     history = story.history()
     held: References = loads(REFERENCES, Path("references.yaml"))
-    return judge(criterion, View(history, history.last, held))[0]
+    return judge(criterion, TrialView(history, history.last, held))[0]
 
 
 def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from seatrial.backends.protocol import Started
 from seatrial.backends.simulated.cluster import SimulatedCluster, SimulatedUpdate
-from seatrial.backends.simulated.jobs import Over, SimulatedJob
+from seatrial.backends.simulated.jobs import FinishedJob, SimulatedJob
 from seatrial.conduct.policy import Window
 from seatrial.machine.facts import unfold
-from seatrial.machine.model import FileSystem, Machine, Nodes
+from seatrial.machine.model import FileSystem, Machine, NodeGroup
 from seatrial.machine.rehearsal_model import MachineModel
 
 S = 1_000_000_000
@@ -23,7 +23,7 @@ def machine(
 ) -> Machine:
     return Machine(
         machine="sim",
-        nodes=[Nodes(names=f"n[001-{nodes:03}]", cores=4)],
+        nodes=[NodeGroup(names=f"n[001-{nodes:03}]", cores=4)],
         scheduler="slurm",
         file_systems=dict(file_systems or {}),
         rehearsal=MachineModel(**{**AT_ONCE, **model}),
@@ -56,8 +56,10 @@ def starts(told: Iterable[tuple[float, SimulatedUpdate]]) -> dict[str, float]:
     return {update.run_id: time for time, update in told if isinstance(update, Started)}
 
 
-def ends(told: Iterable[tuple[float, SimulatedUpdate]]) -> dict[str, tuple[float, Over]]:
-    return {update.run_id: (time, update) for time, update in told if isinstance(update, Over)}
+def ends(told: Iterable[tuple[float, SimulatedUpdate]]) -> dict[str, tuple[float, FinishedJob]]:
+    return {
+        update.run_id: (time, update) for time, update in told if isinstance(update, FinishedJob)
+    }
 
 
 def placed(told: Iterable[tuple[float, SimulatedUpdate]]) -> dict[str, set[str]]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.cluster import SimulatedUpdate
-from seatrial.backends.simulated.jobs import Hangs, Over, SimulatedJob
+from seatrial.backends.simulated.jobs import FinishedJob, Hangs, SimulatedJob
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
 from seatrial.machine.facts import unfold
@@ -41,7 +41,7 @@ def test_a_job_is_told_from_its_submission_to_its_end() -> None:
         (1, Queued("a", "1")),
         (15, Started("a", "n[001-003]")),
         # It was over at once, just at a poll.
-        (60, Over("a", None, "FAILED", 7, "n[001-003]", START + 3 * S, START + 53 * S)),
+        (60, FinishedJob("a", None, "FAILED", 7, "n[001-003]", START + 3 * S, START + 53 * S)),
     ]
 
 
@@ -76,13 +76,13 @@ def test_jobs_are_cancelled_wherever_they_are() -> None:
     simulated.submit(simulated_now := START + 10 * S, [job("on its way")])
     simulated.cancel(simulated_now, ["runs", "waits", "on its way", "nobody"])
     told += simulated.advance(simulated_now)
-    cancelled = {update.run_id for _, update in told if isinstance(update, Over)}
+    cancelled = {update.run_id for _, update in told if isinstance(update, FinishedJob)}
     assert cancelled == {"runs", "waits", "on its way"}
-    assert all(f.code == codes.CANCELLED.number for _, f in told if isinstance(f, Over))
+    assert all(f.code == codes.CANCELLED.number for _, f in told if isinstance(f, FinishedJob))
     assert [f.run_id for _, f in told if isinstance(f, Started)] == ["runs", "last"]
     simulated.cancel(simulated_now, ["runs"])
     rest = to_the_end(simulated)
-    assert [update.run_id for _, update in rest if isinstance(update, Over)] == ["last"]
+    assert [update.run_id for _, update in rest if isinstance(update, FinishedJob)] == ["last"]
     assert simulated.free_nodes() == 1
 
 
@@ -185,7 +185,9 @@ def test_a_failed_node_takes_its_job_with_it_and_comes_back() -> None:
     described = machine(2, node_failures=1000, repair=500, poll=10)
     jobs = [(float(t), job(str(t), nodes=2, walltime=90)) for t in range(0, 20_000, 100)]
     told = to_the_end(cluster(described, horizon_s=20_000), jobs)
-    failed = [update for _, update in told if isinstance(update, Over) and update.code is not None]
+    failed = [
+        update for _, update in told if isinstance(update, FinishedJob) and update.code is not None
+    ]
     assert failed
     for update in failed:
         assert (update.code, update.state) == (codes.NODE_FAILURE.number, "NODE_FAIL")
@@ -312,7 +314,7 @@ def test_no_node_is_used_twice_and_no_job_is_lost(
     check_nodes(told, by_id, outages)
     refused = {update.run_id for _, update in told if isinstance(update, Refused)}
     assert refused | set(ends(told)) == set(by_id)
-    assert len(refused) + sum(isinstance(f, Over) for _, f in told) == len(by_id)
+    assert len(refused) + sum(isinstance(f, FinishedJob) for _, f in told) == len(by_id)
     for run_id, began in starts(told).items():
         assert began >= submitted[run_id]
         assert ends(told)[run_id][0] <= began + by_id[run_id].walltime + 1e-6
@@ -340,7 +342,7 @@ def check_nodes(
                 apart = time + asked.walltime <= window.start or time >= window.end
                 assert apart or not nodes & set(unfold(window.nodes))
             busy.update(dict.fromkeys(nodes, update.run_id))
-        elif isinstance(update, Over):
+        elif isinstance(update, FinishedJob):
             for name in unfold(update.nodes) if update.nodes else ():
                 assert busy.pop(name) == update.run_id
         elif isinstance(update, NodesDown):

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from seatrial.journal.codes import NO_FIGURE
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import MOST_FIGURES, find_format, formats
 from seatrial.verify.metrics import measure
 from seatrial.verify.reading import read_text
@@ -34,7 +34,7 @@ def form_of(file: Path) -> str:
     return file.stem.partition("-")[0]
 
 
-def read(form: str, text: str) -> list[Figure]:
+def read(form: str, text: str) -> list[MetricValue]:
     return find_format(form).read(text)
 
 
@@ -277,7 +277,7 @@ def test_labels_are_part_of_a_metric_s_name(tmp_path: Path) -> None:
     test = a_test(metrics={"from": "osu"})
     (tmp_path / "stdout").write_text((DATA / "osu-7-barrier.out").read_text())
     (figure,), findings = measure(test, tmp_path)
-    assert figure == Figure("latency{benchmark=MPI Barrier Latency}", 1.41, "us", "lower")
+    assert figure == MetricValue("latency{benchmark=MPI Barrier Latency}", 1.41, "us", "lower")
     assert findings == []
     (tmp_path / "stdout").write_text((DATA / "ior.out").read_text())
     figures, (finding,) = measure(test, tmp_path)

@@ -1,6 +1,6 @@
 """The criteria of an acceptance: each a small function; its formula is in docs/criteria.md.
 
-    view = View(history, now, references)
+    view = TrialView(history, now, references)
     for result in judged(component, view): print(result.criterion, result.state, result.why)
 
 A criterion gives the result on all that it is about, and behind it those of its subjects (tests or
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import answers, nodes, paired, speed
 from seatrial.acceptance.criteria.result import STATES, Overall, Result, State, label, show_value
-from seatrial.acceptance.criteria.view import View
+from seatrial.acceptance.criteria.view import TrialView
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "Overall",
     "Result",
     "State",
-    "View",
+    "TrialView",
     "first_reason",
     "judge",
     "judged",
@@ -33,7 +33,7 @@ __all__ = [
     "show_value",
 ]
 
-CRITERIA: dict[CriterionName, Callable[[View, Criterion], list[Result]]] = {
+CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = {
     "pass_rate": answers.pass_rate,
     "correct_answers": answers.correct_answers,
     "accepted_runs": answers.accepted_runs,
@@ -47,7 +47,7 @@ CRITERIA: dict[CriterionName, Callable[[View, Criterion], list[Result]]] = {
 }
 
 
-def judge(criterion: Criterion, view: View, waivers: Sequence[Waiver] = ()) -> list[Result]:
+def judge(criterion: Criterion, view: TrialView, waivers: Sequence[Waiver] = ()) -> list[Result]:
     """The results of one criterion, that on all it is about first. Raises ValueError for a bound
     that is none, which a checked plan has not."""
     results = CRITERIA[criterion.criterion](view, criterion)
@@ -58,7 +58,7 @@ def judge(criterion: Criterion, view: View, waivers: Sequence[Waiver] = ()) -> l
     return results
 
 
-def judged(component: Component, view: View) -> list[list[Result]]:
+def judged(component: Component, view: TrialView) -> list[list[Result]]:
     """The results of each criterion of a component, in the plan's order."""
     return [judge(criterion, view, component.waivers) for criterion in component.criteria]
 

@@ -15,8 +15,8 @@ from seatrial.acceptance.criteria.result import (
     listed,
     with_worst,
 )
-from seatrial.acceptance.criteria.view import View
-from seatrial.acceptance.trial_history import Run
+from seatrial.acceptance.criteria.view import TrialView
+from seatrial.acceptance.trial_history import RunHistory
 from seatrial.journal import codes
 from seatrial.journal.codes import code_of
 from seatrial.plan.model import Criterion
@@ -29,7 +29,7 @@ _ANSWERED = frozenset(
 JUST_LESS = 1e-9  # a share of 1 is out of reach once one run spoilt it
 
 
-def pass_rate(view: View, criterion: Criterion) -> list[Result]:
+def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
     """Runs that passed over runs that ended.
 
     Runs that a person cancelled, and those whose case runs again to make them good, are no part of
@@ -61,7 +61,7 @@ def pass_rate(view: View, criterion: Criterion) -> list[Result]:
     return [_unless_cancelled(view, result, ended)]
 
 
-def _unless_cancelled(view: View, result: Result, ended: Sequence[Run]) -> Result:
+def _unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory]) -> Result:
     """A criterion that is met only as far as others let the runs go on is undecided where each case
     has a number of runs: what was cancelled may have been what would have failed."""
     cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.again]
@@ -77,7 +77,7 @@ def _unless_cancelled(view: View, result: Result, ended: Sequence[Run]) -> Resul
     return replace(result, state="undecided", why=why)
 
 
-def _reach(view: View, criterion: Criterion, good: int, counted: int) -> Reach:
+def _reach(view: TrialView, criterion: Criterion, good: int, counted: int) -> Reach:
     """What the rate can still become. Where each case has a number of runs, none of them is more
     than one of so many; else only that a rate below 1 stays below it."""
     bad = counted - good
@@ -90,11 +90,11 @@ def _reach(view: View, criterion: Criterion, good: int, counted: int) -> Reach:
     return 0.0, 1.0 - (JUST_LESS if bad else 0)
 
 
-def _tally(runs: Sequence[Run]) -> Counter[int]:
+def _tally(runs: Sequence[RunHistory]) -> Counter[int]:
     return Counter(run.code for run in runs if not run.passed)
 
 
-def _not_passed(view: View, counted: Sequence[Run]) -> str:
+def _not_passed(view: TrialView, counted: Sequence[RunHistory]) -> str:
     bad = [run for run in counted if not run.passed]
     if not counted:
         return "no run has ended"
@@ -108,7 +108,7 @@ def _not_passed(view: View, counted: Sequence[Run]) -> str:
     )
 
 
-def correct_answers(view: View, criterion: Criterion) -> list[Result]:
+def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
     """Runs with a right answer over runs that gave one.
 
     A run gave an answer if it ended by itself and its checks were carried out: its verdict is pass,
@@ -138,7 +138,7 @@ def correct_answers(view: View, criterion: Criterion) -> list[Result]:
     return [_unless_cancelled(view, result, ended)]
 
 
-def accepted_runs(view: View, criterion: Criterion) -> list[Result]:
+def accepted_runs(view: TrialView, criterion: Criterion) -> list[Result]:
     """The number of runs with verdict pass, of each test by itself."""
     bounds = bounds_of(criterion)
     accepted = dict.fromkeys(view.tests(criterion), 0)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria.result import Bounds, Result, bounds_of, decided
-from seatrial.acceptance.criteria.view import View
+from seatrial.acceptance.criteria.view import TrialView
 from seatrial.acceptance.lost_node_hours import losses, sentence
 from seatrial.acceptance.outages import outages_of
-from seatrial.acceptance.step_functions import Level, dips, in_flight, kept_level
+from seatrial.acceptance.step_functions import LevelSpan, dips, in_flight, kept_level
 from seatrial.acceptance.utilisation import USES, available_in_all
 from seatrial.journal import codes
 from seatrial.plan.model import Criterion
@@ -22,7 +22,7 @@ SHORT = 60.0  # seconds for which fewer runs may be in flight: one ends, the nex
 LATE_NS = 600 * SECOND_NS  # until when a scheduler tells that the node of a failed run is down
 
 
-def utilisation(view: View, criterion: Criterion) -> list[Result]:
+def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     """Accepted node-hours over available node-hours.
 
     Accepted: the script time of runs with verdict pass, times their nodes. Available: the nodes
@@ -72,7 +72,7 @@ def _hours(node_ns: float) -> str:
     return f"{hours:,.0f}" if hours >= 1000 else show_number(hours)
 
 
-def availability(view: View, criterion: Criterion) -> list[Result]:
+def availability(view: TrialView, criterion: Criterion) -> list[Result]:
     """Node-hours in which nodes were up over node-hours, planned outages aside.
 
     A node is down from the scheduler's word that it is to its word that it is back, and n is the
@@ -105,7 +105,7 @@ def availability(view: View, criterion: Criterion) -> list[Result]:
     return [result]
 
 
-def mtbf(view: View, criterion: Criterion) -> list[Result]:
+def mtbf(view: TrialView, criterion: Criterion) -> list[Result]:
     """The trial's time over the number of node failures, in seconds.
 
     Failures are times that a node went down outside planned outages, and runs with verdict node
@@ -144,7 +144,7 @@ def mtbf(view: View, criterion: Criterion) -> list[Result]:
     return [result]
 
 
-def _failures(view: View) -> list[int]:
+def _failures(view: TrialView) -> list[int]:
     """The times at which a node went down, while the clock ran and outside its planned outages."""
     outages = outages_of(view.history)
     return [
@@ -158,7 +158,7 @@ def _failures(view: View) -> list[int]:
     ]
 
 
-def _unseen_failures(view: View, seen: Sequence[int]) -> int:
+def _unseen_failures(view: TrialView, seen: Sequence[int]) -> int:
     failed = (run for run in view.history.runs if run.code == codes.NODE_FAILURE.number)
     spans = [run.on_nodes(view.now) or (run.judged, run.judged) for run in failed]
     return sum(
@@ -168,7 +168,7 @@ def _unseen_failures(view: View, seen: Sequence[int]) -> int:
     )
 
 
-def jobs_in_flight(view: View, criterion: Criterion) -> list[Result]:
+def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
     """The largest number of runs that always held nodes, but for dips shorter than a minute (or 1 %
     of the duration), from when the bound was first reached to the end of the trial's time (without
     a duration: to the last start).
@@ -221,7 +221,7 @@ def shortest_dip(duration: float) -> float:
 
 
 def _flights(
-    view: View,
+    view: TrialView,
     criterion: Criterion,
     bounds: Bounds,
     value: float | None,
@@ -243,7 +243,9 @@ def _flights(
     )
 
 
-def _to_last_start(view: View, criterion: Criterion, found: list[Level]) -> list[Level]:
+def _to_last_start(
+    view: TrialView, criterion: Criterion, found: list[LevelSpan]
+) -> list[LevelSpan]:
     starts = [held[0] for run in view.runs(criterion) if (held := run.on_nodes(view.now))]
     last = max(starts, default=0)
     cut = [level._replace(end=min(level.end, last)) for level in found if level.start < last]

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria.result import Bounds, Result, bounds_of, decided, with_worst
-from seatrial.acceptance.criteria.view import Group, View
-from seatrial.acceptance.trial_history import NEVER, Run
+from seatrial.acceptance.criteria.view import NodeCases, TrialView
+from seatrial.acceptance.trial_history import NEVER, RunHistory
 from seatrial.plan.model import Criterion
 from seatrial.units import Better, count, show_number
 
@@ -29,7 +29,7 @@ CONFIDENCE = 0.95
 Units = list[list[float]]  # values in sorted lists, each of which is drawn as a whole
 
 
-class Pair(NamedTuple):
+class SlowdownPair(NamedTuple):
     """The figures of one case: alone, and in each wave at full machine. None is without values."""
 
     alone: list[float]
@@ -46,7 +46,7 @@ class Pair(NamedTuple):
         return self.waves if len(self.waves) > 1 else [[value] for value in self.full]
 
 
-def slowdown(view: View, criterion: Criterion) -> list[Result]:
+def slowdown(view: TrialView, criterion: Criterion) -> list[Result]:
     """Each case at full machine against the same case alone, in per cent; positive is better.
 
     100 (alone - full) / alone of the medians of the elapsed times, or of the ``metric`` (the other
@@ -58,7 +58,7 @@ def slowdown(view: View, criterion: Criterion) -> list[Result]:
     return with_worst(criterion, results, lambda one: -(one.value or 0.0))
 
 
-def _of_group(view: View, criterion: Criterion, bounds: Bounds, group: Group) -> Result:
+def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: NodeCases) -> Result:
     sides = list(_pairs(group, criterion.metric))
     pairs = [pair for pair in sides if pair.alone and pair.waves and median(pair.alone)]
     counted = pairs or sides
@@ -116,21 +116,21 @@ def _doubt(bounds: Bounds, interval: tuple[float, float] | None, alone: int, wav
 # ---- pairs and waves ----------------------------------------------------------------------
 
 
-def _pairs(group: Group, metric: str) -> Iterator[Pair]:
+def _pairs(group: NodeCases, metric: str) -> Iterator[SlowdownPair]:
     """What is compared, case by case, and in which direction it improves."""
-    by_case: dict[int, list[Run]] = {}
+    by_case: dict[int, list[RunHistory]] = {}
     for run in group.runs:
         by_case.setdefault(run.case, []).append(run)
     for runs in by_case.values():
         alone = _values([run for run in runs if run.stage == "alone"], metric)
         waves = [_values(wave, metric) for wave in waves_of(runs)]
-        yield Pair(alone, [wave for wave in waves if wave], _better(runs, metric))
+        yield SlowdownPair(alone, [wave for wave in waves if wave], _better(runs, metric))
 
 
-def waves_of(runs: Sequence[Run]) -> list[list[Run]]:
+def waves_of(runs: Sequence[RunHistory]) -> list[list[RunHistory]]:
     """The runs of one case at full machine, wave by wave. A wave begins when the one before has
     its verdicts, and goes on where the last of them is run again."""
-    waves: list[list[Run]] = []
+    waves: list[list[RunHistory]] = []
     until, again = NEVER, False  # when all so far had their verdicts
     full = (run for run in runs if run.stage == "full" and run.submitted != NEVER)
     for run in sorted(full, key=lambda run: run.submitted):
@@ -143,7 +143,7 @@ def waves_of(runs: Sequence[Run]) -> list[list[Run]]:
     return waves
 
 
-def _values(runs: Sequence[Run], metric: str) -> list[float]:
+def _values(runs: Sequence[RunHistory], metric: str) -> list[float]:
     right = [run for run in runs if run.right]
     if not metric:
         return sorted(time for run in right if (time := run.elapsed) is not None)
@@ -151,7 +151,7 @@ def _values(runs: Sequence[Run], metric: str) -> list[float]:
     return sorted(figure.value for figure in figures if figure is not None)
 
 
-def _better(runs: Sequence[Run], metric: str) -> Better:
+def _better(runs: Sequence[RunHistory], metric: str) -> Better:
     if not metric:
         return "lower"
     figures = ((run.figures or {}).get(metric) for run in runs if run.right)
@@ -169,7 +169,7 @@ def _per_cent(alone: Sequence[float], full: Sequence[float], better: Better) -> 
     return 100 * change / abs(one) if one else 0.0
 
 
-def _interval(pairs: Sequence[Pair], seed: str) -> tuple[float, float] | None:
+def _interval(pairs: Sequence[SlowdownPair], seed: str) -> tuple[float, float] | None:
     """The percentile bootstrap's: of each pair, runs alone and waves at full machine are drawn
     anew, with a fixed seed. None where a pair has too few to draw from."""
     sides = [([[value] for value in pair.alone], pair.units, pair.better) for pair in pairs]

@@ -14,13 +14,13 @@ from seatrial.acceptance.criteria.result import (
     undecided,
     with_worst,
 )
-from seatrial.acceptance.criteria.view import Group, View
-from seatrial.acceptance.trial_history import Figure as Measured
-from seatrial.acceptance.trial_history import Run
+from seatrial.acceptance.criteria.view import NodeCases, TrialView
+from seatrial.acceptance.trial_history import RecordedMetric as Measured
+from seatrial.acceptance.trial_history import RunHistory
 from seatrial.plan.model import Criterion
 from seatrial.units import Better, count, show_number
 from seatrial.verify import references as refs
-from seatrial.verify.figures import Figure
+from seatrial.verify.figures import MetricValue
 
 LEAST = 2  # runs without which there is no spread
 ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
@@ -29,7 +29,7 @@ ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where
 # ---- variability --------------------------------------------------------------------------
 
 
-def variability(view: View, criterion: Criterion) -> list[Result]:
+def variability(view: TrialView, criterion: Criterion) -> list[Result]:
     """The coefficient of variation of the elapsed time of each test's script: s / mean.
 
     Over the runs whose answer was right, slow ones among them (verdict pass or performance). Cases
@@ -90,7 +90,7 @@ def _spread(series: Sequence[Sequence[float]]) -> dict[str, float | int | str]:
 # ---- figures ------------------------------------------------------------------------------
 
 
-def figure_of_merit(view: View, criterion: Criterion) -> list[Result]:
+def figure_of_merit(view: TrialView, criterion: Criterion) -> list[Result]:
     """The median of a metric over the runs of each case whose answer was right, against the bounds
     of the criterion (in the metric's unit, or per cent of the machine's reference for the case) or,
     where it gives none, against the reference's own tolerance."""
@@ -104,7 +104,7 @@ def figure_of_merit(view: View, criterion: Criterion) -> list[Result]:
     return with_worst(criterion, results, _furthest)
 
 
-def _figure(run: Run, metric: str) -> Measured | None:
+def _figure(run: RunHistory, metric: str) -> Measured | None:
     return (run.figures or {}).get(metric)
 
 
@@ -114,7 +114,7 @@ def _furthest(one: Result) -> float:
     return abs(off) if isinstance(off, int | float) else 0.0
 
 
-def _against(view: View, criterion: Criterion, group: Group) -> Result | None:
+def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:
     metric = criterion.metric
     figures = [f for run in group.runs if run.right and (f := _figure(run, metric)) is not None]
     try:
@@ -143,7 +143,7 @@ def _against(view: View, criterion: Criterion, group: Group) -> Result | None:
     )
 
 
-def _reference(view: View, criterion: Criterion, group: Group) -> refs.Reference | None:
+def _reference(view: TrialView, criterion: Criterion, group: NodeCases) -> refs.Reference | None:
     case = group.case
     return refs.matching(
         view.references, case.test, criterion.metric, case.parameters, case.toolchain
@@ -158,9 +158,9 @@ def _numbers(figures: Sequence[Measured]) -> dict[str, float | int | str]:
 
 
 def _against_reference(
-    view: View,
+    view: TrialView,
     criterion: Criterion,
-    group: Group,
+    group: NodeCases,
     reference: refs.Reference | None,
     figures: Sequence[Measured],
 ) -> Result:
@@ -182,7 +182,7 @@ def _against_reference(
     if figures[0].unit != reference.unit:
         why = f"{criterion.metric} is in {figures[0].unit}, but its reference in {reference.unit}"
         return undecided(criterion, why, words, group.name)
-    finding = refs.judge(Figure(criterion.metric, value, figures[0].unit, better), reference)
+    finding = refs.judge(MetricValue(criterion.metric, value, figures[0].unit, better), reference)
     off = refs.percent_off(value, reference)
     numbers = _numbers(figures)
     if off is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from seatrial.acceptance.trial_history import Run, TrialHistory
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Timeline, timeline_of
 from seatrial.plan.component_tests import fits
 from seatrial.plan.model import Criterion
@@ -18,19 +18,19 @@ TOO_SOON = 1.0  # seconds that a trial may miss of its duration
 _IS = {"ended": "has", "paused": "is"}
 
 
-class Group(NamedTuple):
+class NodeCases(NamedTuple):
     """Cases that differ in nothing but their node, of which ``case`` is the first, and their
     runs."""
 
     case: Case
-    runs: list[Run]
+    runs: list[RunHistory]
 
     @property
     def name(self) -> str:
         return self.case.name.removesuffix(f"%{self.case.node}")
 
 
-class View:
+class TrialView:
     """What the history says at ``now`` (ns), and the references that the trial judges by."""
 
     def __init__(
@@ -72,21 +72,21 @@ class View:
         names = dict.fromkeys(case.test for case in self.history.cases)
         return [name for name in names if fits(criterion.tests, name)]
 
-    def runs(self, criterion: Criterion) -> Iterator[Run]:
+    def runs(self, criterion: Criterion) -> Iterator[RunHistory]:
         """The runs of those tests."""
         wanted = set(self.tests(criterion))
         return (run for run in self.history.runs if self.history.test_of(run) in wanted)
 
-    def groups(self, criterion: Criterion) -> list[Group]:
+    def groups(self, criterion: Criterion) -> list[NodeCases]:
         """The cases of those tests with their runs; nodes apart, as they are to be alike."""
-        found: dict[tuple[object, ...], Group] = {}
-        of_case: list[Group | None] = []
+        found: dict[tuple[object, ...], NodeCases] = {}
+        of_case: list[NodeCases | None] = []
         wanted = set(self.tests(criterion))
         for case in self.history.cases:
             bound = tuple((name, show(value)) for name, value in case.parameters.items())
             key = (case.test, bound, case.toolchain, case.nodes)
             chosen = case.test in wanted
-            of_case.append(found.setdefault(key, Group(case, [])) if chosen else None)
+            of_case.append(found.setdefault(key, NodeCases(case, [])) if chosen else None)
         for run in self.history.runs:
             group = of_case[run.case]
             if group is not None:

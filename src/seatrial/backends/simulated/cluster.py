@@ -20,10 +20,10 @@ from random import Random
 
 from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.background import Arrival, background
-from seatrial.backends.simulated.failures import Failure, failures, slow_nodes
-from seatrial.backends.simulated.jobs import Hangs, Over, SimulatedJob
+from seatrial.backends.simulated.failures import NodeFailure, failures, slow_nodes
+from seatrial.backends.simulated.jobs import FinishedJob, Hangs, SimulatedJob
 from seatrial.backends.simulated.names import NodeNames
-from seatrial.backends.simulated.queue import Outage, Queue
+from seatrial.backends.simulated.queue import Queue, SimulatedOutage
 from seatrial.backends.simulated.record import JobRecord
 from seatrial.backends.simulated.sharing import FileSystems, TargetLoad
 from seatrial.conduct.policy import Window
@@ -31,7 +31,7 @@ from seatrial.journal import codes
 from seatrial.machine.model import Machine
 from seatrial.units import SECOND_NS, seconds, share_of, span_of
 
-SimulatedUpdate = Queued | Refused | Started | Hangs | Over | NodesDown | NodesUp
+SimulatedUpdate = Queued | Refused | Started | Hangs | FinishedJob | NodesDown | NodesUp
 _LONGEST = 10 * 366 * 86400.0  # seconds
 _Event = tuple[int, int, Callable[..., None], object]
 
@@ -79,7 +79,7 @@ class SimulatedCluster:
             len(nodes), share_of(model.slow_nodes), Random(f"{seed}: slow nodes")
         )
         self._last = start_ns + ns(min(horizon_s, _LONGEST))
-        self._failures: Iterator[Failure] = iter(())
+        self._failures: Iterator[NodeFailure] = iter(())
         if between := span_of(model.node_failures):
             chance = Random(f"{seed}: failures")
             self._failures = failures(len(nodes), between, seconds(model.repair), chance)
@@ -266,7 +266,7 @@ class SimulatedCluster:
             # What was to come of its script does not, now that it is over.
             began = record.began if record.began <= now else 0
             left = record.left if record.left <= now else 0
-            self._tell_at_poll(Over(run_id, code, state, status, record.where, began, left))
+            self._tell_at_poll(FinishedJob(run_id, code, state, status, record.where, began, left))
 
     def _outage_over(self, nodes: int) -> None:
         self._changed = True
@@ -280,7 +280,7 @@ class SimulatedCluster:
             if time <= self._last:
                 self._at(time, self._failed, failure)
 
-    def _failed(self, failure: Failure) -> None:
+    def _failed(self, failure: NodeFailure) -> None:
         """A node fails, and the job on it with it."""
         self._next_failure()
         node = 1 << failure.node
@@ -366,10 +366,10 @@ class SimulatedCluster:
         masks = {name: self._names.mask(nodes) for name, nodes in partitions.items()}
         return masks or {"": self._names.all}
 
-    def _outage(self, window: Window) -> Outage:
+    def _outage(self, window: Window) -> SimulatedOutage:
         since = 0 if window.absolute else self._start
         nodes = self._names.mask(window.nodes) if window.nodes else self._names.all
-        return Outage(since + ns(window.start), since + ns(window.end), nodes)
+        return SimulatedOutage(since + ns(window.start), since + ns(window.end), nodes)
 
 
 def joined(sets: Collection[int]) -> list[int]:

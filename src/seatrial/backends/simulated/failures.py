@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 
-class Failure(NamedTuple):
+class NodeFailure(NamedTuple):
     """A node, by its place, fails at ``time`` and is back after ``repair`` (seconds)."""
 
     time: float
@@ -15,7 +15,7 @@ class Failure(NamedTuple):
     repair: float
 
 
-def failures(nodes: int, between: float, repair: float, random: Random) -> Iterator[Failure]:
+def failures(nodes: int, between: float, repair: float, random: Random) -> Iterator[NodeFailure]:
     """Failures without end: each node fails after an exponential time of mean ``between``, is down
     for one of mean ``repair``, and so on. Those of all nodes together are one Poisson process of
     ``nodes`` times the rate; one that hits a node that is down is to be passed over, which is
@@ -23,7 +23,7 @@ def failures(nodes: int, between: float, repair: float, random: Random) -> Itera
     time = 0.0
     while True:
         time += random.expovariate(nodes / between)
-        yield Failure(time, random.randrange(nodes), random.expovariate(1 / repair))
+        yield NodeFailure(time, random.randrange(nodes), random.expovariate(1 / repair))
 
 
 def slow_nodes(nodes: int, share: float, random: Random) -> int:

@@ -40,7 +40,7 @@ class Hangs(Struct, frozen=True):
     run_id: str
 
 
-class Over(Struct, frozen=True):
+class FinishedJob(Struct, frozen=True):
     """A job is over: what ``Ended`` says of it, and what its script wrote: when it began, and when
     it ended by itself (ns; 0: it did not)."""
 

@@ -22,7 +22,7 @@ from seatrial.backends.simulated.record import JobRecord
 NEVER = 1 << 62  # ns; later than any time
 
 
-class Outage(NamedTuple):
+class SimulatedOutage(NamedTuple):
     """Nodes that are out of service from one time to another (ns)."""
 
     start: int
@@ -45,7 +45,7 @@ class _Counts(dict[int, int]):
 class Queue:
     """Nodes that share a queue, with their jobs."""
 
-    def __init__(self, nodes: int, outages: Sequence[Outage] = ()) -> None:
+    def __init__(self, nodes: int, outages: Sequence[SimulatedOutage] = ()) -> None:
         self.nodes = nodes
         self.free = nodes
         self.waits = 0

@@ -8,7 +8,7 @@ from seatrial.backends.simulated.jobs import SimulatedJob
 
 if TYPE_CHECKING:
     from seatrial.backends.simulated.queue import Queue
-    from seatrial.backends.simulated.sharing import Group
+    from seatrial.backends.simulated.sharing import SpeedGroup
 
 
 class JobRecord:
@@ -52,6 +52,6 @@ class JobRecord:
         self.where = ""
         self.limit = self.began = self.left = 0
         self.over = False
-        self.group: Group | None = None
+        self.group: SpeedGroup | None = None
         self.queue: Queue | None = None
         self.id = self.pool = self.line = self.number = 0

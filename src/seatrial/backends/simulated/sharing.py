@@ -49,10 +49,12 @@ def speed(metadata: float, objects: float, slow_metadata: float, slow_objects: f
     return 1 / (1 - metadata - objects + metadata * slow_metadata + objects * slow_objects)
 
 
-class Group:
+class SpeedGroup:
     """Runs of one speed. ``progress`` is in ns of elapsed time with nobody beside."""
 
-    def __init__(self, shared: Shared, target: Target, metadata: float, objects: float) -> None:
+    def __init__(
+        self, shared: SharedFileSystem, target: SimulatedTarget, metadata: float, objects: float
+    ) -> None:
         self.shared, self.target = shared, target
         self.metadata, self.objects = metadata, objects
         self.speed = speed(metadata, objects, target.slow, shared.slow)
@@ -87,13 +89,13 @@ class TargetLoad(NamedTuple):
     above: float
 
 
-class Target:
+class SimulatedTarget:
     """A metadata target: what our runs and others lay on it, and the groups on it."""
 
     def __init__(self, safe: float) -> None:
         self.own = self.production = 0.0
         self.slow = 1.0
-        self.groups: dict[tuple[float, float], Group] = {}
+        self.groups: dict[tuple[float, float], SpeedGroup] = {}
         self.safe = safe
         self._highest = 0.0  # of the loads that lasted
         self._latest = 0.0
@@ -128,12 +130,12 @@ class Target:
         return self._above + (0 if self._since is None else now - self._since)
 
 
-class Shared:
+class SharedFileSystem:
     """A file system: its targets, and the bandwidth that is asked of its objects."""
 
     def __init__(self, file_system: FileSystem, model: FileSystemModel) -> None:
         names = [target.name for target in file_system.metadata_targets] or [""]
-        self.targets = {name: Target(file_system.safe_load) for name in names}
+        self.targets = {name: SimulatedTarget(file_system.safe_load) for name in names}
         self.first = next(iter(self.targets.values()))
         self.model = model
         self.asked = 0.0
@@ -149,7 +151,7 @@ class FileSystems:
     ) -> None:
         self._at, self._ended, self._start = at, ended, start
         self._shared = {
-            name: Shared(each, each.rehearsal or FileSystemModel())
+            name: SharedFileSystem(each, each.rehearsal or FileSystemModel())
             for name, each in machine.file_systems.items()
         }
         self._entered = 0
@@ -183,7 +185,7 @@ class FileSystems:
         target = shared.targets.get(job.target, shared.first)
         key = (job.metadata, job.objects)
         if (group := target.groups.get(key)) is None:
-            group = target.groups[key] = Group(shared, target, *key)
+            group = target.groups[key] = SpeedGroup(shared, target, *key)
         record.group = group
         group.move(now)
         if not job.hangs:
@@ -199,14 +201,14 @@ class FileSystems:
         if group is not None:
             self._lay(now, group, -record.job.opens, -record.job.bandwidth)
 
-    def _produce(self, what: tuple[Shared, int, str, float]) -> None:
+    def _produce(self, what: tuple[SharedFileSystem, int, str, float]) -> None:
         """The load of others goes to another level."""
         shared, now, name, load = what
         for target in [shared.targets[name]] if name else shared.targets.values():
             target.production = load
             self._weigh(now, shared, target)
 
-    def _lay(self, now: int, group: Group, opens: float, bandwidth: float) -> None:
+    def _lay(self, now: int, group: SpeedGroup, opens: float, bandwidth: float) -> None:
         shared = group.shared
         group.target.own += opens
         if opens:
@@ -219,14 +221,14 @@ class FileSystems:
                 for target in shared.targets.values():
                     self._change(now, target)
 
-    def _weigh(self, now: int, shared: Shared, target: Target) -> None:
+    def _weigh(self, now: int, shared: SharedFileSystem, target: SimulatedTarget) -> None:
         target.watch(now)
         slow = stretch(target.load, shared.model.metadata)
         if slow != target.slow:
             target.slow = slow
             self._change(now, target)
 
-    def _change(self, now: int, target: Target) -> None:
+    def _change(self, now: int, target: SimulatedTarget) -> None:
         """The speeds of a target's groups are others from now on."""
         for group in target.groups.values():
             new = speed(group.metadata, group.objects, target.slow, group.shared.slow)
@@ -235,13 +237,13 @@ class FileSystems:
                 group.speed = new
                 self._plan(group)
 
-    def _plan(self, group: Group) -> None:
+    def _plan(self, group: SpeedGroup) -> None:
         end = group.next_end()
         if end is not None and end != group.planned:
             self._at(end, self._due, (group, end))
         group.planned = -1 if end is None else end
 
-    def _due(self, what: tuple[Group, int]) -> None:
+    def _due(self, what: tuple[SpeedGroup, int]) -> None:
         """The next run of a group has come to its end, if that plan still holds."""
         group, now = what
         if now != group.planned:

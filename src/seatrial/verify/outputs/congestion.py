@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from seatrial.units import Better
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 TESTS: dict[str, tuple[str, Better]] = {
@@ -25,13 +25,13 @@ _DONE = re.compile(r"^congestion finished, all messages correct$", re.MULTILINE)
 _ROW = r"^{test} {statistic} alone (\S+) loaded (\S+) {unit} impact (\S+) low (\S+) high (\S+)$"
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """avg and p99 of each test, labelled ``test`` and ``network`` (isolated or congested), and the
     impact_avg, impact_p99 with the ends of their intervals, labelled ``test``. Raises ValueError
     with the reason where a line is missing."""
     once(_TITLE, text, "title 'congestion of'")
     once(_DONE, text, "closing line 'congestion finished'")
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     for test, (unit, better) in TESTS.items():
         for statistic in STATISTICS:
             pattern = _ROW.format(test=test, statistic=statistic, unit=unit)
@@ -41,8 +41,8 @@ def parse(text: str) -> list[Figure]:
                 raise ValueError(f"its line of {test} {statistic} cannot be: {shown(row[0])}")
             for network, value in zip(NETWORKS, values, strict=False):
                 labels: dict[str, int | str] = {"test": test, "network": network}
-                figures.append(Figure(statistic, value, unit, better, labels=labels))
+                figures.append(MetricValue(statistic, value, unit, better, labels=labels))
             for ending, value in zip(("", "_low", "_high"), values[2:], strict=True):
                 name = f"impact_{statistic}{ending}"
-                figures.append(Figure(name, value, "1", "lower", labels={"test": test}))
+                figures.append(MetricValue(name, value, "1", "lower", labels={"test": test}))
     return figures

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from seatrial.units import Better
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 _TITLE = re.compile(r"^NetworkLoad Tests v(\S+)", re.MULTILINE)
@@ -28,7 +28,7 @@ _LEAST_ROUNDED = 0.0501  # factors have one decimal
 Table = dict[str, dict[str, str]]  # test -> column -> text
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """avg and p99 of each test, labelled ``test`` and ``network`` (isolated or congested), and the
     factors impact_avg and impact_p99, made of these (the program prints them with one decimal).
     Raises ValueError with the reason where a table is missing or does not agree with the others."""
@@ -44,14 +44,14 @@ def parse(text: str) -> list[Figure]:
         raise ValueError(f"its table {missing[0][0]!r} has no whole row of {missing[0][1]!r}")
     if extra := set(tables["impact"]) - set(tests):
         raise ValueError(f"its isolated tests have no whole row of {shown(min(extra))}")
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     for test in tests:
         for column, name in _COLUMNS.items():
             figures += _of_test(test, column, name, tables)
     return figures
 
 
-def _of_test(test: str, column: str, name: str, tables: dict[str, Table]) -> list[Figure]:
+def _of_test(test: str, column: str, name: str, tables: dict[str, Table]) -> list[MetricValue]:
     unit = tables["isolated"][test]["Units"]
     if unit not in _UNITS or tables["congested"][test]["Units"] != unit:
         raise ValueError(f"the unit of {test!r} is not known, or not one: {shown(unit)}")
@@ -67,9 +67,11 @@ def _of_test(test: str, column: str, name: str, tables: dict[str, Table]) -> lis
     if abs(impact - factor) > _LEAST_ROUNDED:
         raise ValueError(f"it says {told} for {test!r}, but its tables give {impact:.2f}X")
     return [
-        Figure(name, alone, shown_unit, better, labels={"test": test, "network": "isolated"}),
-        Figure(name, loaded, shown_unit, better, labels={"test": test, "network": "congested"}),
-        Figure(f"impact_{name}", impact, "1", "lower", labels={"test": test}),
+        MetricValue(name, alone, shown_unit, better, labels={"test": test, "network": "isolated"}),
+        MetricValue(
+            name, loaded, shown_unit, better, labels={"test": test, "network": "congested"}
+        ),
+        MetricValue(f"impact_{name}", impact, "1", "lower", labels={"test": test}),
     ]
 
 

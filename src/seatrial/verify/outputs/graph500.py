@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import end_whole
 
 KERNELS = ("bfs", "sssp")
@@ -25,7 +25,7 @@ _KEY = re.compile(r"(?:(?:bfs|sssp)[ \t]+)?(?:\w+_(?:TEPS|time|validate)|NBFS):"
 _FAILED = re.compile(r"^.*\bvalidation (?:failed|error).*$", re.MULTILINE | re.IGNORECASE)
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """construction_time, bfs_harmonic_mean and bfs_median_time, and those of sssp where it was run.
     Raises ValueError with the reason where a validation failed, or a kernel's list of figures is
     not whole: it ends with harmonic_stddev_TEPS and stddev_validate."""
@@ -43,7 +43,7 @@ def parse(text: str) -> list[Figure]:
         if key in values:
             raise ValueError(f"it has {shown(key)} twice; judge one run at a time")
         values[key] = row[3]
-    figures = [Figure("construction_time", _value(values, "construction_time"), "s", "lower")]
+    figures = [MetricValue("construction_time", _value(values, "construction_time"), "s", "lower")]
     kernels = [
         name for name in KERNELS if name == "bfs" or any(key.startswith(name) for key in values)
     ]
@@ -55,8 +55,8 @@ def parse(text: str) -> list[Figure]:
             _value(values, f"{kernel} stddev_validate")
         if teps <= 0 or time <= 0:
             raise ValueError(f"a figure of {kernel} is not positive")
-        figures.append(Figure(f"{kernel}_harmonic_mean", teps, "TEPS", "higher"))
-        figures.append(Figure(f"{kernel}_median_time", time, "s", "lower"))
+        figures.append(MetricValue(f"{kernel}_harmonic_mean", teps, "TEPS", "higher"))
+        figures.append(MetricValue(f"{kernel}_median_time", time, "s", "lower"))
     return figures
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from seatrial.units import Better
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 FILE = "hpccoutf.txt"
@@ -48,7 +48,7 @@ _END = re.compile(r"^End of Summary section\.$", re.MULTILINE)
 _CLOSED = re.compile(r"^End of HPC Challenge tests\.$", re.MULTILINE)
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """The rates, bandwidths and latencies, under HPCC's own names. Raises ValueError with the
     reason where the summary is not whole, is none of success, or a benchmark was not run."""
     begin = once(_BEGIN, text, "line 'Begin of Summary section.'").end()
@@ -71,5 +71,5 @@ def parse(text: str) -> list[Figure]:
         figure = number(pairs[name])
         if figure <= 0:
             raise ValueError(f"its summary says {name}={pairs[name]}: that was not run")
-        figures.append(Figure(name, figure, unit, better))
+        figures.append(MetricValue(name, figure, unit, better))
     return figures

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 FIGURES = ("rate", "bandwidth")
@@ -26,7 +26,7 @@ _BANDWIDTH = re.compile(
 )
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """rate: the rating; bandwidth: the raw total. Raises ValueError with the reason where the
     result is not valid, or the file ends with it."""
     result = once(_RESULT, text, "line 'HPCG result is ...'")
@@ -38,6 +38,6 @@ def parse(text: str) -> list[Figure]:
         raise ValueError("its final summary ends with the rating: it is not whole")
     bandwidth = once(_BANDWIDTH, text, "line 'Raw Total B/W'")
     return [
-        Figure("rate", number(result[2]), "Gflop/s", "higher"),
-        Figure("bandwidth", number(bandwidth[1]), "GB/s", "higher"),
+        MetricValue("rate", number(result[2]), "Gflop/s", "higher"),
+        MetricValue("bandwidth", number(bandwidth[1]), "GB/s", "higher"),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 _ROW = re.compile(r"W[RC]\w+[ \t]")
@@ -19,7 +19,7 @@ _PASSED = re.compile(r"^[ \t]+(\d+) tests completed and passed residual checks,"
 _END = re.compile(r"^End of Tests\.", re.MULTILINE)
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """rate and time, labelled ``variant``, ``n``, ``nb``, ``p`` and ``q``, and best: the highest
     rate. Raises ValueError with the reason where a residual was not checked or did not pass, or the
     closing lines are missing or count otherwise."""
@@ -28,7 +28,7 @@ def parse(text: str) -> list[Figure]:
     passed = int(once(_PASSED, text, "line of tests that passed")[1][:9])
     if not finished or passed != finished:
         raise ValueError(f"{passed} of its {finished} tests passed the residual checks")
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     rates: list[float] = []
     checked = 0
     for line in text.split("\n"):
@@ -46,16 +46,16 @@ def parse(text: str) -> list[Figure]:
         raise ValueError("it has a result without a residual that passed")
     if len(rates) != finished:
         raise ValueError(f"it has {len(rates)} results, and says that {finished} tests finished")
-    return [Figure("best", max(rates), "Gflop/s", "higher"), *figures]
+    return [MetricValue("best", max(rates), "Gflop/s", "higher"), *figures]
 
 
-def _row(line: str) -> list[Figure]:
+def _row(line: str) -> list[MetricValue]:
     cells = line.split("(")[0].split()  # some builds add the rate of one device in parentheses
     if len(cells) != 7 or not all(cell.isdecimal() for cell in cells[1:5]):
         raise ValueError(f"a result is not whole: {shown(line)}")
     variant, n, nb, p, q = cells[0], *(int(cell[:18]) for cell in cells[1:5])
     labels: dict[str, int | str] = {"variant": variant, "n": n, "nb": nb, "p": p, "q": q}
     return [
-        Figure("time", number(cells[5]), "s", "lower", labels=labels),
-        Figure("rate", number(cells[6]), "Gflop/s", "higher", labels=labels),
+        MetricValue("time", number(cells[5]), "s", "lower", labels=labels),
+        MetricValue("rate", number(cells[6]), "Gflop/s", "higher", labels=labels),
     ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from seatrial.units import Better
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 _TITLE = re.compile(
@@ -42,14 +42,14 @@ _MIB = 1.048576
 _AGREES = 0.005
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """time, bandwidth and so on, by column, labelled ``benchmark``, ``processes`` and ``bytes``
     (not of a barrier). Raises ValueError with the reason where a row or the closing line is
     missing, a sample was given up, a column is not known, or IMB found defects."""
     version = int(once(_TITLE, text, "title 'Intel(R) MPI Benchmarks ...'")[1].partition(".")[0])
     once(_END, text, "closing line '# All processes entering MPI_Finalize'")
     usual = "MB/s" if version >= _FIRST_OF_MB else "MiB/s"
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     labels: dict[str, int | str] = {}
     columns, found = [""], True
     for line in text.split("\n"):
@@ -79,7 +79,7 @@ def parse(text: str) -> list[Figure]:
     return figures
 
 
-def _require_modes(figures: list[Figure]) -> None:
+def _require_modes(figures: list[MetricValue]) -> None:
     """Raises ValueError where a benchmark has some figures with a mode, and some without one."""
     with_mode: dict[int | str, bool] = {}
     for figure in figures:
@@ -102,7 +102,7 @@ def _need(found: bool, labels: dict[str, int | str]) -> None:
 
 def _row(
     labels: dict[str, int | str], columns: list[str], cells: list[str], usual: str
-) -> list[Figure]:
+) -> list[MetricValue]:
     line = " ".join(cells)
     if "time-out" in line or "out-of-mem" in line:
         raise ValueError(f"IMB gave a sample up: {shown(line)}")
@@ -122,7 +122,7 @@ def _row(
         if name == "bandwidth" and values.get("#bytes") == 0:
             continue  # of no bytes: always 0
         unit = _megabyte(values) or usual if name == "bandwidth" else unit
-        figures.append(Figure(name, value, unit, better, labels=labels))
+        figures.append(MetricValue(name, value, unit, better, labels=labels))
     return figures
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from math import prod, sqrt
 
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 BANDWIDTH = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")
@@ -39,7 +39,7 @@ _TOLD = re.compile(
 _AGREES = 0.01
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """Each phase, bandwidth, iops and score. Raises ValueError with the reason where a phase is
     missing, invalid or zero, or the score does not follow from the phases."""
     phases: dict[str, float] = {}
@@ -67,14 +67,14 @@ def parse(text: str) -> list[Figure]:
     return [*_phases(phases), *_score(text, phases)]
 
 
-def _phases(phases: dict[str, float]) -> list[Figure]:
+def _phases(phases: dict[str, float]) -> list[MetricValue]:
     return [
-        *(Figure(name, phases[name], "GiB/s", "higher") for name in BANDWIDTH),
-        *(Figure(name, phases[name], "kIOPS", "higher") for name in METADATA),
+        *(MetricValue(name, phases[name], "GiB/s", "higher") for name in BANDWIDTH),
+        *(MetricValue(name, phases[name], "kIOPS", "higher") for name in METADATA),
     ]
 
 
-def _score(text: str, phases: dict[str, float]) -> list[Figure]:
+def _score(text: str, phases: dict[str, float]) -> list[MetricValue]:
     line = once(_SCORE, text, "line '[SCORE ]'")[0]
     told = _TOLD.fullmatch(line)
     if told is None:
@@ -88,7 +88,7 @@ def _score(text: str, phases: dict[str, float]) -> list[Figure]:
     for (name, value), text_of, unit in zip(
         made.items(), told.groups(), ("GiB/s", "kIOPS", "1"), strict=False
     ):
-        figure = Figure(name, number(text_of), unit, "higher")
+        figure = MetricValue(name, number(text_of), unit, "higher")
         if abs(figure.value - value) > _AGREES * value:
             raise ValueError(f"it says {name} {figure.value:g}, but its phases give {value:g}")
         figures.append(figure)

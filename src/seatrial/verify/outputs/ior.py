@@ -12,7 +12,7 @@ import re
 from msgspec import DecodeError, Struct, field
 
 from seatrial.decoding import decoder
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 _TITLE = re.compile(r"^IOR-\S+: MPI Coordinated Test of Parallel I/O", re.MULTILINE)
@@ -28,7 +28,7 @@ _FAULT = re.compile(r"^(?:ior )?ERROR\b.*|incorrect data on (?:write|read).*", r
 _STATISTICS = ("max", "min", "mean")
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """write_max, write_min, write_mean, read_max, read_min, read_mean: of what was run; those of a
     second and further test in one output are labelled ``test``. Where there is no summary (2.10
     without -v) the two maxima alone. Raises ValueError with the reason where the closing line is
@@ -43,9 +43,9 @@ def parse(text: str) -> list[Figure]:
     return _of_maxima(text) if head is None else _of_summary(text, head)
 
 
-def _of_summary(text: str, head: re.Match[str]) -> list[Figure]:
+def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
     columns = _columns(head[0])
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     for line in text[head.end() + 1 :].split("\n"):
         words = line.split()
         if not words or words[0] == "Max" or _FINISHED.match(line):
@@ -77,7 +77,7 @@ def _columns(line: str) -> list[str]:
     return columns
 
 
-def _of_maxima(text: str) -> list[Figure]:
+def _of_maxima(text: str) -> list[MetricValue]:
     figures = []
     for line in text.split("\n"):
         if line.startswith(("Max Write:", "Max Read:")):
@@ -88,7 +88,7 @@ def _of_maxima(text: str) -> list[Figure]:
             if abs(mib * 1.048576 - mb) > 0.01 + 1e-3 * mb:
                 raise ValueError(f"its MiB/s and MB/s do not agree: {shown(line)}")
             if mib:  # 0 of what was not asked for
-                figures.append(Figure(f"{told[1].lower()}_max", mib, "MiB/s", "higher"))
+                figures.append(MetricValue(f"{told[1].lower()}_max", mib, "MiB/s", "higher"))
     if not figures:
         raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
     return figures
@@ -108,7 +108,7 @@ class _Output(Struct):
     summary: list[_Summary]
 
 
-def _of_json(text: str) -> list[Figure]:
+def _of_json(text: str) -> list[MetricValue]:
     try:
         output = decoder(_Output).decode(text)
     except (DecodeError, RecursionError, UnicodeEncodeError) as error:
@@ -123,12 +123,12 @@ def _of_json(text: str) -> list[Figure]:
     return figures
 
 
-def _figures(operation: str, values: list[float], test: int) -> list[Figure]:
+def _figures(operation: str, values: list[float], test: int) -> list[MetricValue]:
     highest, lowest, mean = values
     if not lowest <= mean + 0.01 or not mean <= highest + 0.01:
         raise ValueError(f"its mean of {operation} is not between the least and the largest")
     labels: dict[str, int | str] = {"test": test} if test else {}
     return [
-        Figure(f"{operation}_{what}", value, "MiB/s", "higher", labels=labels)
+        MetricValue(f"{operation}_{what}", value, "MiB/s", "higher", labels=labels)
         for what, value in zip(_STATISTICS, values, strict=True)
     ]

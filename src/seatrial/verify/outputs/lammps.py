@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 _LOOP = re.compile(
@@ -20,7 +20,7 @@ _ERROR = re.compile(r"^ERROR\b.*", re.MULTILINE)
 _END = re.compile(r"^Total wall time: [\d:]+$", re.MULTILINE)
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """For each run, labelled ``run`` (from 1): loop_time, timesteps (a second) and atom_steps (a
     second), made of the loop's time, which has more digits than the rates printed; speed where
     LAMMPS tells one (ns/day, or tau/day in reduced units). A run of 0 steps counts and gives none.
@@ -28,7 +28,7 @@ def parse(text: str) -> list[Figure]:
     if fault := _ERROR.search(text):
         raise ValueError(f"LAMMPS says {shown(fault[0])}")
     once(_END, text, "closing line 'Total wall time:'")
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     run, tables, steps = 0, 0, 0
     for line in text.split("\n"):
         if line.startswith("Loop time of "):
@@ -46,7 +46,7 @@ def parse(text: str) -> list[Figure]:
             speed = _SPEED.fullmatch(line)
             if speed:
                 value, unit = number(speed[1]), speed[2]
-                figures.append(Figure("speed", value, unit, "higher", labels={"run": run}))
+                figures.append(MetricValue("speed", value, unit, "higher", labels={"run": run}))
             elif "/day" in line:
                 raise ValueError(f"a line of it is not whole: {shown(line)}")
     if not figures:
@@ -54,12 +54,12 @@ def parse(text: str) -> list[Figure]:
     return figures
 
 
-def _of_loop(seconds: float, steps: int, atoms: int, run: int) -> list[Figure]:
+def _of_loop(seconds: float, steps: int, atoms: int, run: int) -> list[MetricValue]:
     if seconds <= 0:
         raise ValueError(f"the loop time of run {run} is {seconds:g} s")
     labels: dict[str, int | str] = {"run": run}
     return [
-        Figure("loop_time", seconds, "s", "lower", labels=labels),
-        Figure("timesteps", steps / seconds, "timesteps/s", "higher", labels=labels),
-        Figure("atom_steps", steps * atoms / seconds, "atom-steps/s", "higher", labels=labels),
+        MetricValue("loop_time", seconds, "s", "lower", labels=labels),
+        MetricValue("timesteps", steps / seconds, "timesteps/s", "higher", labels=labels),
+        MetricValue("atom_steps", steps * atoms / seconds, "atom-steps/s", "higher", labels=labels),
     ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import once
 
 _STARTED = re.compile(r"^mdtest-([0-9]*)\S+ was launched with \d+ total task", re.MULTILINE)
@@ -35,7 +35,7 @@ _PER_RANK = ["per", "Rank:", "Max", "Min", "Mean", "per", "Iteration:", *_PLAIN]
 _STATISTICS = ("max", "min", "mean")
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """file_creation_max, file_creation_min, file_creation_mean and so on: over iterations, of what
     was run (mdtest prints 0 for the rest). Raises ValueError with the reason where the summary or
     the closing line is missing, or a row is not whole."""
@@ -45,7 +45,7 @@ def parse(text: str) -> list[Figure]:
     head = summary[2].split()
     if head not in (_PLAIN, _PER_RANK):
         raise ValueError(f"the head of its summary is not known: {shown(summary[2])}")
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     rows: list[tuple[str, str]] = []
     for line in text[summary.end() : max(summary.end(), finished.start())].split("\n"):
         if not line.strip() or line.startswith("SUMMARY"):
@@ -69,7 +69,7 @@ def _require_rows(rows: Sequence[tuple[str, str]], version: int) -> None:
                 raise ValueError(f"its summary has no row '{kind} {operation}': it is not whole")
 
 
-def _row(line: str, columns: int) -> tuple[tuple[str, str], list[Figure]]:
+def _row(line: str, columns: int) -> tuple[tuple[str, str], list[MetricValue]]:
     """Which row it is, and its figures."""
     row = _OPERATION.fullmatch(line)
     if row is None or row[2] not in _OPERATIONS:
@@ -84,6 +84,6 @@ def _row(line: str, columns: int) -> tuple[tuple[str, str], list[Figure]]:
         return (row[1], row[2]), []
     name = f"{row[1]}_{row[2]}".lower()
     return (row[1], row[2]), [
-        Figure(f"{name}_{what}", value, "ops/s", "higher")
+        MetricValue(f"{name}_{what}", value, "ops/s", "higher")
         for what, value in zip(_STATISTICS, (highest, lowest, mean), strict=True)
     ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 
 Way = Literal["Send", "Recv"]
 WAYS: tuple[Way, ...] = ("Send", "Recv")
@@ -26,7 +26,7 @@ _NUMBERS = b"0123456789.\t"
 _ROUNDED = 0.0006  # the matrix has three decimals
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """The figures send_max, send_avg, send_min (the slowest pair) and recv_max, recv_avg, recv_min.
     Raises ValueError with the reason where the matrices are not whole, or belie them."""
     if not text.startswith("START mpiGraph"):
@@ -41,7 +41,7 @@ def parse(text: str) -> list[Figure]:
     return [figure for way in WAYS for figure in _of_matrix(text, way, int(told))]
 
 
-def _of_matrix(text: str, way: Way, ranks: int) -> list[Figure]:
+def _of_matrix(text: str, way: Way, ranks: int) -> list[MetricValue]:
     highest, average = (number(_line(text, f"{way} {what}\t")[0]) for what in ("max", "avg"))
     count, most, least = 0, 0.0, float("inf")
     for rank, (_, values) in enumerate(rows(text, way)):
@@ -53,7 +53,7 @@ def _of_matrix(text: str, way: Way, ranks: int) -> list[Figure]:
     if abs(most - highest) > _ROUNDED:
         raise ValueError(f"it says '{way} max' {highest:g}, but the largest is {most:g}")
     figures = (("max", highest), ("avg", average), ("min", least))
-    return [Figure(f"{way.lower()}_{what}", x, "MiB/s", "higher") for what, x in figures]
+    return [MetricValue(f"{way.lower()}_{what}", x, "MiB/s", "higher") for what, x in figures]
 
 
 def rows(text: str, way: Way) -> Iterator[tuple[str, list[float]]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 
 _STARTED = re.compile(r"^[ \t]*NAS Parallel Benchmarks?\b.*Benchmark[ \t]*$", re.MULTILINE)
 _COMPLETED = re.compile(r"^[ \t]*(\S+) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
@@ -23,7 +23,7 @@ _RATES = {
 _NEEDED = ("Class", "Time in seconds", "Mop/s total", "Verification")
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """rate (and rate_per_process or rate_per_thread) and time, labelled ``benchmark`` and
     ``class``. Raises ValueError with the reason where a benchmark did not complete, or its
     verification was not successful."""
@@ -34,13 +34,13 @@ def parse(text: str) -> list[Figure]:
     if started > len(completed):
         raise ValueError(f"{started} benchmarks were started, and {len(completed)} completed")
     ends = [*(match.start() for match in completed[1:]), len(text)]
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     for match, end in zip(completed, ends, strict=True):
         figures += _of_one(match[1], text[match.end() : end])
     return figures
 
 
-def _of_one(benchmark: str, block: str) -> list[Figure]:
+def _of_one(benchmark: str, block: str) -> list[MetricValue]:
     pairs: dict[str, str] = {}
     for line in block.split("\n"):
         key, equals, value = line.partition("=")
@@ -56,9 +56,9 @@ def _of_one(benchmark: str, block: str) -> list[Figure]:
     labels: dict[str, int | str] = {"benchmark": benchmark, "class": pairs["Class"]}
     time = number(pairs["Time in seconds"])
     return [
-        Figure("time", time, "s", "lower", labels=labels),
+        MetricValue("time", time, "s", "lower", labels=labels),
         *(
-            Figure(name, number(pairs[key]), "Mop/s", "higher", labels=labels)
+            MetricValue(name, number(pairs[key]), "Mop/s", "higher", labels=labels)
             for key, name in _RATES.items()
             if key in pairs
         ),

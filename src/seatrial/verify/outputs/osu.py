@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from seatrial.units import Better
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 from seatrial.verify.outputs._text import end_whole
 
 _TITLE = re.compile(r"# OSU (.+?)(?: Test)? v[567][.\d]*[ \t]*")
@@ -36,12 +36,12 @@ _PASSED_OVER = re.compile(
 _CHECKED = re.compile(r"Validation")
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """latency, bandwidth, message_rate and so on, by column, labelled ``benchmark`` (its title) and
     ``bytes`` (not of a barrier). Raises ValueError with the reason where there are none below a
     title, a row is not whole, a column is not known, or OSU's own validation failed."""
     end_whole(text)
-    figures: list[Figure] = []
+    figures: list[MetricValue] = []
     benchmark, columns, found = "", [""], True
     for line in text.split("\n"):
         if line.startswith("# OSU "):
@@ -70,7 +70,7 @@ def _need(found: bool, benchmark: str) -> None:
         raise ValueError(f"it has no figures below the title of {shown(benchmark)}")
 
 
-def _row(benchmark: str, columns: list[str], line: str) -> list[Figure]:
+def _row(benchmark: str, columns: list[str], line: str) -> list[MetricValue]:
     cells = line.split()
     if len(cells) != len(columns):
         raise ValueError(f"it should have {len(columns)} columns: {shown(line)}")
@@ -84,7 +84,7 @@ def _row(benchmark: str, columns: list[str], line: str) -> list[Figure]:
                 raise ValueError(f"its validation says {shown(cell)}: {shown(line)}")
         elif not _PASSED_OVER.fullmatch(column):
             name, unit, better = _meaning(column)
-            figures.append(Figure(name, number(cell), unit, better, labels=labels))
+            figures.append(MetricValue(name, number(cell), unit, better, labels=labels))
     return figures
 
 

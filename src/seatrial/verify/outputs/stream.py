@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from seatrial.verify.figures import Figure, number, shown
+from seatrial.verify.figures import MetricValue, number, shown
 
 KERNELS = ("Copy", "Scale", "Add", "Triad")
 FIGURES = tuple(kernel.lower() for kernel in KERNELS)
@@ -21,7 +21,7 @@ _ROW = re.compile(
 _RATE = re.compile(r"^Function[ \t]+(?:Best )?Rate[ \t]+\(?(\S*?)\)?[ \t]", re.MULTILINE)
 
 
-def parse(text: str) -> list[Figure]:
+def parse(text: str) -> list[MetricValue]:
     """The figures copy, scale, add and triad. Raises ValueError with the reason where they are not
     there once each, not finite, or not validated by STREAM itself."""
     if "Failed Validation" in text:
@@ -40,4 +40,4 @@ def parse(text: str) -> list[Figure]:
             raise ValueError(f"its line for {kernel}: is missing, or not whole")
     if "Solution Validates" not in text:
         raise ValueError("its closing line 'Solution Validates' is missing")
-    return [Figure(kernel.lower(), rates[kernel], "MB/s", "higher") for kernel in KERNELS]
+    return [MetricValue(kernel.lower(), rates[kernel], "MB/s", "higher") for kernel in KERNELS]

@@ -12,7 +12,7 @@ from seatrial.units import show_figure
 from seatrial.web.shown import shares
 
 if TYPE_CHECKING:
-    from seatrial.studies.one_run import Phase
+    from seatrial.studies.one_run import RunPhase
     from seatrial.web.pages.run import Metric
 
 SPARK_WIDTH = 144.0
@@ -20,7 +20,7 @@ SPARK_HEIGHT = 30.0
 MARGIN = 3.0
 
 
-def phases_bar(phases: Sequence[Phase], now: int) -> Markup:
+def phases_bar(phases: Sequence[RunPhase], now: int) -> Markup:
     """A bar of what a run's time went into, in the order of time."""
     parts = [(phase.seconds(now), f"phase-{phase.name}", f"s {phase.name}") for phase in phases]
     return shares(*parts)

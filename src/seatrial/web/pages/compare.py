@@ -10,7 +10,14 @@ from msgspec import Struct
 from seatrial import draw
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
-from seatrial.studies.compare import LEAST_EFFECT, Comparison, Mean, Row, State, compare_sides
+from seatrial.studies.compare import (
+    LEAST_EFFECT,
+    Comparison,
+    ComparisonRow,
+    Mean,
+    State,
+    compare_sides,
+)
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
 from seatrial.units import share_of, show_number
@@ -58,7 +65,7 @@ class Compare(Struct, frozen=True, kw_only=True):
     crossed: list[str] = []
     rehearsed: bool = False
     counts: dict[str, int] = {}
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     matching: int = 0
     means: list[Mean] = []
     notices: list[str] = []
@@ -154,7 +161,7 @@ def _judged(site: Site, question: dict[str, Any], least: float, rehearsed: bool)
     return _Answer(found, differences(first, second), made_up)
 
 
-def _sorted(rows: list[Row], sort: str) -> list[Row]:
+def _sorted(rows: list[ComparisonRow], sort: str) -> list[ComparisonRow]:
     """In the order of the judgement, or by what is asked for: the worst change first."""
     if sort == "change":
         return sorted(rows, key=lambda row: (row.gain is None, row.gain or 0.0))
@@ -163,7 +170,7 @@ def _sorted(rows: list[Row], sort: str) -> list[Row]:
     return rows
 
 
-def forest(rows: Sequence[Row], least: float, wide: bool = True) -> Any:
+def forest(rows: Sequence[ComparisonRow], least: float, wide: bool = True) -> Any:
     """By how many per cent of the first side the second one's figures differ, with the intervals:
     the change of the table. Whether more is better the metric says, so the label and the mark tell
     the verdict."""

@@ -13,7 +13,7 @@ from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
 from seatrial.studies import note_file
-from seatrial.studies.history import ELAPSED, History, Point, Told, histories
+from seatrial.studies.history import ELAPSED, History, Point, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.units import SECOND_NS, show_seconds
@@ -220,7 +220,7 @@ def _rank(history: History) -> tuple[float, str, str]:
 
 
 def _line(site: Site, history: History, trials: list[TrialRow]) -> Line:
-    series, course = history.series, history.course
+    series, analysis = history.series, history.analysis
     wanted = _expected(site, history, trials)
     middle = median(series.values) if series.values else None
     rehearsed = _rehearsed(trials)
@@ -238,9 +238,9 @@ def _line(site: Site, history: History, trials: list[TrialRow]) -> Line:
         better=series.better,
         n=len(series.points),
         median=middle,
-        noise=course.noise / abs(middle) if middle else None,
+        noise=analysis.noise / abs(middle) if middle else None,
         excluded=series.excluded,
-        why=course.why,
+        why=analysis.why,
         rehearsed=sum(made_up for _, _, made_up in points),
         times=[time for time, _, _ in drawn],
         values=[value for _, value, _ in drawn],
@@ -283,7 +283,7 @@ def _levels(history: History) -> list[tuple[float, float, float]]:
     ]
 
 
-def _change(told: Told) -> Change:
+def _change(told: ReportedChange) -> Change:
     note = told.near.note.text if told.near is not None else ""
     return Change(
         time=told.first,
@@ -298,7 +298,7 @@ def _change(told: Told) -> Change:
     )
 
 
-def _near(told: Told) -> str:
+def _near(told: ReportedChange) -> str:
     """How near the nearest note is, in words."""
     if told.near is None:
         return ""
@@ -331,12 +331,12 @@ def chart(line: Line, large: bool, metric: str, width: int) -> Any:
     drawn = list(zip(line.times, line.values, line.made_up, strict=True))
     measured = [(time, value) for time, value, made_up in drawn if not made_up]
     made_up = [(time, value) for time, value, made_up in drawn if made_up]
-    series = [draw.Series(metric if large else "", measured, "dots", 1, 1)] if measured else []
+    series = [draw.ChartSeries(metric if large else "", measured, "dots", 1, 1)] if measured else []
     if made_up:
-        series.append(draw.Series("rehearsed" if large else "", made_up, "dots", 4, 3))
+        series.append(draw.ChartSeries("rehearsed" if large else "", made_up, "dots", 4, 3))
     for number, (start, end, level) in enumerate(line.levels):
         name = "level" if large and not number else ""
-        series.append(draw.Series(name, [(start, level), (end, level)], "line", 2, 1))
+        series.append(draw.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
     marks = [
         draw.Mark(
             change.time / SECOND_NS,
@@ -349,7 +349,7 @@ def chart(line: Line, large: bool, metric: str, width: int) -> Any:
     if large:
         marks += [draw.Mark(note.time / SECOND_NS, note.text) for note in line.notes]
     levels = [
-        draw.Level(y, text, "muted")
+        draw.ReferenceLine(y, text, "muted")
         for y, text in ((line.reference, "reference"), (line.low, "least"), (line.high, "most"))
         if y is not None
     ]

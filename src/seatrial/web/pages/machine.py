@@ -14,7 +14,7 @@ from seatrial.machine.facts import groups_of
 from seatrial.statistics import suspects
 from seatrial.statistics.suspects import Suspects
 from seatrial.store import series
-from seatrial.store.rows import Filters, Outcome, TrialRow
+from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.studies import evidence
 from seatrial.studies.history import ELAPSED
 from seatrial.web.asked import Asked, Unclear
@@ -365,7 +365,7 @@ def accused_of(site: Site, view: View) -> tuple[Suspects | None, int]:
     return made, since
 
 
-def _outcomes(site: Site, trials: list[TrialRow], wanted: Filters) -> list[Outcome]:
+def _outcomes(site: Site, trials: list[TrialRow], wanted: Filters) -> list[RunOutcome]:
     store = site.store()
     return [
         one

@@ -114,16 +114,16 @@ class Node(Struct, frozen=True, kw_only=True):
         """The node's figures over time, as SVG."""
         assert self.over is not None
         unit = self.unit if not self.relative else ""
-        spans = [draw.Span(*one) for one in _spans(self.turns, self.over, self.ends)]
+        spans = [draw.ShadedSpan(*one) for one in _spans(self.turns, self.over, self.ends)]
         over = self.over
         return draw.chart(
             [
-                draw.Series(
+                draw.ChartSeries(
                     "95 % of all runs", _points(over.span_times, over.high), "line", "muted", 2
                 ),
-                draw.Series("median", _points(over.span_times, over.middle), "line", 1, 1),
-                draw.Series("5 %", _points(over.span_times, over.low), "line", "muted", 3),
-                draw.Series(self.name, _points(over.times, over.values), "dots", 2, 1),
+                draw.ChartSeries("median", _points(over.span_times, over.middle), "line", 1, 1),
+                draw.ChartSeries("5 %", _points(over.span_times, over.low), "line", "muted", 3),
+                draw.ChartSeries(self.name, _points(over.times, over.values), "dots", 2, 1),
             ],
             title=f"{self.metric} of {self.name} over time",
             about=f"{len(over.times)} runs of the node beside all runs of these kinds",

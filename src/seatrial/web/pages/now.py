@@ -25,7 +25,7 @@ from seatrial.web.trials.trial_facts import (
 
 if TYPE_CHECKING:
     from seatrial.acceptance.criteria import Overall
-    from seatrial.sinks.lag import Standing as SinkStanding
+    from seatrial.sinks.lag import SinkLag as SinkStanding
     from seatrial.web.trials.followed import TestNow
 
 LATELY = 12

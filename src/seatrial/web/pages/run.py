@@ -17,7 +17,7 @@ from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, Tr
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import state_of
-from seatrial.studies.one_run import Expected, Phase, expected, phases, told
+from seatrial.studies.one_run import Expected, RunPhase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
@@ -99,7 +99,7 @@ class Run(Struct, frozen=True, kw_only=True):
     same_environment: int
     known_environments: int
     now: int
-    phases: list[Phase]
+    phases: list[RunPhase]
     events: list[EventLine]
     events_left_out: int
     metrics: list[Metric]

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from seatrial.store import pagination, queries
 from seatrial.store.pagination import ORDERS, Choices
-from seatrial.store.rows import Counts, Filters, GapRow, RunRow
+from seatrial.store.rows import Filters, GapRow, RunCounts, RunRow
 from seatrial.web.asked import Asked
 from seatrial.web.choice import VERDICTS, behind, choice_of, next_place
 from seatrial.web.site import Site
@@ -100,7 +100,7 @@ def _of_any_state(filters: Filters) -> Filters:
     return msgspec.structs.replace(filters, states=())
 
 
-def _tally(asked: Asked, name: str, counts: Counts, state: str) -> Tally:
+def _tally(asked: Asked, name: str, counts: RunCounts, state: str) -> Tally:
     chosen = name == state
     link = asked.link(state="" if chosen else name, before="")
     return Tally(state=name, runs=getattr(counts, name), chosen=chosen, link=link)

@@ -13,8 +13,8 @@ from seatrial.errors import UsageError
 from seatrial.store import queries
 from seatrial.store.series import metric_names
 from seatrial.studies.history import ELAPSED
-from seatrial.studies.scaling import PAYS, Best, Cell, Line, Table, scaling
-from seatrial.studies.scaling import Asked as Question
+from seatrial.studies.scaling import PAYS, Best, Cell, ScalingLine, ScalingTable, scaling
+from seatrial.studies.scaling import ScalingQuery as Question
 from seatrial.studies.selection import NUMBERS, Side, gather
 from seatrial.web.asked import Asked
 from seatrial.web.judging import answered
@@ -48,7 +48,7 @@ class Panel(Struct, frozen=True, kw_only=True):
     better: str
     x: str
     weak: bool
-    lines: list[Line]
+    lines: list[ScalingLine]
     along: list[str]
     best: Best | None
     why: str
@@ -84,7 +84,7 @@ class Scaling(Struct, frozen=True, kw_only=True):
 class _Answer(NamedTuple):
     x: str
     xs: list[str]
-    tables: list[Table]
+    tables: list[ScalingTable]
     rehearsed: bool
 
 
@@ -163,7 +163,7 @@ def _grows(sides: list[Side], name: str) -> bool:
     return len(values) > 1 and all(re.fullmatch(r"\d+(\.\d+)?", value) for value in values)
 
 
-def _panel(table: Table) -> Panel:
+def _panel(table: ScalingTable) -> Panel:
     return Panel(
         case=table.case,
         metric=table.metric,
@@ -179,11 +179,11 @@ def _panel(table: Table) -> Panel:
     )
 
 
-def _without_values(line: Line) -> Line:
+def _without_values(line: ScalingLine) -> ScalingLine:
     return replace(line, cells=[replace(cell, values=[]) for cell in line.cells])
 
 
-def _crossings(table: Table) -> list[Crossing]:
+def _crossings(table: ScalingTable) -> list[Crossing]:
     """Where, as x grows, another line comes to have the best median; of x that two lines share."""
     sign = 1 if table.better == "higher" else -1
     found: list[Crossing] = []
@@ -233,7 +233,7 @@ def plots(panel: Panel) -> list[tuple[str, Any]]:
     ]
 
 
-def _name(line: Line, panel: Panel) -> str:
+def _name(line: ScalingLine, panel: Panel) -> str:
     return line.by or panel.case
 
 
@@ -258,7 +258,7 @@ def _speedups(panel: Panel) -> Any:
 def _efficiencies(panel: Panel) -> Any:
     sizes = sorted({cell.x for line in panel.lines for cell in line.cells})
     series = [
-        draw.Series(_name(line, panel), _efficiency(line.cells), "both", i + 1, i + 1)
+        draw.ChartSeries(_name(line, panel), _efficiency(line.cells), "both", i + 1, i + 1)
         for i, line in enumerate(panel.lines)
     ]
     return draw.chart(
@@ -266,7 +266,7 @@ def _efficiencies(panel: Panel) -> Any:
         title=f"Efficiency over {panel.x}",
         x=draw.Axis(panel.x, kind="log", ticks=sizes if len(sizes) <= MOST_TICKS else ()),
         y=draw.Axis("efficiency", "%", low=0, high=100),
-        levels=[draw.Level(100, "ideal")],
+        levels=[draw.ReferenceLine(100, "ideal")],
         width=NARROW,
         height=270,
     )

@@ -30,7 +30,7 @@ from seatrial.web.trials.trial_variability import VariabilityShown, variability_
 if TYPE_CHECKING:
     from seatrial.acceptance.status import Status
     from seatrial.acceptance.sub_phases import SubPhase
-    from seatrial.sinks.lag import Standing as SinkStanding
+    from seatrial.sinks.lag import SinkLag as SinkStanding
     from seatrial.web.trials.judged import Steps
 
 MOST_GAPS = 20

@@ -20,7 +20,7 @@ from seatrial.acceptance.counts import open_alerts
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.status import accounts_of
 from seatrial.acceptance.sub_phases import TURNS
-from seatrial.acceptance.trial_history import Told
+from seatrial.acceptance.trial_history import RaisedAlert
 from seatrial.errors import JournalError, TrialError
 from seatrial.files import open_regular
 from seatrial.journal.codes import Name, code_of
@@ -128,7 +128,7 @@ class Course:
             return []
         return [*self._holds.held(now), *self._holds.unbuilt()]
 
-    def alerts(self, now: int) -> list[tuple[Told, int]]:
+    def alerts(self, now: int) -> list[tuple[RaisedAlert, int]]:
         """The alerts told so lately that they would be told again if they held no more, each with
         how often it was told; the latest first."""
         again = self.record.policy.watch.again or LEAST_ALERTS_S

@@ -340,7 +340,7 @@ class Followed:
 
 
 def _verdict_of(row: TrialRow) -> Overall:
-    from seatrial.acceptance.criteria import View, judged, overall
+    from seatrial.acceptance.criteria import TrialView, judged, overall
     from seatrial.trial.folder import TrialFolder
     from seatrial.web.trials.course import Course
     from seatrial.web.trials.judged import present
@@ -350,5 +350,5 @@ def _verdict_of(row: TrialRow) -> Overall:
         return "undecided"
     while course.go_on():
         pass
-    view = View(course.history, present(course), course.references)
+    view = TrialView(course.history, present(course), course.references)
     return overall(judged(course.record.component, view))

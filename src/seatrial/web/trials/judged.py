@@ -22,7 +22,7 @@ from seatrial.acceptance import lost_node_hours, step_functions
 from seatrial.acceptance.criteria.result import bounds_of
 from seatrial.acceptance.outages import whole_outages
 from seatrial.acceptance.status import Status, status_of
-from seatrial.acceptance.step_functions import Level
+from seatrial.acceptance.step_functions import LevelSpan
 from seatrial.acceptance.sub_phases import INTERRUPTED
 from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.units import SECOND_NS
@@ -182,7 +182,7 @@ def loads_at(course: Course, now: int) -> list[Steps]:
     highs = {throttle.gauge: throttle.high for throttle in course.record.policy.throttles}
     for name, readings in course.gauges.items():
         each = [
-            Level(one.time, following.time, one.value)
+            LevelSpan(one.time, following.time, one.value)
             for one, following in zip(readings, [*readings[1:], readings[-1]], strict=True)
             if one.value is not None
         ]
@@ -202,7 +202,9 @@ def _safe_loads(course: Course) -> dict[str, float]:
     return found | {name: safe for name, safe in capped.items() if safe}
 
 
-def _steps(name: str, found: Sequence[Level], expected: float = 0.0, most: float = 0.0) -> Steps:
+def _steps(
+    name: str, found: Sequence[LevelSpan], expected: float = 0.0, most: float = 0.0
+) -> Steps:
     """Levels as a line of steps, with a gap where they leave one."""
     found = _thinned(found)
     times: list[float] = []
@@ -221,13 +223,13 @@ def _steps(name: str, found: Sequence[Level], expected: float = 0.0, most: float
     return Steps(name, times, values, expected, most)
 
 
-def _thinned(found: Sequence[Level]) -> Sequence[Level]:
+def _thinned(found: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
     """Few enough levels to draw: of those in one of many equal spans the least and the largest."""
     if len(found) <= MOST_STEPS:
         return found
     first, length = found[0].start, found[-1].end - found[0].start
-    kept: list[Level] = []
-    group: list[Level] = []
+    kept: list[LevelSpan] = []
+    group: list[LevelSpan] = []
     place = 0
     for level in [*found, None]:
         at = -1 if level is None else (level.start - first) * (MOST_STEPS // 3) // length
@@ -240,10 +242,10 @@ def _thinned(found: Sequence[Level]) -> Sequence[Level]:
     ends = [level.start for level in kept[1:]] + [found[-1].end]
     gaps = {level.end for level, after in pairwise(found) if after.start > level.end}
     return [
-        level if level.end in gaps else Level(level.start, end, level.value)
+        level if level.end in gaps else LevelSpan(level.start, end, level.value)
         for level, end in zip(kept, ends, strict=True)
     ]
 
 
-def _value(level: Level) -> float:
+def _value(level: LevelSpan) -> float:
     return level.value

@@ -17,8 +17,8 @@ from seatrial.web.trials.followed import Following
 
 if TYPE_CHECKING:
     from seatrial.statistics.suspects import Suspect
-    from seatrial.studies.evidence import Kind
-    from seatrial.studies.variability import Row, Variability
+    from seatrial.studies.evidence import RunKind
+    from seatrial.studies.variability import Variability, VariabilityRow
 
 MOST_JUDGED = 50_000  # runs; of more the command tells
 MOST_ROWS = 400
@@ -141,7 +141,7 @@ def _shown(found: Variability) -> VariabilityShown:
     )
 
 
-def _row(row: Row) -> RowShown:
+def _row(row: VariabilityRow) -> RowShown:
     table = row.spread
     more = []
     if row.changes:
@@ -173,7 +173,7 @@ def _row(row: Row) -> RowShown:
     )
 
 
-def _outliers(kinds: list[Kind]) -> list[OutliersShown]:
+def _outliers(kinds: list[RunKind]) -> list[OutliersShown]:
     runs: dict[str, int] = {}
     classes: dict[str, dict[str, int]] = {}
     for kind in kinds:
