@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 SECOND_NS = 1_000_000_000
+FAR_FUTURE_NS = 1 << 62  # later than any time
 MAX_FIGURE = 1e150  # its square is finite; the smallest figure but 0 is 1 over it
 
 Better = Literal["higher", "lower"]

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from seatrial.errors import InvalidFiles
 from seatrial.file_model import Scalar
 
-LARGEST_FILE = 1 << 20
-MOST_VALUES = 200_000
-MOST_FAULTS = 1000
+MAX_FILE_BYTES = 1 << 20
+MAX_VALUES = 200_000
+MAX_FAULTS = 1000
 DEEPEST = 40
 LONGEST_INTEGER = 18
 LONGEST_NUMBER = 100
@@ -61,7 +61,7 @@ class Faults:
 
     def _record(self, text: str, place: SourceLocation, key: str) -> None:
         self.found[text] = (place, key)
-        if len(self.found) == MOST_FAULTS:
+        if len(self.found) == MAX_FAULTS:
             raise InvalidFiles(self.texts)
 
 
@@ -96,7 +96,7 @@ def read(path: Path, faults: Faults) -> YamlNode | None:
     try:
         status = path.stat()
         regular = stat.S_ISREG(status.st_mode)
-        data = path.read_bytes() if regular and status.st_size <= LARGEST_FILE else b""
+        data = path.read_bytes() if regular and status.st_size <= MAX_FILE_BYTES else b""
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         faults.add(SourceLocation(path, 1), "", f"cannot be read: {reason}")
@@ -106,8 +106,8 @@ def read(path: Path, faults: Faults) -> YamlNode | None:
             SourceLocation(path, 1), "", "is not a regular file; write a text file in its place"
         )
         return None
-    if status.st_size > LARGEST_FILE:
-        text = f"has {status.st_size} bytes; the most that is read is {LARGEST_FILE}"
+    if status.st_size > MAX_FILE_BYTES:
+        text = f"has {status.st_size} bytes; the most that is read is {MAX_FILE_BYTES}"
         faults.add(SourceLocation(path, 1), "", text)
         return None
     return parse(data, path, faults)
@@ -203,8 +203,8 @@ class _Reader:
 
     def _count(self, more: int, depth: int, place: SourceLocation) -> None:
         self.count += more
-        if self.count > MOST_VALUES or depth > DEEPEST:
-            why = f"holds more than {MOST_VALUES} values or {DEEPEST} levels; make it smaller"
+        if self.count > MAX_VALUES or depth > DEEPEST:
+            why = f"holds more than {MAX_VALUES} values or {DEEPEST} levels; make it smaller"
             raise _Refused(place, why)
 
     def _items(self, key: str, depth: int) -> list[YamlNode]:

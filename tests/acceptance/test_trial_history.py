@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from seatrial.acceptance.counts import Waits, verdicts, waits
 from seatrial.acceptance.lost_node_hours import losses, sentence
 from seatrial.acceptance.step_functions import LevelSpan, in_flight, target_loads
-from seatrial.acceptance.trial_history import NEVER, TrialHistory
+from seatrial.acceptance.trial_history import NOT_YET, TrialHistory
 from seatrial.acceptance.utilisation import Use, timeline_of
 from seatrial.conduct.policy import PolicyTarget, Window
 from seatrial.journal.codes import FAILED, PASS, TIMEOUT, WRONG_ANSWER, Name
@@ -91,7 +91,7 @@ def test_nodes_tests_and_alerts() -> None:
     assert sorted(history.downs) == [
         ("n1", at(1), at(2)),
         ("n2", at(1.5), at(2)),
-        ("n4", at(3), NEVER),
+        ("n4", at(3), NOT_YET),
     ]
     assert history.excluded == {"n2": "slow"}
     assert history.stopped == {"a": "3 wrong answers"}

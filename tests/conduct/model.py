@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.conduct.retry_policy import MOST_LOSSES
+from seatrial.conduct.retry_policy import MAX_LOSSES
 from seatrial.journal.codes import CANCELLED, LOST, PASS, Name
 from seatrial.journal.events import Event
 from seatrial.suite.model import Case
@@ -116,7 +116,7 @@ class Model:
 
     def _verdict(self, run_id: str, number: int, code: int) -> None:
         again = code == CANCELLED.number and run_id in self.doomed
-        if code == LOST.number and self.losses[number] < MOST_LOSSES:
+        if code == LOST.number and self.losses[number] < MAX_LOSSES:
             self.losses[number] += 1
             again = True
         if not again:

@@ -14,7 +14,7 @@ from hypothesis.stateful import (
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Answer, Entry, Policy
-from seatrial.conduct.retry_policy import MOST_LOSSES
+from seatrial.conduct.retry_policy import MAX_LOSSES
 from seatrial.journal.codes import (
     BUILD_FAILED,
     CANCELLED,
@@ -167,7 +167,7 @@ def test_ids_differ_between_trials_and_are_short_plain_words() -> None:
 def test_a_lost_case_is_run_again_but_not_for_ever() -> None:
     model = Model([a_case(0)], Limits(room=1))
     assert drive(model, LOST.number) == Finish(True, "")
-    assert len(model.launched) == 1 + MOST_LOSSES
+    assert len(model.launched) == 1 + MAX_LOSSES
 
 
 @pytest.mark.parametrize(("answer", "runs"), [("again", 3), ("never", 1)])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from seatrial.conduct.policy import Entry
-from seatrial.conduct.retry_policy import MOST_LOSSES, MOST_REFUSED, RetryPolicy
+from seatrial.conduct.retry_policy import MAX_LOSSES, MAX_REFUSED, RetryPolicy
 from seatrial.journal.codes import (
     LAUNCH_FAILED,
     LOST,
@@ -25,7 +25,7 @@ def test_each_cause_has_its_answer_and_attempts_are_bounded() -> None:
 
 def test_what_was_lost_is_made_good_a_few_times_where_nothing_is_said() -> None:
     answers = RetryPolicy([Entry(name="")])
-    for _ in range(MOST_LOSSES):
+    for _ in range(MAX_LOSSES):
         assert answers.will_rerun(0, 0, LOST.number, 1)
         answers.retried(0)
     assert not answers.will_rerun(0, 0, LOST.number, 1)
@@ -46,11 +46,11 @@ def test_wrong_answers_in_a_row_stop_a_test_and_no_answer_breaks_no_row() -> Non
 
 def test_launches_that_fail_in_a_row_stop_a_test_that_would_be_launched_for_ever() -> None:
     answers, once = RetryPolicy([Entry(name="t")], endless=True), RetryPolicy([Entry(name="t")])
-    for code in [LAUNCH_FAILED] * (MOST_REFUSED - 1) + [TIMEOUT] + [LAUNCH_FAILED] * MOST_REFUSED:
+    for code in [LAUNCH_FAILED] * (MAX_REFUSED - 1) + [TIMEOUT] + [LAUNCH_FAILED] * MAX_REFUSED:
         assert not answers.to_stop
         answers.verdict(0, code.number, "no such account")
         once.verdict(0, code.number)
-    assert answers.to_stop == {0: f"{MOST_REFUSED} launches in a row failed: no such account"}
+    assert answers.to_stop == {0: f"{MAX_REFUSED} launches in a row failed: no such account"}
     assert not once.to_stop
     answers.forgive(0)
     answers.verdict(0, LAUNCH_FAILED.number)

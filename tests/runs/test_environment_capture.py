@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs.environment_capture import ENVIRONMENT, LARGEST, capture
+from seatrial.runs.environment_capture import ENVIRONMENT, MAX_BYTES, capture
 
 
 def captured(folder: Path, text: bytes, *parameters: str) -> str:
@@ -47,8 +47,8 @@ def test_what_a_job_left_in_its_place_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_huge_one_is_cut(tmp_path: Path) -> None:
-    digest = captured(tmp_path, b"declare -x A=" + b"x" * (2 * LARGEST))
-    assert (tmp_path / "kept" / digest).stat().st_size <= LARGEST + 1
+    digest = captured(tmp_path, b"declare -x A=" + b"x" * (2 * MAX_BYTES))
+    assert (tmp_path / "kept" / digest).stat().st_size <= MAX_BYTES + 1
 
 
 def test_where_it_cannot_be_kept_the_run_goes_on(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.runs.shell import MOST_OUTPUT, Said, Shell
+from seatrial.runs.shell import MAX_OUTPUT_BYTES, Said, Shell
 from tests.programs import LONG_S
 
 
@@ -44,7 +44,7 @@ def test_what_a_command_says(command: str, out: str, why: str) -> None:
 
 def test_output_is_bounded_and_need_be_no_text() -> None:
     flood = said("head -c 1000000 /dev/zero | tr '\\0' x; head -c 1000000 /dev/zero >&2; false")
-    assert len(flood.out) == MOST_OUTPUT
+    assert len(flood.out) == MAX_OUTPUT_BYTES
     assert len(flood.why) < 300
     assert said("printf '\\377\\376'").out == "\N{REPLACEMENT CHARACTER}" * 2
     assert "cannot be started" in said("echo a\0b").why

@@ -87,7 +87,7 @@ def test_a_line_longer_than_any_event_is_a_gap(
 def test_of_very_many_gaps_some_are_kept_and_all_are_counted(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gaps_module, "MOST", 5)
+    monkeypatch.setattr(gaps_module, "MAX_GAPS", 5)
     monkeypatch.setattr(ingest, "READ_AT_ONCE", 300)
     trial = a_trial(tmp_path)
     lines = trial.folder.journal.read_bytes().split(b"\n")

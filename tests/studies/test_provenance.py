@@ -137,7 +137,7 @@ def test_inputs_of_every_trial_of_a_side(tmp_path: Path) -> None:
 def test_a_large_input_that_nobody_touched_does_not_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "LARGEST", 1)
+    monkeypatch.setattr(inputs, "MAX_BYTES", 1)
     deck = tmp_path / "deck"
     deck.write_text("large")
     os.utime(deck, ns=(NOON - 1, NOON - 1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.studies.compare import LEAST_EFFECT
+from seatrial.studies.compare import MIN_RELATIVE_CHANGE
 from seatrial.web.pages.compare import forest
 
 from ..studies.figures import Measuring, bound
@@ -147,5 +147,5 @@ def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
     from seatrial.studies.compare import ComparisonRow
 
     rows = convert(judged(served)["rows"], list[ComparisonRow])
-    drawn = str(forest([row for row in rows if row.metric == "time"], LEAST_EFFECT))
+    drawn = str(forest([row for row in rows if row.metric == "time"], MIN_RELATIVE_CHANGE))
     assert "-5.7 % better" in drawn and "+6.1 %" not in drawn

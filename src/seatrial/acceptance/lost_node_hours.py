@@ -15,7 +15,7 @@ from seatrial.journal.codes import code_of
 from seatrial.units import SECOND_NS
 
 BINS = 240
-MOST_OF_IT = 0.5  # of a loss that a span must hold to be named
+MIN_SHARE_NAMED = 0.5  # of a loss that a span must hold to be named
 
 _WORDS = {
     "idle": "idle {share} of node-hours: nothing queued {when}",
@@ -61,7 +61,7 @@ def _when(timeline: Timeline, use: str) -> str:
         run += value - mean
         if run > best:
             best, start, end = run, begin, i + 1
-    if not sum(lost[start:end]) > MOST_OF_IT * sum(lost):
+    if not sum(lost[start:end]) > MIN_SHARE_NAMED * sum(lost):
         return "throughout"
     first, last = bins[start].start, bins[end - 1].end
     if last - first > 0.9 * (bins[-1].end - bins[0].start):

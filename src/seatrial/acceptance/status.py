@@ -15,7 +15,7 @@ from seatrial.acceptance.counts import open_alerts, verdicts
 from seatrial.acceptance.criteria import Overall, Result, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.sub_phases import INTERRUPTED, TURNS, SubPhase, sub_phases
-from seatrial.acceptance.trial_history import NEVER, RunHistory, TrialHistory
+from seatrial.acceptance.trial_history import NOT_YET, RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin
 from seatrial.conduct.policy import Entry
 from seatrial.journal.events import Event
@@ -147,7 +147,7 @@ def status_of(
         clock=history.clock(now),
         duration=history.duration,
         nodes=history.nodes,
-        down=fold(sorted(down.node for down in history.downs if down.end == NEVER)),
+        down=fold(sorted(down.node for down in history.downs if down.end == NOT_YET)),
         utilisation=total.share("accepted") if total.available else None,
         over_time=[_point(one) for one in view.timeline.bins(BINS) if one.use.available],
         sub_phases=sub_phases(turns, history.runs, now),
@@ -180,7 +180,7 @@ def _parts(history: TrialHistory, machine: Machine) -> list[TestStatus]:
     tallied = verdicts(history)
     in_flight: dict[str, list[RunHistory]] = {test: [] for test in tallied}
     for run in history.runs:
-        if run.submitted != NEVER and run.ended == NEVER and not run.over:
+        if run.submitted != NOT_YET and run.ended == NOT_YET and not run.over:
             in_flight[history.test_of(run)].append(run)
     widths, whole = widths_of(history.cases, machine), width_of_machine(machine)
     entries: dict[str, Entry] = {}
@@ -191,7 +191,7 @@ def _parts(history: TrialHistory, machine: Machine) -> list[TestStatus]:
         TestStatus(
             test=test,
             in_flight=len(in_flight[test]),
-            running=sum(run.started != NEVER or run.began != NEVER for run in in_flight[test]),
+            running=sum(run.started != NOT_YET or run.began != NOT_YET for run in in_flight[test]),
             expected=0
             if test in history.stopped
             else _expected(history, entries.get(test), widths[test], whole),

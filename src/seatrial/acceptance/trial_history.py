@@ -22,7 +22,8 @@ from seatrial.journal.events import Event
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 
-NEVER = -1
+NOT_YET = -1
+NO_ENTRY = -1
 
 
 class RecordedMetric(NamedTuple):
@@ -48,8 +49,8 @@ class RunHistory:
         self.case = case
         self.entry = entry
         self.size = size
-        self.submitted = self.queued = self.started = self.ended = NEVER
-        self.began = self.left = self.judged = NEVER
+        self.submitted = self.queued = self.started = self.ended = NOT_YET
+        self.began = self.left = self.judged = NOT_YET
         self.code = codes.PENDING.number
         self.again = False
         self.target = self.stage = self.nodes = ""
@@ -58,7 +59,7 @@ class RunHistory:
     @property
     def over(self) -> bool:
         """Whether it has its verdict."""
-        return self.judged != NEVER
+        return self.judged != NOT_YET
 
     @property
     def passed(self) -> bool:
@@ -72,38 +73,38 @@ class RunHistory:
     @property
     def elapsed(self) -> float | None:
         """Seconds of its script."""
-        if self.began == NEVER or self.left < self.began:
+        if self.began == NOT_YET or self.left < self.began:
             return None
         return (self.left - self.began) / SECOND_NS
 
     def on_nodes(self, now: int) -> tuple[int, int] | None:
         """From when to when it held its nodes, to ``now`` while it does; None if it never did."""
-        start = self.started if self.started != NEVER else self.began
-        if start == NEVER:
+        start = self.started if self.started != NOT_YET else self.began
+        if start == NOT_YET:
             return None
-        if NEVER < self.began < start:
+        if NOT_YET < self.began < start:
             start = self.began  # the scheduler's word came late
-        if self.ended == NEVER and self.judged == NEVER:
+        if self.ended == NOT_YET and self.judged == NOT_YET:
             return start, max(start, now)
         end = max(self.ended, self.left)
-        return start, max(start, end if end != NEVER else self.judged)
+        return start, max(start, end if end != NOT_YET else self.judged)
 
     def script(self, held: tuple[int, int]) -> tuple[int, int]:
         """From when to when its script ran, of a run that held its nodes for that long. A job that
         told nothing of it is taken for all script."""
         began = self.began
-        if began == NEVER:
+        if began == NOT_YET:
             return held
         return began, max(began, self.left if self.left >= began else held[1])
 
     def waited(self, held: tuple[int, int] | None, now: int) -> tuple[int, int] | None:
         """From when to when it was queued, of a run that held its nodes for that long; None if it
         never was."""
-        begin = self.queued if self.queued != NEVER else self.submitted
-        if begin == NEVER:
+        begin = self.queued if self.queued != NOT_YET else self.submitted
+        if begin == NOT_YET:
             return None
         if held is None:
-            ends = [time for time in (self.ended, self.judged) if time != NEVER]
+            ends = [time for time in (self.ended, self.judged) if time != NOT_YET]
             return begin, max(begin, min(ends, default=now))
         return begin, max(begin, held[0])
 
@@ -147,7 +148,7 @@ class TrialHistory:
         self.ended = self.abandoned = False
         self.state = "new"
         self.ended_for = ""  # why it ended for good before its time
-        self.last = NEVER
+        self.last = NOT_YET
         self._by_id: dict[str, RunHistory] = {}
         self._index = {case.id: number for number, case in enumerate(cases)}
         self._down: dict[str, int] = {}
@@ -172,7 +173,7 @@ class TrialHistory:
     @property
     def start(self) -> int:
         """When the trial began."""
-        return self.spans[0][0] if self.spans else NEVER
+        return self.spans[0][0] if self.spans else NOT_YET
 
     @property
     def over(self) -> bool:
@@ -182,7 +183,7 @@ class TrialHistory:
     @property
     def downs(self) -> list[Down]:
         """When nodes were down."""
-        return [*self._downs, *(Down(name, since, NEVER) for name, since in self._down.items())]
+        return [*self._downs, *(Down(name, since, NOT_YET) for name, since in self._down.items())]
 
     def clock(self, now: int) -> float:
         """Seconds that the trial has run, pauses not counted."""
@@ -190,7 +191,7 @@ class TrialHistory:
 
     def clock_ns(self, now: int) -> int:
         return sum(
-            max(0, min(now, end if end != NEVER else now) - start) for start, end in self.spans
+            max(0, min(now, end if end != NOT_YET else now) - start) for start, end in self.spans
         )
 
     def window(self, now: int) -> list[tuple[int, int]]:
@@ -198,7 +199,7 @@ class TrialHistory:
         left = round(self.duration * SECOND_NS) if self.duration else 1 << 62
         found = []
         for start, end in self.spans:
-            end = min(now if end == NEVER else min(end, now), start + left)
+            end = min(now if end == NOT_YET else min(end, now), start + left)
             if end > start:
                 found.append((start, end))
                 left -= end - start
@@ -216,7 +217,7 @@ class TrialHistory:
             if number is None or not event.run_id:
                 return None
             of = self.policy.entry_of
-            entry = of[number] if number < len(of) else NEVER
+            entry = of[number] if number < len(of) else NO_ENTRY
             run = RunHistory(event.run_id, number, entry, self.cases[number].nodes)
             self._by_id[event.run_id] = run
             self.runs.append(run)
@@ -269,11 +270,11 @@ class TrialHistory:
 
     def _on_go(self, event: Event) -> None:
         self.state, self.ended, self.abandoned = "running", False, False
-        if not self.spans or self.spans[-1][1] != NEVER:
-            self.spans.append((event.time, NEVER))
+        if not self.spans or self.spans[-1][1] != NOT_YET:
+            self.spans.append((event.time, NOT_YET))
 
     def _on_stop(self, event: Event) -> None:
-        if self.spans and self.spans[-1][1] == NEVER:
+        if self.spans and self.spans[-1][1] == NOT_YET:
             start = self.spans[-1][0]
             self.spans[-1] = (start, max(start, event.time))
         if event.event == Name.TRIAL_END:

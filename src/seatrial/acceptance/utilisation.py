@@ -18,7 +18,7 @@ from operator import add, mul, sub
 from typing import NamedTuple
 
 from seatrial.acceptance.outages import PlannedOutage, Span, outages_of, outside
-from seatrial.acceptance.trial_history import NEVER, RunHistory, TrialHistory, names_in
+from seatrial.acceptance.trial_history import NOT_YET, RunHistory, TrialHistory, names_in
 from seatrial.units import SECOND_NS
 
 USES = {
@@ -273,7 +273,7 @@ def _down_time(
 
 
 def _until(end: int, now: int) -> int:
-    return now if end == NEVER else min(end, now)
+    return now if end == NOT_YET else min(end, now)
 
 
 def _steps_out(
@@ -287,7 +287,7 @@ def _steps_out(
 def available_in_all(history: TrialHistory, now: int) -> int | None:
     """Node-ns that will have been available when the trial's duration is over, if its clock runs on
     from now; None where it has none. Outages to come are those that are planned so far."""
-    if not history.duration or history.start == NEVER:
+    if not history.duration or history.start == NOT_YET:
         return None
     spans = history.window(now)
     left = round(history.duration * SECOND_NS) - sum(end - start for start, end in spans)

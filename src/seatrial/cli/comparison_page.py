@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seatrial.studies.provenance import Difference
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-MOST_REASONS = 10
+MAX_REASONS = 10
 
 
 def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]) -> str:
@@ -110,10 +110,10 @@ def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
                 reasons.setdefault(told, []).append(row.case)
     lines = [
         folded(plain_line(f"{_cases(cases)}: {why}"))
-        for why, cases in list(reasons.items())[:MOST_REASONS]
+        for why, cases in list(reasons.items())[:MAX_REASONS]
     ]
-    if len(reasons) > MOST_REASONS:
-        lines.append(f"{len(reasons) - MOST_REASONS} more reasons are in --format json")
+    if len(reasons) > MAX_REASONS:
+        lines.append(f"{len(reasons) - MAX_REASONS} more reasons are in --format json")
     return "\n".join(lines)
 
 

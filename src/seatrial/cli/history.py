@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from seatrial.studies.history import History, ReportedChange
     from seatrial.studies.note_file import Note
 
-MOST_DRAWN = 4  # series with a plot; of more there is a table, and plots of the changed ones
-MOST_ROWS = 100
-MOST_NOTES = 26
+MAX_PLOTS = 4  # series with a plot; of more there is a table, and plots of the changed ones
+MAX_ROWS = 100
+MAX_NOTES = 26
 
 
 @click.command("history")
@@ -74,24 +74,24 @@ def command(
 
 
 def _print_table(found: list[History]) -> None:
-    from seatrial.statistics.changes import LEAST_POINTS
+    from seatrial.statistics.changes import MIN_POINTS
     from seatrial.units import count
 
-    drawn = found if len(found) <= MOST_DRAWN else _changed(found)[:MOST_DRAWN]
-    if len(found) > MOST_DRAWN:
+    drawn = found if len(found) <= MAX_PLOTS else _changed(found)[:MAX_PLOTS]
+    if len(found) > MAX_PLOTS:
         _print_overview(found)
     for number, history in enumerate(drawn):
-        if number or len(found) > MOST_DRAWN:
+        if number or len(found) > MAX_PLOTS:
             click.echo()
         _print_history(history)
     changed = len(_changed(found))
-    if len(found) > MOST_DRAWN and changed > MOST_DRAWN:
-        click.echo(f"\n{changed - MOST_DRAWN} more series changed; --case shows one")
+    if len(found) > MAX_PLOTS and changed > MAX_PLOTS:
+        click.echo(f"\n{changed - MAX_PLOTS} more series changed; --case shows one")
     alarms = sum(len(history.alarms) for history in found)
     total = sum(told.confirmed for history in found for told in history.told)
     said = f"{count(total, 'confirmed change')}, {alarms} for the worse" if total else "no change"
     few = sum(history.analysis.few for history in found)
-    told = [f"too few figures to tell in {few} of them, {LEAST_POINTS} or more are needed"]
+    told = [f"too few figures to tell in {few} of them, {MIN_POINTS} or more are needed"]
     if few < len(found):
         told.insert(0, said)
     click.echo(f"\n{len(found)} series: {'; '.join(told if few else [said])}")
@@ -126,7 +126,7 @@ def _print_overview(found: list[History]) -> None:
     shown = {id(history) for history in changed}
     ordered = changed + [history for history in found if id(history) not in shown]
     rows = []
-    for history in ordered[:MOST_ROWS]:
+    for history in ordered[:MAX_ROWS]:
         series = history.series
         middle = median(series.values) if series.values else None
         noise = f"{100 * history.analysis.noise / abs(middle):.2g} %" if middle else ""
@@ -142,8 +142,8 @@ def _print_overview(found: list[History]) -> None:
             ]
         )
     click.echo(table(columns, rows))
-    if len(found) > MOST_ROWS:
-        click.echo(f"and {len(found) - MOST_ROWS} more without a change; --format json shows all")
+    if len(found) > MAX_ROWS:
+        click.echo(f"and {len(found) - MAX_ROWS} more without a change; --format json shows all")
 
 
 def _short(history: History) -> str:
@@ -173,7 +173,7 @@ def _print_history(history: History) -> None:
     if series.excluded:
         reasons = ", ".join(f"{n} {plain_line(why)}" for why, n in series.excluded.items())
         click.echo(f"left out: {count(sum(series.excluded.values()), 'run')}: {reasons}")
-    notes = history.notes[-MOST_NOTES:]
+    notes = history.notes[-MAX_NOTES:]
     if series.points:
         click.echo("\n".join(_plot(history, notes)))
     if analysis.why:

@@ -17,7 +17,7 @@ from seatrial.units import count, show_number
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import plain_line
 
-MOST = 20  # rows of a table
+MAX_ROWS = 20  # rows of a table
 
 # ---- a matrix -----------------------------------------------------------------------------
 
@@ -50,20 +50,20 @@ def _print_mute(judged: MatrixJudgement) -> None:
         click.echo(f"talk with nobody: {_names(net.silent)}")
     if net.cut_off:
         click.echo(f"groups that talk with no other group: {_names(net.cut_off)}")
-    for names in net.apart[:MOST]:
+    for names in net.apart[:MAX_ROWS]:
         click.echo(f"{count(len(names), 'node')} talk among themselves alone: {_names(names)}")
     cut = [
         pair
         for pair in net.groups
         if judged.grouped and pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}
     ]
-    for pair in cut[:MOST]:
+    for pair in cut[:MAX_ROWS]:
         click.echo(
             f"no link from group {plain_line(pair.sender)} to {plain_line(pair.receiver)} works"
         )
     if net.mute_pairs:
-        shown = ", ".join(f"{plain_line(a)} to {plain_line(b)}" for a, b in net.pairs[:MOST])
-        more = f" and {net.mute_pairs - MOST} more" if net.mute_pairs > MOST else ""
+        shown = ", ".join(f"{plain_line(a)} to {plain_line(b)}" for a, b in net.pairs[:MAX_ROWS])
+        more = f" and {net.mute_pairs - MAX_ROWS} more" if net.mute_pairs > MAX_ROWS else ""
         click.echo(f"{count(net.mute_pairs, 'single pair')} cannot talk: {shown}{more}")
     if judged.hidden:
         click.echo(
@@ -76,8 +76,8 @@ def _names(names: Sequence[str]) -> str:
     """Names, folded where they are nodes."""
     if names and all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names):
         return fold(names)
-    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-    return ", ".join(plain_line(name) for name in names[:MOST]) + more
+    more = f" and {len(names) - MAX_ROWS} more" if len(names) > MAX_ROWS else ""
+    return ", ".join(plain_line(name) for name in names[:MAX_ROWS]) + more
 
 
 def _print_slow(title: str, found: Sequence[Slow]) -> None:
@@ -94,7 +94,7 @@ def _print_slow(title: str, found: Sequence[Slow]) -> None:
             f"{100 * slow.effect:+.1f} %",
             "" if slow.deviations is None else f"{slow.deviations:.1f}",
         ]
-        for slow in found[:MOST]
+        for slow in found[:MAX_ROWS]
     ]
     click.echo(table(columns, rows))
     _more(len(found))
@@ -106,15 +106,15 @@ def _print_links(links: Sequence[Link], number: int) -> None:
     columns = [TableColumn("slow links: from"), TableColumn("to"), TableColumn("MiB/s", right=True)]
     rows = [
         [link.sender, link.receiver, show_number(link.value), f"{100 * link.effect:+.1f} %"]
-        for link in links[:MOST]
+        for link in links[:MAX_ROWS]
     ]
     click.echo(table([*columns, TableColumn("effect", right=True)], rows))
     _more(number)
 
 
 def _more(number: int) -> None:
-    if number > MOST:
-        click.echo(f"and {number - MOST} more; --json has them")
+    if number > MAX_ROWS:
+        click.echo(f"and {number - MAX_ROWS} more; --json has them")
 
 
 def _print_groups(net: Network) -> None:
@@ -129,7 +129,7 @@ def _print_groups(net: Network) -> None:
         pair = net.groups[index]
         return not pair.cut, pair.effect if pair.effect is not None else 0.0
 
-    order = sorted(range(len(net.groups)), key=worst) if len(net.groups) > MOST else None
+    order = sorted(range(len(net.groups)), key=worst) if len(net.groups) > MAX_ROWS else None
     pairs = [net.groups[i] for i in (order or range(len(net.groups)))]
     rows = [
         [
@@ -137,7 +137,7 @@ def _print_groups(net: Network) -> None:
             *("" if v is None else show_number(v) for v in (pair.median, pair.low, pair.high)),
             "" if pair.effect is None else f"{100 * pair.effect:+.1f} %",
         ]
-        for pair in pairs[:MOST]
+        for pair in pairs[:MAX_ROWS]
         if pair.links
     ]
     click.echo(table(columns, rows))
@@ -155,7 +155,7 @@ def _print_nics(net: Network) -> None:
         *(TableColumn("received avg", right=True), TableColumn("max", right=True)),
     ]
     order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
-    nics = net.nics if len(net.nics) <= MOST else order[:MOST]
+    nics = net.nics if len(net.nics) <= MAX_ROWS else order[:MAX_ROWS]
     rows = [
         [
             nic.name,
@@ -167,8 +167,8 @@ def _print_nics(net: Network) -> None:
         for nic in nics
     ]
     click.echo(table(columns, rows))
-    if len(net.nics) > MOST:
-        click.echo(f"the slowest {MOST} of {len(net.nics)}; --json has all")
+    if len(net.nics) > MAX_ROWS:
+        click.echo(f"the slowest {MAX_ROWS} of {len(net.nics)}; --json has all")
 
 
 # ---- congestion ---------------------------------------------------------------------------

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
     from seatrial.store.schema import Store
 
-LARGEST_TAIL = 1 << 16
-LARGEST_SCRIPT = 1 << 18
+MAX_TAIL_BYTES = 1 << 16
+MAX_SCRIPT_BYTES = 1 << 18
 
 
 @click.command("show")
@@ -230,9 +230,9 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
         if test.build is not None and test.build.script:
             texts.append((f"build script of {run.test}", test.build.script))
         texts.append((f"run script of {run.test}", test.run.script))
-    job = head(Path(run.path) / "job.sh", LARGEST_SCRIPT) if run.path else None
+    job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
     if job is not None:
-        note = " (its beginning)" if job.cut(LARGEST_SCRIPT) else ""
+        note = " (its beginning)" if job.cut(MAX_SCRIPT_BYTES) else ""
         texts.append((f"job.sh{note}", job.text))
     return "\n\n".join(_section(title, _safe_lines(text)) for title, text in texts)
 
@@ -240,13 +240,13 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
 def _tail(run: RunRow, name: str, lines: int) -> str:
     from seatrial.verify.reading import tail
 
-    piece = tail(Path(run.path) / name, LARGEST_TAIL) if run.path else None
+    piece = tail(Path(run.path) / name, MAX_TAIL_BYTES) if run.path else None
     if piece is None:
         return ""
     found = _safe_lines(piece.text)
     if not found:
         return f"{name} is empty"
-    more = piece.cut(LARGEST_TAIL) or len(found) > lines
+    more = piece.cut(MAX_TAIL_BYTES) or len(found) > lines
     title = f"{name}, its last {min(lines, len(found))} lines" if more else name
     return _section(title, found[-lines:])
 

@@ -13,7 +13,7 @@ from seatrial.cli import Folders
 if TYPE_CHECKING:
     from seatrial.store.schema import Store
 
-MOST_GAPS = 20
+MAX_GAPS = 20
 
 
 @click.group("store")
@@ -53,10 +53,10 @@ def info(folders: Folders) -> int:
         click.echo(f"{count:>10}  {name}")
     if damaged:
         click.echo(f"{damaged:>10}  lines of journals that could not be read:")
-        for line in gaps[:MOST_GAPS]:
+        for line in gaps[:MAX_GAPS]:
             click.echo(f"{'':>12}{line}")
-        if len(gaps) > MOST_GAPS:
-            click.echo(f"{'':>12}and {len(gaps) - MOST_GAPS} more gaps")
+        if len(gaps) > MAX_GAPS:
+            click.echo(f"{'':>12}and {len(gaps) - MAX_GAPS} more gaps")
     return 0
 
 

@@ -22,7 +22,7 @@ from seatrial.units import Better
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 
 COLUMNS = (
     TableColumn("case", folds=True),
@@ -74,12 +74,12 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
     references = references_of(folder.record())
     shown = [
         _row(row, cases[row.case], failed.get(row.case, Counter()), references)
-        for row in rows[:MOST_ROWS]
+        for row in rows[:MAX_ROWS]
     ]
     click.echo(table(COLUMNS, shown))
-    if len(rows) > MOST_ROWS:
+    if len(rows) > MAX_ROWS:
         more = folders.command("export", name, "--format", "json")
-        click.echo(f"and {len(rows) - MOST_ROWS} more: {more}")
+        click.echo(f"and {len(rows) - MAX_ROWS} more: {more}")
     return name
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seatrial.statistics.suspects import Suspect, Suspects
     from seatrial.studies.evidence import NodeEvidence
 
-MOST = 30
+MAX_SUSPECTS = 30
 LEVEL = 0.05
 BESIDE = "chance by these runs alone, but it explains best what the other suspects leave"
 
@@ -32,10 +32,10 @@ def print_suspects(found: Suspects, evidence: NodeEvidence) -> None:
             f"{share}; {found.unexplained} of these without any of the suspects "
             f"({found.candidates} nodes and groups compared)"
         )
-        for suspect in found.suspects[:MOST]:
+        for suspect in found.suspects[:MAX_SUSPECTS]:
             click.echo(f"  {_sentence(suspect)}")
-        if len(found.suspects) > MOST:
-            click.echo(f"  and {len(found.suspects) - MOST} more")
+        if len(found.suspects) > MAX_SUSPECTS:
+            click.echo(f"  and {len(found.suspects) - MAX_SUSPECTS} more")
     _print_left_out(evidence.left_out)
 
 

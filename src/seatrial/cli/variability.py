@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seatrial.studies.evidence import RunKind
     from seatrial.studies.variability import Variability, VariabilityRow
 
-MOST_RUNS = 20
+MAX_RUNS = 20
 
 _CLASSES = {
     "walltime": "at walltime",
@@ -141,12 +141,12 @@ def _print_shape(row: VariabilityRow) -> None:
     found = row.nodes
     if found is None:
         return
-    for node, defect in list(found.defective.items())[:MOST_RUNS]:
+    for node, defect in list(found.defective.items())[:MAX_RUNS]:
         away = "" if defect.deviations is None else f", {-defect.deviations:.1f} deviations"
         effect = f"{abs(100 * defect.effect):.1f} % worse than the healthy nodes{away}"
         click.echo(f"{name}: {plain_line(node)} is defective: {effect}")
-    if len(found.defective) > MOST_RUNS:
-        click.echo(f"{name}: and {len(found.defective) - MOST_RUNS} more defective nodes")
+    if len(found.defective) > MAX_RUNS:
+        click.echo(f"{name}: and {len(found.defective) - MAX_RUNS} more defective nodes")
 
 
 def _print_outliers(kinds: list[RunKind]) -> None:
@@ -170,11 +170,11 @@ def _print_outliers(kinds: list[RunKind]) -> None:
                 causes = f" ({', '.join(f'{n} {why}' for why, n in counts.most_common())})"
             click.echo(f"  {len(runs)} {_CLASSES[name]}{plain_line(causes)}")
             if name == "failed":  # their causes are told above
-                click.echo(plain_line("    " + " ".join(_short(o.run) for o in runs[:MOST_RUNS])))
-            for outlier in runs[:MOST_RUNS] if name != "failed" else ():
+                click.echo(plain_line("    " + " ".join(_short(o.run) for o in runs[:MAX_RUNS])))
+            for outlier in runs[:MAX_RUNS] if name != "failed" else ():
                 click.echo(plain_line(f"    {_short(outlier.run)}  {outlier.why}"))
-            if len(runs) > MOST_RUNS:
-                click.echo(f"    and {len(runs) - MOST_RUNS} more")
+            if len(runs) > MAX_RUNS:
+                click.echo(f"    and {len(runs) - MAX_RUNS} more")
         if kind.found.why:
             click.echo(f"  {plain_line(kind.found.why)}")
 

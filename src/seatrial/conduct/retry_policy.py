@@ -7,8 +7,8 @@ from collections import Counter
 from seatrial.conduct.policy import Answer, Entry
 from seatrial.journal.codes import LAUNCH_FAILED, LOST, PASS, PERFORMANCE, WRONG_ANSWER, code_of
 
-MOST_LOSSES = 3
-MOST_REFUSED = 10  # launches in a row, where there are always more to come
+MAX_LOSSES = 3
+MAX_REFUSED = 10  # launches in a row, where there are always more to come
 
 _RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right
 
@@ -35,7 +35,7 @@ class RetryPolicy:
         if self.answer(entry, code) == "never":
             return False
         given = self._entries[entry].answers
-        most = MOST_LOSSES if not given else (self._entries[entry].attempts - 1) * max(1, repeat)
+        most = MAX_LOSSES if not given else (self._entries[entry].attempts - 1) * max(1, repeat)
         return self._retried[case] < most
 
     def retried(self, case: int) -> None:
@@ -45,7 +45,7 @@ class RetryPolicy:
         """A run has its verdict. One that came to no answer breaks no row of wrong ones."""
         if code == LAUNCH_FAILED.number:
             self._refused[entry] += 1
-            if self._endless and self._refused[entry] >= MOST_REFUSED:
+            if self._endless and self._refused[entry] >= MAX_REFUSED:
                 said = f": {why}" if why else ""
                 self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{said}"
             return

@@ -15,7 +15,7 @@ from seatrial.draw.frame import Box, LegendEntry, labels_width, legend, level, n
 from seatrial.draw.scales import Axis, Scale, plain, scale_of
 from seatrial.draw.svg import WIDTH, cut, hover, ink, picture, tag, width_of, words
 
-MOST: int = 60  # bars; what is more is told
+MAX_BARS: int = 60  # bars; what is more is told
 _ROW, _THICK = 20, 13
 
 
@@ -39,7 +39,7 @@ def bars(
 ) -> Markup:
     """Draw bars from 0; parts are put end to end, and must not be negative then. ``colours`` of the
     parts are numbers from 1 or words (``good``, ``bad``, ...); default: by position."""
-    shown = [row for row in rows[:MOST] if row.values and all(map(axis.holds, row.values))]
+    shown = [row for row in rows[:MAX_BARS] if row.values and all(map(axis.holds, row.values))]
     inks = [*colours, *range(len(colours) + 1, 20)]
     entries = [LegendEntry(name, inks[i], "area", 1) for i, name in enumerate(parts)]
     drawn, top = legend(entries if len(parts) > 1 else [], width, 0)

@@ -19,9 +19,9 @@ from seatrial.draw.scales import Axis, Scale, scale_of
 from seatrial.draw.svg import WIDTH, cut, hover, ink, number, picture, shape, tag, words
 from seatrial.draw.thin import thin_dots
 
-MOST: int = 60
+MAX_BOXES: int = 60
 FEW: int = 40  # values that are all drawn
-MOST_BEYOND: int = 300  # marks of a group beyond its whiskers
+MAX_BEYOND_WHISKERS: int = 300  # marks of a group beyond its whiskers
 _ROW, _THICK = 24, 12
 
 
@@ -42,7 +42,7 @@ def boxes(
     width: int = WIDTH,
 ) -> Markup:
     """Draw a box plot of each group."""
-    shown = [(group, sorted(filter(axis.holds, group.values))) for group in groups[:MOST]]
+    shown = [(group, sorted(filter(axis.holds, group.values))) for group in groups[:MAX_BOXES]]
     names = [f"{group.name}  n {len(values):,}" for group, values in shown]
     left = labels_width(names, 0.42 * width)
     box = Box(left, 4, width - 14.0, 4.0 + max(1, len(shown)) * _ROW)
@@ -81,7 +81,7 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
         values if few else [value for value in values if value < inside[0] or value > inside[-1]]
     )
     mark = shape(1 if few else 4)
-    dots = thin_dots([(across.at(value), y) for value in marked], MOST_BEYOND)
+    dots = thin_dots([(across.at(value), y) for value in marked], MAX_BEYOND_WHISKERS)
     if dots:
         path = "".join(f"M{number(x)} {number(y)}{mark}" for x, _ in dots)
         found.append(tag("path", d=path, fill=colour, fill_opacity=0.65))

@@ -28,14 +28,14 @@ from seatrial.draw.svg import (
     width_of,
     words,
 )
-from seatrial.draw.thin import MOST_DOTS, Place, thin_dots, thin_line
+from seatrial.draw.thin import MAX_DOTS, Place, thin_dots, thin_line
 from seatrial.units import count
 
 Point = tuple[float, float | None]
 Style = Literal["line", "steps", "dots", "both"]
 
 DENSE = 400  # dots of a series of discs, from which on they are small
-MOST_SHAPED = 2000  # dots of another form, from which on they are so, too
+MAX_SHAPED_DOTS = 2000  # dots of another form, from which on they are so, too
 _ROWS = 2  # of the labels of marks
 
 
@@ -126,7 +126,7 @@ def chart(
 def _look(one: ChartSeries, position: int) -> LegendEntry:
     look: str = {"line": "line", "steps": "line", "both": "both", "dots": "dots"}[one.style]
     form = one.form or position
-    if look == "dots" and len(one.points) >= (DENSE if form == 1 else MOST_SHAPED):
+    if look == "dots" and len(one.points) >= (DENSE if form == 1 else MAX_SHAPED_DOTS):
         look = "dense"
     return LegendEntry(one.name, one.colour or position, look, form)
 
@@ -171,7 +171,7 @@ def _series(
         drawn = min(drawn, len(dots)) if one.style == "both" else len(dots)
         parts.append(_dots(dots, look))
     said = []
-    if drawn < len(places) > (MOST_DOTS if one.style == "dots" else 0):
+    if drawn < len(places) > (MAX_DOTS if one.style == "dots" else 0):
         of = f" of {one.name}" if one.name else ""
         said.append(
             f"{drawn:,} of {len(places):,} points{of} drawn; the others lie on or close to these"

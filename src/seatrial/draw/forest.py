@@ -27,7 +27,7 @@ from seatrial.draw.svg import (
     words,
 )
 
-MOST: int = 80
+MAX_ROWS: int = 80
 _ROW = 20
 _TALL = 40  # of a row below its name
 
@@ -60,7 +60,7 @@ def forest(
     """Draw rows. ``centre`` is the value of no difference, a line; ``bounds`` are dashed lines;
     ``ends`` say what lies at the left and at the right. Where there is little room rows are
     ``stacked``: each below its name and label."""
-    shown = [row for row in rows[:MOST] if axis.holds(row.value)]
+    shown = [row for row in rows[:MAX_ROWS] if axis.holds(row.value)]
     labels = [row.label or plain(row.value) for row in shown]
     left = 0.0 if stacked else labels_width([row.name for row in shown], 0.36 * width)
     right = width - (0.0 if stacked else labels_width(labels, 0.3 * width) + 4)

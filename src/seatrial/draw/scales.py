@@ -134,12 +134,12 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
 
 
-_LEAST, _MOST = 1e-300, 1e300  # so that a tick beyond is still a number
+_MIN, _MAX = 1e-300, 1e300  # so that a tick beyond is still a number
 
 
 def _log(axis: Axis, low: float, high: float, most: int) -> _Made:
     """Ticks at powers of ten; at 2 and 5 times these where there is room."""
-    low, high = (min(max(value, _LEAST), _MOST) for value in (low, high))
+    low, high = (min(max(value, _MIN), _MAX) for value in (low, high))
     if high <= low:
         low, high = low / 2, high * 2
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)

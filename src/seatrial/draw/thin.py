@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 Place = tuple[float, float]  # in pixels
-MOST_DOTS = 4000
+MAX_DOTS = 4000
 
 
 def thin_line(places: Sequence[Place]) -> list[Place]:
@@ -32,7 +32,7 @@ def _ends(column: Sequence[Place]) -> list[Place]:
     return [column[i] for i in sorted(chosen)]
 
 
-def thin_dots(places: Sequence[Place], most: int = MOST_DOTS) -> list[Place]:
+def thin_dots(places: Sequence[Place], most: int = MAX_DOTS) -> list[Place]:
     """The places of dots: one of those that would lie on each other; where these are still more
     than ``most``, the grid is made coarser. The least and greatest of a column stay."""
     size = 0.5

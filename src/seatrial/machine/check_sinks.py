@@ -10,7 +10,7 @@ from seatrial.units import bytes_of, seconds
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 
 # The keys of each kind: those that it must have, and those that it may have.
 _KEYS: dict[str, tuple[set[str], set[str]]] = {
@@ -39,7 +39,7 @@ def check_sinks(sinks: list[Sink], at: Spot) -> None:
         for key in ("every", "timeout", "patience"):
             spot.parsed(seconds, getattr(sink, key), key)
         size = spot.parsed(bytes_of, sink.size, "size")
-        if size is not None and not 1024 <= size <= _MOST_BYTES:
+        if size is not None and not 1024 <= size <= _MAX_BYTES:
             spot.fault(f"{sink.size} is not between 1KiB and 16MiB", "size")
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.units import bytes_of
 
-MOST_NODES = 100_000
+MAX_NODES = 100_000
 
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOLDED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
@@ -70,8 +70,8 @@ def unfold(names: str) -> tuple[str, ...]:
     """The names of a node set such as ``n[001-128],login1``. Raises ValueError."""
     if "[" not in names and "," not in names:
         found: tuple[str, ...] = (names,)  # a machine of one node: no need to load the library
-    elif _at_most(names) > MOST_NODES:
-        raise ValueError(f"{names!r} is more than {MOST_NODES} nodes; write e.g. n[001-128]")
+    elif _at_most(names) > MAX_NODES:
+        raise ValueError(f"{names!r} is more than {MAX_NODES} nodes; write e.g. n[001-128]")
     else:
         from ClusterShell.NodeSet import NodeSet, NodeSetException
 

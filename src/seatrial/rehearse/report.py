@@ -22,7 +22,7 @@ from seatrial.rehearse.plan_rehearsal import lasting, over_seeds, rehearse
 from seatrial.rehearse.summary import Rehearsed
 
 Progress = Callable[[int, int], None]
-MOST_LEFT_OUT = 10  # of a trial that are named
+MAX_LEFT_OUT = 10  # of a trial that are named
 
 
 class RehearsalReport(NamedTuple):
@@ -85,7 +85,7 @@ def rehearse_plan(
                 progress(len(by_seed), seeds)
     machine = plan.site.machine.machine
     seconds = time.perf_counter() - began
-    left_out = [each for part in plan.parts for each in part.skipped[:MOST_LEFT_OUT]]
+    left_out = [each for part in plan.parts for each in part.skipped[:MAX_LEFT_OUT]]
     assumed = plan.plan.rehearsal.assumed
     return RehearsalReport(plan.plan.plan, machine, assumed, seconds, by_seed, left_out)
 

@@ -24,7 +24,7 @@ from seatrial.trial.folder import TrialFolder
 
 PLACE: Final = "checksums"  # id of the block in HTML, language of the block in Markdown
 NAMES: Final = ("trial.json", "cases.jsonl", "journal.jsonl")
-MOST_FILES: Final = 10_000
+MAX_FILES: Final = 10_000
 _AT_ONCE = 1 << 20
 _LINE = re.compile(
     r"([0-9a-f]{64}) +(\d{1,15}) +([A-Za-z0-9][A-Za-z0-9._+-]{0,99})/"
@@ -102,8 +102,8 @@ def files_in(document: bytes) -> list[File]:
 
 def _in_lines(text: str) -> list[File]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = [_LINE.fullmatch(line) for line in lines[: MOST_FILES + 1]]
-    if not lines or len(lines) > MOST_FILES or None in found:
+    found = [_LINE.fullmatch(line) for line in lines[: MAX_FILES + 1]]
+    if not lines or len(lines) > MAX_FILES or None in found:
         raise UsageError("it names no checksums of journals: it is no report of Seatrial's, or cut")
     return [
         File(sha256=one[1], bytes=int(one[2]), trial=one[3], name=one[4]) for one in found if one

@@ -14,7 +14,7 @@ from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 
-MOST: Final = 200
+MAX_ROWS: Final = 200
 
 
 def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
@@ -49,7 +49,7 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
         "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
         "count it."
     )
-    return bounded("Blackouts", columns, rows, about, MOST)
+    return bounded("Blackouts", columns, rows, about, MAX_ROWS)
 
 
 def _loads(record: Record, history: TrialHistory, now: int) -> Table:
@@ -70,7 +70,7 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
     about += "in it."
     if record.rehearsed:
         about += " What `seatrial rehearse` prints holds the load assumed of others, too."
-    return bounded("Load of metadata targets", columns, rows, about, MOST)
+    return bounded("Load of metadata targets", columns, rows, about, MAX_ROWS)
 
 
 def _above(levels: Iterable[LevelSpan], safe: float) -> float:

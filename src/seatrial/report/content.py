@@ -19,7 +19,7 @@ from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
 
 SHAPE: Final = 1  # of the JSON; raised when something that is there changes its meaning
-MOST_ROWS: Final = 200  # of the data of a figure
+MAX_FIGURE_ROWS: Final = 200  # of the data of a figure
 
 Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"]
 Cell = str | int | float | None
@@ -152,7 +152,7 @@ def bounded(
     columns: Sequence[ReportColumn],
     rows: Sequence[Sequence[Cell]],
     about: str = "",
-    most: int = MOST_ROWS,
+    most: int = MAX_FIGURE_ROWS,
 ) -> Table:
     """A table of the first ``most`` rows, which knows how many there are."""
     return Table(title, list(columns), [list(row) for row in rows[:most]], len(rows), about)

@@ -19,8 +19,8 @@ from seatrial.store.rows import RunOutcome
 from seatrial.studies.evidence import RunKind
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
 
-MOST: Final = 24  # figures
-MOST_NOTES: Final = 30  # that are marked in a figure
+MAX_FIGURES: Final = 24  # figures
+MAX_NOTES: Final = 30  # that are marked in a figure
 WIDTH: Final = 420  # they stand side by side
 
 CLASSES: Final[dict[Class, str]] = {
@@ -40,10 +40,12 @@ _LOOKS: Final[dict[Class, tuple[int | str, int]]] = {  # colour, shape
 def courses(found: TrialFindings) -> Iterator[ReportFigure]:
     """A figure for each kind of which two runs or more told their time; the first of them."""
     shown = [kind for kind in found.varied.kinds if _timed(kind)]
-    for number, kind in enumerate(shown[:MOST]):
+    for number, kind in enumerate(shown[:MAX_FIGURES]):
         figure = _course(kind, found)
-        if number == MOST - 1 and len(shown) > MOST:
-            figure.notes.append(f"{count(len(shown) - MOST, 'further kind')} of runs not drawn")
+        if number == MAX_FIGURES - 1 and len(shown) > MAX_FIGURES:
+            figure.notes.append(
+                f"{count(len(shown) - MAX_FIGURES, 'further kind')} of runs not drawn"
+            )
         yield figure
 
 
@@ -116,7 +118,7 @@ def _drawing(
         about=about,
         x=Axis("start (UTC)", kind="time"),
         y=Axis("elapsed", "s"),
-        marks=[Mark(note.time / SECOND_NS, note.text) for note in found.notes[:MOST_NOTES]],
+        marks=[Mark(note.time / SECOND_NS, note.text) for note in found.notes[:MAX_NOTES]],
         spans=found.outages,
         levels=levels,
         width=WIDTH,

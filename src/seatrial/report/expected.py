@@ -14,7 +14,7 @@ from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.suite.model import Case
 from seatrial.verify import references as refs
 
-MOST: Final = 500
+MAX_ROWS: Final = 500
 
 
 def expected(view: TrialView) -> Table:
@@ -39,7 +39,7 @@ def expected(view: TrialView) -> Table:
         "Medians over the runs with a right answer, against the references of the machine that the "
         "trial was made with."
     )
-    return bounded("Figures of merit against their references", columns, rows, about, MOST)
+    return bounded("Figures of merit against their references", columns, rows, about, MAX_ROWS)
 
 
 def _rows(view: TrialView) -> Iterator[list[Cell]]:

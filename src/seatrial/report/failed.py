@@ -17,7 +17,7 @@ from seatrial.journal.codes import code_of
 from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.verify.reading import plain_line
 
-MOST: Final = 200
+MAX_ROWS: Final = 200
 NAMED: Final = 3  # runs of a row
 LONGEST: Final = 300  # characters of a reason
 ALIKE: Final = ", or alike"
@@ -59,7 +59,7 @@ def failed(history: TrialHistory, reasons: Mapping[str, str]) -> Table:
     if any(row[4] for row in rows):
         about += " Made good: another run of the same case took its place."
     about += " `seatrial show RUN` tells all of a run."
-    return bounded("Runs that did not pass", columns, rows, about, MOST)
+    return bounded("Runs that did not pass", columns, rows, about, MAX_ROWS)
 
 
 def _row(test: str, verdict: str, runs: list[RunHistory], reasons: Mapping[str, str]) -> list[Cell]:

@@ -37,8 +37,8 @@ from seatrial.store.queries import MEASURED
 from seatrial.studies.evidence import RunKind
 from seatrial.studies.scaling import ScalingTable as Scaled
 
-MOST_SCALED: Final = 12
-MOST_CURVES: Final = 8  # of a scaling figure
+MAX_SCALING_FIGURES: Final = 12
+MAX_CURVES: Final = 8  # of a scaling figure
 
 
 def figures(found: TrialFindings) -> list[ReportFigure]:
@@ -233,7 +233,7 @@ def _scaling(tables: Sequence[Scaled]) -> Iterator[ReportFigure]:
     for one in tables:
         test = one.case.partition("{")[0].partition("@")[0]
         together.setdefault((test, one.metric, one.x), []).append(one)
-    for (test, metric, x), panels in list(together.items())[:MOST_SCALED]:
+    for (test, metric, x), panels in list(together.items())[:MAX_SCALING_FIGURES]:
         yield _scaled(test, metric, x, panels)
 
 
@@ -269,10 +269,10 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
     better = f"{metric}, {panels[0].better} is better"
     about = f"Speed-up of {better}, against the smallest number of {x}."
     notes = []
-    if len(curves) > MOST_CURVES:
-        notes = [f"{len(curves)} curves, {MOST_CURVES} drawn"]
+    if len(curves) > MAX_CURVES:
+        notes = [f"{len(curves)} curves, {MAX_CURVES} drawn"]
     drawing = scaling_plot(
-        curves[:MOST_CURVES],
+        curves[:MAX_CURVES],
         title=title,
         about=about,
         x=Axis(x),

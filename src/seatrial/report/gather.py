@@ -18,7 +18,7 @@ from seatrial import __version__
 from seatrial.acceptance.criteria import Result, TrialView, judge, overall
 from seatrial.acceptance.outages import outages_of
 from seatrial.acceptance.status import Status, accounts_of, status
-from seatrial.acceptance.trial_history import NEVER, TrialHistory
+from seatrial.acceptance.trial_history import NOT_YET, TrialHistory
 from seatrial.draw import ShadedSpan
 from seatrial.errors import UsageError
 from seatrial.gc_pause import uncollected
@@ -183,7 +183,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
         about=component.about,
         seed=record.seed,
         created=record.created,
-        begun=history.start if history.start != NEVER else None,
+        begun=history.start if history.start != NOT_YET else None,
         ended=_end(history),
         remarks=list(_remarks(found, reading.damaged)),
         status=found,
@@ -227,7 +227,7 @@ def _end(history: TrialHistory) -> int | None:
     if not history.over or not history.spans:
         return None
     end = history.spans[-1][1]
-    return None if end == NEVER else end
+    return None if end == NOT_YET else end
 
 
 def _remarks(found: Status, damaged: int) -> Iterator[str]:

@@ -24,7 +24,7 @@ from seatrial.report.content import (
 from seatrial.units import show_bytes, show_seconds
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
-MOST_SUBJECTS: Final = 60  # of a criterion
+MAX_SUBJECTS: Final = 60  # of a criterion
 SHORT_TABLE: Final = 40  # rows up to which the data of a figure are printed
 
 
@@ -50,7 +50,7 @@ def page(report: Report) -> str:
         style=Markup(style),
         style_hash=_hash(style),
         sentence=sentence(report),
-        subjects=MOST_SUBJECTS,
+        subjects=MAX_SUBJECTS,
         place=PLACE,
         checksums=block(report.files),
         short=SHORT_TABLE,

@@ -24,8 +24,8 @@ from seatrial.verify.reading import plain_line
 NAMESPACE: Final = "seatrial-report"
 SIGN_SECONDS: Final = 300.0  # a person types a passphrase, or touches a token
 CHECK_SECONDS: Final = 30.0
-LARGEST_KEY: Final = 1 << 16
-LARGEST_SIGNATURE: Final = 1 << 16
+MAX_KEY_BYTES: Final = 1 << 16
+MAX_SIGNATURE_BYTES: Final = 1 << 16
 _ANYONE = "signer"
 _ARMOUR = b"-----BEGIN SSH SIGNATURE-----"
 _PUBLIC = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.-]+ [A-Za-z0-9+/=]+(?: [^\n]*)?")
@@ -70,7 +70,7 @@ def check(
 ) -> Checked:
     """Check a signature of a document: by an ``allowed_signers`` file, by one public ``key``, or,
     without either, only that it fits the document, whoever's key it is."""
-    _require_small(signature, LARGEST_SIGNATURE)
+    _require_small(signature, MAX_SIGNATURE_BYTES)
     sig = str(signature.absolute())
     if not signature.read_bytes().startswith(_ARMOUR):
         return Checked(False, why=f"{signature.name} is no signature of OpenSSH's")
@@ -110,7 +110,7 @@ def _public(key: Path) -> str:
     """The public key in a file, or beside a private one."""
     for path in (key, key.with_name(key.name + ".pub")):
         try:
-            _require_small(path, LARGEST_KEY)
+            _require_small(path, MAX_KEY_BYTES)
             line = path.read_text(errors="replace").strip()
         except FileNotFoundError:
             continue

@@ -26,9 +26,9 @@ from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS, count, show_bytes
 
-MOST: Final = 500  # rows of a table that is no figure's
+MAX_ROWS: Final = 500  # rows of a table that is no figure's
 SHORT: Final = 16  # digits of a checksum that stands in a table
-MOST_ENVIRONMENTS: Final = 1000
+MAX_ENVIRONMENTS: Final = 1000
 
 
 # ---- the machine --------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def _nodes(about: MachineFile) -> Table:
     for row, kind in zip(rows, about.nodes, strict=True):
         if isinstance(kind.memory, str):
             row[6] = kind.memory
-    return bounded("Nodes", columns, rows, most=MOST)
+    return bounded("Nodes", columns, rows, most=MAX_ROWS)
 
 
 def _file_systems(about: MachineFile) -> Iterator[Table]:
@@ -92,7 +92,7 @@ def _file_systems(about: MachineFile) -> Iterator[Table]:
         [name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None]
         for name, each in about.file_systems.items()
     ]
-    yield bounded("File systems", columns, rows, most=MOST)
+    yield bounded("File systems", columns, rows, most=MAX_ROWS)
 
 
 # ---- a component --------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def _variability(found: TrialFindings) -> Table:
         "Over the runs with a right answer; sd: standard deviation (n - 1), CV: sd over mean, "
         "MAD: median absolute deviation."
     )
-    return bounded("Variability", columns, rows, about, MOST)
+    return bounded("Variability", columns, rows, about, MAX_ROWS)
 
 
 def _hidden(row: VariabilityRow) -> Iterator[str]:
@@ -218,7 +218,7 @@ def _shared(found: TrialFindings) -> Table:
         "p: the chance of as many in any span, node or group at all. Of nodes that were always "
         "together none can be told from the others."
     )
-    return bounded("What runs that stand out share", columns, rows, about, MOST)
+    return bounded("What runs that stand out share", columns, rows, about, MAX_ROWS)
 
 
 def _notes(found: TrialFindings) -> Table:
@@ -227,7 +227,7 @@ def _notes(found: TrialFindings) -> Table:
         for note in found.notes
     ]
     columns = [ReportColumn("time (UTC)", "time"), ReportColumn("noted"), ReportColumn("by")]
-    return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MOST)
+    return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MAX_ROWS)
 
 
 # ---- what was excluded --------------------------------------------------------------------
@@ -254,7 +254,7 @@ def excluded(
         ReportColumn("number", "count"),
         ReportColumn("why"),
     ]
-    made = [bounded("Excluded", columns, rows, most=MOST), *_outages(record, history)]
+    made = [bounded("Excluded", columns, rows, most=MAX_ROWS), *_outages(record, history)]
     return [table for table in made if table.rows]
 
 
@@ -305,7 +305,7 @@ def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
         for each in outages_of(history)
     ]
     about = f"No criterion counts them. Why: {whys}." if whys else "No criterion counts them."
-    yield bounded("Planned outages", columns, rows, about, MOST)
+    yield bounded("Planned outages", columns, rows, about, MAX_ROWS)
 
 
 # ---- versions and hashes ------------------------------------------------------------------
@@ -318,7 +318,7 @@ def versions(
     made = [_software(records, plan_file), _toolchains(records)]
     if skipped:
         columns = [ReportColumn("component"), ReportColumn("left out"), ReportColumn("why")]
-        made.append(bounded("What the plan left out", columns, list(skipped), most=MOST))
+        made.append(bounded("What the plan left out", columns, list(skipped), most=MAX_ROWS))
     return [table for table in made if table.rows]
 
 
@@ -375,7 +375,7 @@ def _toolchains(records: Sequence[Record]) -> Table:
                 ", ".join(one.environment),
             ]
         )
-    return bounded("Toolchains", columns, rows, most=MOST)
+    return bounded("Toolchains", columns, rows, most=MAX_ROWS)
 
 
 def digest_of_struct(value: msgspec.Struct) -> str:
@@ -402,7 +402,7 @@ def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Ta
         "A definition is what the test's file says, with all that it inherits, wherever it lies. A "
         "build is named by the hash of its sources, script, toolchain and environment."
     )
-    made = [bounded("Tests", columns, rows, about, MOST), *_environments(folder)]
+    made = [bounded("Tests", columns, rows, about, MAX_ROWS), *_environments(folder)]
     return [table for table in made if table.rows]
 
 

@@ -14,7 +14,7 @@ from seatrial.errors import UsageError
 from seatrial.report.checksums import File, digest, files_in, sum_of
 from seatrial.report.sign import Checked, check, signature_of
 
-LARGEST: Final = 1 << 28  # bytes of a report
+MAX_REPORT_BYTES: Final = 1 << 28  # bytes of a report
 FileState = Literal["as it was", "went on since", "changed", "cut", "not here", "cannot be read"]
 
 _BAD: Final = ("changed", "cut")
@@ -91,7 +91,7 @@ def _read(report: Path) -> bytes:
     try:
         if not report.is_file():
             raise UsageError(f"{report}: there is no such report")
-        if report.stat().st_size > LARGEST:
+        if report.stat().st_size > MAX_REPORT_BYTES:
             raise UsageError(f"{report}: is larger than any report of Seatrial's")
         return report.read_bytes()
     except OSError as error:

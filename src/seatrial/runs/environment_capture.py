@@ -20,7 +20,7 @@ from pathlib import Path
 from seatrial.suite.variables import RUN_ONLY
 
 ENVIRONMENT = "job.environment"
-LARGEST = 1 << 20
+MAX_BYTES = 1 << 20
 
 _NAMES = (*RUN_ONLY, "BUILD", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "TMPDIR")
 _PREFIXES = ("SLURM", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_")
@@ -50,7 +50,7 @@ def _read(path: str) -> bytes:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return b""
-        return os.read(descriptor, LARGEST)
+        return os.read(descriptor, MAX_BYTES)
     finally:
         os.close(descriptor)
 

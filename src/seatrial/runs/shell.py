@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from seatrial.units import show_seconds
 
-MOST_OUTPUT = 4096
+MAX_OUTPUT_BYTES = 4096
 LAST_WORDS = 200
 GRACE_SECONDS = 1.0
 
@@ -132,7 +132,7 @@ class _Pipe(asyncio.Protocol):
         self._transport, _ = await loop.connect_read_pipe(lambda: self, self._file)
 
     def data_received(self, data: bytes) -> None:
-        self._kept += data[: MOST_OUTPUT - len(self._kept)]
+        self._kept += data[: MAX_OUTPUT_BYTES - len(self._kept)]
 
     def connection_lost(self, error: Exception | None) -> None:
         self._over.set()

@@ -23,7 +23,7 @@ from seatrial.files import open_regular
 from seatrial.journal.journal import fingerprint
 from seatrial.trial.folder import TrialFolder
 
-LARGEST_FILE = 1 << 20
+MAX_CURSOR_BYTES = 1 << 20
 
 Count = Annotated[int, Meta(ge=0)]
 
@@ -77,7 +77,7 @@ def read_cursor(path: Path) -> Cursor | None:
     """The cursor in a file, if it is one."""
     try:
         with open_regular(path) as file:
-            return decoder(Cursor).decode(file.read(LARGEST_FILE))
+            return decoder(Cursor).decode(file.read(MAX_CURSOR_BYTES))
     except (OSError, *DAMAGED):
         return None
 

@@ -36,10 +36,10 @@ from seatrial.units import bytes_of, count, seconds
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
-LEAST_BLOCK = 64 << 10  # bytes of the journal
+MIN_BLOCK_BYTES = 64 << 10  # bytes of the journal
 LOOK_S = 1.0  # between two looks how far behind it is
 SAY_S = 600.0  # between two lines about the same trouble
-MOST_HALVES = 64  # requests that are made of one to find what the server does not take
+MAX_HALVES = 64  # requests that are made of one to find what the server does not take
 HELD_AFTER = 3  # pieces that are refused with none taken between them
 
 Tell = Callable[[str], None]
@@ -73,7 +73,7 @@ class Delivery:
         self._tell = tell
         self._again = again or f"seatrial sink {folder.tag}"
         self._size = bytes_of(sink.size)
-        self._at_once = max(LEAST_BLOCK, self._size)
+        self._at_once = max(MIN_BLOCK_BYTES, self._size)
         self._cursor = cursors.load(folder, sink.name)
         self._cursor.kind = sink.kind
         self._cursor.to = planned(sink)
@@ -230,7 +230,7 @@ class Delivery:
         while waiting:
             part = waiting.pop()
             reply = self._answered(target, part)
-            if reply.fate == "smaller" and len(part) > 1 and halves < MOST_HALVES:
+            if reply.fate == "smaller" and len(part) > 1 and halves < MAX_HALVES:
                 halves += 2
                 middle = len(part) // 2
                 waiting += [part[middle:], part[:middle]]

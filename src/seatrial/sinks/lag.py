@@ -23,7 +23,7 @@ from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
 
 LOOK_AT = 4 << 20  # bytes of what is behind that are counted; beyond it the number is estimated
-MOST_SINKS = 100
+MAX_SINKS = 100
 
 
 class SinkLag(Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ def sink_lags(trial: Path | TrialFolder) -> list[SinkLag]:
     """The sinks of a trial's folder that anything was ever sent to, or tried to, by name."""
     folder = trial if isinstance(trial, TrialFolder) else TrialFolder(trial)
     try:
-        files = sorted(folder_of(folder).glob("[!.]*.json"))[:MOST_SINKS]
+        files = sorted(folder_of(folder).glob("[!.]*.json"))[:MAX_SINKS]
     except OSError:
         return []
     cursors = [cursor for file in files if (cursor := read_cursor(file)) is not None]

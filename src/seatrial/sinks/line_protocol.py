@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:/+@%-]*")
 _CONTROL = re.compile(r"[\x00-\x20\x7f\x85\u2028\u2029]+")
 _ESCAPING = re.compile(r"\\(?=[,= \"\\]|$)")
 _SPECIAL = re.compile(r"([,= ])")
-_LARGEST = 1 << 63
+_INTEGER_LIMIT = 1 << 63
 
 
 def tag_text(tags: Mapping[str, str]) -> str:
@@ -74,5 +74,5 @@ def string_text(text: str) -> str:
 
 def _number_text(value: float) -> str:
     if isinstance(value, int):
-        return str(value) if -_LARGEST < value < _LARGEST else ""
+        return str(value) if -_INTEGER_LIMIT < value < _INTEGER_LIMIT else ""
     return repr(value) if math.isfinite(value) else ""

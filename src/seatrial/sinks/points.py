@@ -28,9 +28,9 @@ from seatrial.sinks.point_times import Moments
 from seatrial.sinks.trial_info import TrialInfo
 from seatrial.units import SECOND_NS
 
-MOST_RUNS = 50_000  # that have begun and are not over
-MOST_FIGURES = 500  # of a run
-MOST_TAGS = 10_000
+MAX_RUNS = 50_000  # that have begun and are not over
+MAX_METRICS = 500  # of a run
+MAX_TAGS = 10_000
 
 Fields = dict[str, str | int | float | bool | None]
 
@@ -134,7 +134,7 @@ class TrialPoints:
     def _run(self, event: Event, moment: int) -> _Run:
         run = self._runs.get(event.run_id)
         if run is None:
-            if len(self._runs) >= MOST_RUNS:
+            if len(self._runs) >= MAX_RUNS:
                 del self._runs[next(iter(self._runs))]
             run = self._runs[event.run_id] = _Run(moment)
         run.job_id = event.job_id or run.job_id
@@ -153,7 +153,7 @@ class TrialPoints:
             run.checked = moment
         elif event.event == Name.METRIC:
             number = finite(event.value)
-            if number is not None and len(run.figures) < MOST_FIGURES:
+            if number is not None and len(run.figures) < MAX_METRICS:
                 run.figures[event.alias] = number
         return run
 
@@ -249,7 +249,7 @@ class TrialPoints:
         if tags is None:
             about = {"machine": self._about.machine.machine, "runtag": self._about.tag}
             tags = tag_text({**about, "app": event.app, "test": event.test, **self._mark})
-            if len(self._tags) < MOST_TAGS:
+            if len(self._tags) < MAX_TAGS:
                 self._tags[key] = tags
         return tags + tag_text({"test_id": event.run_id}) if self._oth else tags
 

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.sinks import path_of
 
-LARGEST_ANSWER = 65536
+MAX_RESPONSE_BYTES = 65536
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -93,8 +93,8 @@ class Server:
                 connection.connect()
             connection.request("POST", target or "/", sent, self._headers)
             response = connection.getresponse()
-            body = response.read(LARGEST_ANSWER)
-            if response.length and len(body) < LARGEST_ANSWER:
+            body = response.read(MAX_RESPONSE_BYTES)
+            if response.length and len(body) < MAX_RESPONSE_BYTES:
                 raise http.client.IncompleteRead(body, response.length)
         if not response.isclosed() or response.will_close:
             self.close()

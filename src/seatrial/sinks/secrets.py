@@ -7,7 +7,7 @@ import os
 from seatrial.errors import UsageError
 from seatrial.machine.sinks import Sink, path_of
 
-LARGEST_SECRET = 65536
+MAX_SECRET_BYTES = 65536
 
 
 class BadEnvironment(UsageError):
@@ -29,7 +29,7 @@ def secret_of(place: str, what: str) -> str:
     path = path_of(name)
     try:
         with path.open("rb") as file:
-            found = file.read(LARGEST_SECRET).decode("utf-8", "replace")
+            found = file.read(MAX_SECRET_BYTES).decode("utf-8", "replace")
     except OSError as error:
         raise UsageError(f"{what}: {path} cannot be read: {error.strerror}") from error
     if not found.strip():

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from seatrial.statistics.blocks import Blocks, blocks
 from seatrial.statistics.median_polish import medians, polish
-from seatrial.statistics.spread import clipped
+from seatrial.statistics.spread import MAD_TO_SIGMA, clipped
 from seatrial.units import Better
 
 if TYPE_CHECKING:
@@ -31,16 +31,15 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Numbers = NDArray[np.intp]
 
-LEAST_NODES = 5
+MIN_NODES = 5
 NODE_DEVIATIONS = 5.0
 NODE_EFFECT = 0.02
 CLIP = 3.0  # deviations, beyond which a link says nothing about its nodes
 LINK_DEVIATIONS = 8.0  # median absolute, not standard, deviations
-LEAST_DEVIATION = 1e-6  # less is that of single precision
+MIN_DEVIATION = 1e-6  # less is that of single precision
 SLOW_GROUPS = 0.05  # a pair of groups this much below the others of its class
-ROBUST = 1.4826
-MOST_TOLD = 1000  # links and pairs that are listed; all are counted
-MOST_PAIRS = 65_536  # of groups that are listed; of more those that are cut or slow
+MAX_LISTED = 1000  # links and pairs that are listed; all are counted
+MAX_GROUP_PAIRS = 65_536  # of groups that are listed; of more those that are cut or slow
 
 
 class Slow(Struct, frozen=True):
@@ -163,7 +162,7 @@ def survey(
         silent=[labels[i] for i in np.flatnonzero(silent)],
         cut_off=cut_off,
         apart=_apart(part, silent | np.isin(kinds[member], cut_off), labels),
-        pairs=[(labels[i], labels[j]) for i, j in mute[:MOST_TOLD].tolist()],
+        pairs=[(labels[i], labels[j]) for i, j in mute[:MAX_LISTED].tolist()],
         mute_pairs=len(mute),
         groups=_group_table(found, kinds.tolist(), better),
         nics=_nic_table(figures, labels if nics is None else list(nics)),
@@ -189,8 +188,8 @@ def _too_little(talks: Mask) -> str:
     import numpy as np
 
     count = int(np.count_nonzero(talks.any(axis=0) | talks.any(axis=1)))
-    if count < LEAST_NODES:
-        return f"{count} nodes talk; what is slow can be told among {LEAST_NODES} or more"
+    if count < MIN_NODES:
+        return f"{count} nodes talk; what is slow can be told among {MIN_NODES} or more"
     return ""
 
 
@@ -210,9 +209,9 @@ class _Effects:
         self._remove_classes(classes)
         self.rows, self.columns = polish(self.rest)
         self.deviation = float(medians(np.abs(self.rest).reshape(1, -1))[0])
-        if self.deviation < LEAST_DEVIATION:  # more than half are equal: rounded figures
-            self.deviation = clipped(self.rest, LINK_DEVIATIONS / ROBUST) / ROBUST
-        self.noise = ROBUST * self.deviation
+        if self.deviation < MIN_DEVIATION:  # more than half are equal: rounded figures
+            self.deviation = clipped(self.rest, LINK_DEVIATIONS / MAD_TO_SIGMA) / MAD_TO_SIGMA
+        self.noise = MAD_TO_SIGMA * self.deviation
         self._sharpen()
 
     def _sharpen(self) -> None:
@@ -243,12 +242,12 @@ def _slow_nodes(effects: Array, links: Numbers, labels: list[str]) -> list[Slow]
 
     away = effects - np.nanmedian(effects)
     sure = away * np.sqrt(links / np.median(links[links > 0]))
-    deviation = ROBUST * float(np.nanmedian(np.abs(sure)))
-    if deviation < LEAST_DEVIATION:
+    deviation = MAD_TO_SIGMA * float(np.nanmedian(np.abs(sure)))
+    if deviation < MIN_DEVIATION:
         deviation = clipped(sure, NODE_DEVIATIONS)
     found = []
     for i in np.flatnonzero(away < math.log1p(-NODE_EFFECT)):
-        deviations = float(sure[i]) / deviation if deviation > LEAST_DEVIATION else None
+        deviations = float(sure[i]) / deviation if deviation > MIN_DEVIATION else None
         if deviations is None or deviations < -NODE_DEVIATIONS:
             found.append(Slow(labels[i], math.expm1(float(away[i])), deviations))
     return sorted(found, key=lambda slow: slow.effect)
@@ -264,7 +263,7 @@ def _slow_links(figures: Array, effects: _Effects, labels: list[str]) -> tuple[l
     told = [
         Link(labels[i], labels[j], float(figures[i, j]), math.expm1(float(effects.rest[i, j])))
         for i, j in zip(
-            *(side[np.argsort(away, kind="stable")[:MOST_TOLD]] for side in (senders, receivers)),
+            *(side[np.argsort(away, kind="stable")[:MAX_LISTED]] for side in (senders, receivers)),
             strict=True,
         )
     ]
@@ -275,7 +274,7 @@ def _slow_links(figures: Array, effects: _Effects, labels: list[str]) -> tuple[l
 
 
 def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupPair]:
-    """All pairs of groups; of more than ``MOST_PAIRS`` those that are cut or slow, the first
+    """All pairs of groups; of more than ``MAX_GROUP_PAIRS`` those that are cut or slow, the first
     thousand."""
     import numpy as np
 
@@ -287,9 +286,9 @@ def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupP
     ratio = found.median / norms if better == "higher" else norms / found.median
     links = _links(found)
     chosen = np.argwhere(np.ones_like(own))
-    if len(chosen) > MOST_PAIRS:
+    if len(chosen) > MAX_GROUP_PAIRS:
         told = ((links > 0) & (found.known == 0)) | (ratio - 1 < -SLOW_GROUPS)
-        chosen = np.argwhere(told)[:MOST_TOLD]
+        chosen = np.argwhere(told)[:MAX_LISTED]
 
     def figure(value: float) -> float | None:
         return None if math.isnan(value) else float(value)

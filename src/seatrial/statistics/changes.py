@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from seatrial.statistics import rank_tests, step_location
 from seatrial.statistics.segments import starts
+from seatrial.statistics.spread import MAD_TO_SIGMA
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 Tier = Literal["suspect", "confirmed"]
 
-LEAST_EFFECT = 0.01
-LEAST_POINTS = 8  # of a series; with fewer, noise and change cannot be told apart
+MIN_RELATIVE_CHANGE = 0.01
+MIN_POINTS = 8  # of a series; with fewer, noise and change cannot be told apart
 SHORTEST = 3  # points on either side of a confirmed change
 PRICE = 2.0  # of a piece of the L1 fit, in ln(n) sigma
 APART = 3  # figures so far apart give sigma: next ones may be alike
@@ -44,10 +45,9 @@ PROPOSED = 3.5  # standard errors for a change that the L1 fit proposes
 PICKED = 2.5  # times ln(n): the square of the normal deviate for the best of all splits
 SUSPECTED = 3.29  # standard errors: p = 0.001, two-sided
 CLIP = 3.0  # robust deviations from the median of its piece to which a figure is drawn in
-ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
 EVEN = 1.2533  # does that to a mean absolute deviation
 QUARTER = 1.1503  # standard deviations beyond which a quarter of normal figures are
-MOST_ALIKE = 0.9  # the highest correlation of neighbours that is believed
+MAX_CORRELATION = 0.9  # the highest correlation of neighbours that is believed
 
 
 class LevelChange(Struct, frozen=True):
@@ -85,7 +85,7 @@ class SeriesAnalysis(Struct, frozen=True):
     @property
     def few(self) -> bool:
         """Whether there are too few figures to tell anything."""
-        return self.count < LEAST_POINTS
+        return self.count < MIN_POINTS
 
 
 def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[LevelChange]:
@@ -95,7 +95,9 @@ def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[
 
 
 def analyse(
-    values: Sequence[float], times: Sequence[float] | None = None, least: float = LEAST_EFFECT
+    values: Sequence[float],
+    times: Sequence[float] | None = None,
+    least: float = MIN_RELATIVE_CHANGE,
 ) -> SeriesAnalysis:
     """The changes of level of a series, and what could not be used.
 
@@ -157,9 +159,9 @@ def _unfit(series: Series) -> str:
     count = len(series)
     if not count:
         return "there is no finite figure"
-    if count < LEAST_POINTS:
+    if count < MIN_POINTS:
         figures = "one figure has" if count == 1 else f"{count} figures have"
-        return f"{figures} no history: changes are looked for in {LEAST_POINTS} or more"
+        return f"{figures} no history: changes are looked for in {MIN_POINTS} or more"
     if series.min() == series.max():
         return f"all {count} figures are equal: there is no change, and no noise to judge one by"
     return ""
@@ -186,7 +188,7 @@ def _deviation(off: Series) -> float:
     import numpy as np
 
     away = np.abs(off)
-    return ROBUST * float(np.median(away)) or EVEN * float(away.mean())
+    return MAD_TO_SIGMA * float(np.median(away)) or EVEN * float(away.mean())
 
 
 def _width(off: Series) -> float:
@@ -258,7 +260,7 @@ def _sides(series: Series, start: int, at: int, end: int) -> _Sides:
     count = end - start
     alike = float(first[1:] @ first[:-1] + last[1:] @ last[:-1]) / squares
     alike += 2 * (1 + 3 * alike) / count  # two means were fitted, which makes neighbours differ
-    alike = min(max(alike, 0.0), MOST_ALIKE)
+    alike = min(max(alike, 0.0), MAX_CORRELATION)
     variance = squares / max(count - 2, 1) * (1 + alike) / (1 - alike)
     return _Sides(medians, left, right, before, after, variance)
 
@@ -368,7 +370,7 @@ def _suspect(series: Series, start: int, end: int, least: float) -> _Step | None
 
     piece = series[start:end]
     count = len(piece)
-    if count < LEAST_POINTS:
+    if count < MIN_POINTS:
         return None
     middle = float(np.median(piece))
     bound = 2 * CLIP * _deviation(piece - middle)

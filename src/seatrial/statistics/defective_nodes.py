@@ -21,15 +21,14 @@ from statistics import NormalDist, median
 from msgspec import Struct
 
 from seatrial.statistics import modes
-from seatrial.statistics.spread import clipped
+from seatrial.statistics.spread import MAD_TO_SIGMA, clipped
 from seatrial.units import Better, unfit
 
-LEAST_EFFECT = 0.02
-LEAST_NODES = 5
-LEAST_HEALTHY = 0.2  # share of the nodes in a mode that may be the norm
+MIN_RELATIVE_CHANGE = 0.02
+MIN_NODES = 5
+MIN_HEALTHY = 0.2  # share of the nodes in a mode that may be the norm
 FALSE_NODES = 0.5  # healthy nodes expected beyond the bound, in one survey
 SUSPECTED = 2.0
-ROBUST = 1.4826
 SMALL = 5.0  # deviations of few nodes are uncertain: the bound grows by 1 + SMALL / nodes
 
 
@@ -70,7 +69,7 @@ def defective(
 def survey(
     values_by_node: Mapping[str, float | Sequence[float]],
     better: Better,
-    least: float = LEAST_EFFECT,
+    least: float = MIN_RELATIVE_CHANGE,
 ) -> Survey:
     """Judge nodes by one figure or several of each. Nodes of different kinds are to be judged
     apart. ``least`` is the least effect of a defect."""
@@ -81,9 +80,9 @@ def survey(
     def nothing(why: str) -> Survey:
         return Survey({}, {}, len(known), 0, None, None, None, without, why)
 
-    if len(known) < LEAST_NODES:
+    if len(known) < MIN_NODES:
         return nothing(
-            f"{len(known)} nodes have a figure: what is usual can be told of {LEAST_NODES} or more"
+            f"{len(known)} nodes have a figure: what is usual can be told of {MIN_NODES} or more"
         )
     healthy = _healthy(list(known.values()), better)
     centre = median(healthy)
@@ -119,7 +118,7 @@ def _figure(given: float | Sequence[float]) -> float | None:
 
 def _healthy(values: list[float], better: Better) -> list[float]:
     """The figures of the best mode that may be the norm; all of them where modes cannot be told."""
-    found = [mode for mode in modes.find(values).modes if mode.share >= LEAST_HEALTHY]
+    found = [mode for mode in modes.find(values).modes if mode.share >= MIN_HEALTHY]
     if len(found) < 2:
         return values
     if better == "higher":
@@ -141,7 +140,7 @@ def _noise(away: list[float], bound: float) -> float:
     figures, that of one which may be anywhere within such a step."""
     import numpy as np
 
-    if robust := ROBUST * median(map(abs, away)):
+    if robust := MAD_TO_SIGMA * median(map(abs, away)):
         return robust
     above = min((far for far in away if far > 0), default=0.0)
     below = min((-far for far in away if far < 0), default=0.0)

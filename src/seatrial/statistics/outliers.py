@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from seatrial.statistics import suspects
 from seatrial.statistics.scan_statistic import BadSpan, spans
+from seatrial.statistics.spread import MAD_TO_SIGMA
 
 Class = Literal["walltime", "slow", "short", "failed"]
 
@@ -25,8 +26,7 @@ AT_LIMIT = 0.99  # of the walltime
 SLOW = 0.10  # slower than the median by at least this share of it
 SHORT = 0.5  # quicker than this share of the median
 DEVIATIONS = 5.0  # robust ones, that slow and short need besides
-LEAST_RUNS = 5
-ROBUST = 1.4826
+MIN_RUNS = 5
 STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds, to which times may be rounded
 
 
@@ -75,7 +75,7 @@ class SharedByOutliers(Struct, frozen=True):
 def classify(runs: Sequence[RunSample]) -> Outliers:
     """The outliers among the runs of one test that should all take the same time."""
     times = [seconds for run in runs if (seconds := _complete(run)) is not None]
-    few = len(times) < LEAST_RUNS
+    few = len(times) < MIN_RUNS
     middle = median(times) if times else None
     noise = _deviation(times, middle) if middle is not None and not few else None
     found = []
@@ -87,7 +87,7 @@ def classify(runs: Sequence[RunSample]) -> Outliers:
             found.append(outlier)
     why = ""
     if few:
-        why = f"{len(times)} runs are complete; what is slow is told among {LEAST_RUNS} or more"
+        why = f"{len(times)} runs are complete; what is slow is told among {MIN_RUNS} or more"
     return Outliers(found, len(runs), len(times), middle, noise, why)
 
 
@@ -114,8 +114,8 @@ def _at_limit(run: RunSample) -> bool:
 def _deviation(times: Sequence[float], middle: float) -> float:
     """A robust standard deviation. Where more than half of the times are equal, the most that
     their rounding can hide: half a step."""
-    robust = ROBUST * median(abs(time - middle) for time in times)
-    return robust or ROBUST * _step(times) / 2
+    robust = MAD_TO_SIGMA * median(abs(time - middle) for time in times)
+    return robust or MAD_TO_SIGMA * _step(times) / 2
 
 
 def _step(times: Sequence[float]) -> float:

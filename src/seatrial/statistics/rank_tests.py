@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-MOST = 37.0  # the normal deviate of the least probability that is a number
+MAX_DEVIATE = 37.0  # the normal deviate of the least probability that is a number
 
 
 def deviate(figures: Array, first: int, middle: float) -> float:
@@ -48,7 +48,7 @@ def fisher(high: int, count: int, other_high: int, other: int) -> float:
         share /= (more + 1) * (total - drawn - count + more + 1)
         if share < 1e-9 * chance:
             break
-    return -NormalDist().inv_cdf(min(chance, 0.5)) if chance > 1e-300 else MOST
+    return -NormalDist().inv_cdf(min(chance, 0.5)) if chance > 1e-300 else MAX_DEVIATE
 
 
 def _ways(count: int, chosen: int) -> float:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEVEL = 0.01  # of the corrected p-value
-MOST = 5  # spans
+MAX_SPANS = 5  # spans
 CONSIDERED = 1500  # outliers between which spans are looked for
 
 
@@ -36,7 +36,7 @@ def spans(timed: Sequence[tuple[float, bool]]) -> list[BadSpan]:
     """Spans from one bad run to another, by runs in order of time: (start, whether it was bad)."""
     left = list(timed)
     found: list[BadSpan] = []
-    while len(found) < MOST and (best := _best(left)):
+    while len(found) < MAX_SPANS and (best := _best(left)):
         start, end, span = best
         if span.p >= LEVEL:
             break

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MOST_LEVELS = 1000  # above, levels are quantiles: the fit is that of a series so rounded
+MAX_LEVELS = 1000  # above, levels are quantiles: the fit is that of a series so rounded
 
 
 def starts(values: NDArray[np.float64], penalty: float, shortest: int = 1) -> list[int]:
@@ -27,8 +27,8 @@ def starts(values: NDArray[np.float64], penalty: float, shortest: int = 1) -> li
     if count < 2 * shortest:
         return [0]
     levels = np.unique(values)
-    if len(levels) > MOST_LEVELS:
-        levels = np.quantile(levels, np.linspace(0, 1, MOST_LEVELS))
+    if len(levels) > MAX_LEVELS:
+        levels = np.quantile(levels, np.linspace(0, 1, MAX_LEVELS))
     return _back(*_forward(values, levels, penalty, shortest), shortest)
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ROBUST = 1.4826
-LEAST_FIGURES = 8  # of which some may be excluded
+MAD_TO_SIGMA = 1.4826  # standard over median absolute deviation of a normal distribution
+MIN_FIGURES = 8  # of which some may be excluded
 
 
 class Excluded(Struct, frozen=True):
@@ -100,10 +100,10 @@ def clipped(away: NDArray[np.floating], bound: float) -> float:
 
 def _outlying(kept: Mapping[int, float], deviations: float) -> list[Excluded]:
     """None of few figures, nor where more than half are equal: then nothing says what is far."""
-    if len(kept) < LEAST_FIGURES:
+    if len(kept) < MIN_FIGURES:
         return []
     middle = median(kept.values())
-    robust = ROBUST * median(abs(value - middle) for value in kept.values())
+    robust = MAD_TO_SIGMA * median(abs(value - middle) for value in kept.values())
     rule = f"farther than {deviations:g} robust deviations ({robust:.4g} each) from the median"
     bound = deviations * robust
     return [

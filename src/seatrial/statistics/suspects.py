@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 LEVEL = 0.05  # probability that chance alone accuses any
 FURTHER = 6.0  # how many times rarer each further number of accused is taken to be
 PARAMETERS = 2.0  # the price of fitting harm and base
-LEAST_RUNS = 5
+MIN_RUNS = 5
 MIXTURES = 5  # steps between "size does not matter" and "each node adds the same risk"
 HARMS = (0.7, 1.2, 2.0, 3.5, 6.0)  # hazards: a node turns 50 %, 70, 86, 97, 99.8 % of its runs bad
 WORTH = 3.0  # gain in likelihood for which a candidate is tried
-MOST = 60  # candidates that are tried
+MAX_CANDIDATES = 60  # candidates that are tried
 PASSES = 3
 
 
@@ -87,8 +87,8 @@ def find(jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]] | None 
 
 
 def _too_little(runs: int, bad: int, candidates: int) -> str:
-    if runs < LEAST_RUNS:
-        return f"{runs} runs: chance cannot be told from cause in fewer than {LEAST_RUNS}"
+    if runs < MIN_RUNS:
+        return f"{runs} runs: chance cannot be told from cause in fewer than {MIN_RUNS}"
     if bad in (0, runs):
         return f"{'none' if not bad else 'all'} of the {runs} runs are bad: nothing to compare with"
     if candidates < 2:
@@ -232,7 +232,7 @@ class _Model:
 
         accused = list(accused)
         table = self.table
-        while len(accused) < min(MOST, self.count):
+        while len(accused) < min(MAX_CANDIDATES, self.count):
             had = table.with_any(accused)
             fit = self.fit(had)
             hazard = fit.base * self.shape + fit.harm * had

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 Verdict = Literal["better", "worse", "same", "unclear"]
 
-LEAST_EFFECT = 0.01
+MIN_RELATIVE_CHANGE = 0.01
 RESAMPLES = 4000
 CONFIDENCE = 0.95
 ALMOST = 1 + 1e-9  # what is written as 0.93 is 7 % less than 1, though not to the last bit
-LARGEST = 1e300  # a ratio: means of several are numbers, too
+MAX_RATIO = 1e300  # a ratio: means of several are numbers, too
 SEED = 20260101
 MANY = 2  # products of the sizes, in resamples, of which hardly any are alike
 EXACT = 400  # product of the two sizes up to which Mann-Whitney's distribution is computed exactly
@@ -70,7 +70,7 @@ def compare(
     first: Sequence[float],
     second: Sequence[float],
     better: Better,
-    least: float = LEAST_EFFECT,
+    least: float = MIN_RELATIVE_CHANGE,
 ) -> RatioEstimate:
     """Compare two samples of one metric. ``least`` is the least effect that matters."""
     one, other = _finite(first), _finite(second)
@@ -98,7 +98,7 @@ def compare(
         why = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
         return told("unclear", why, p=p)
     ratio = after / before
-    if not 1 / LARGEST < ratio < LARGEST:
+    if not 1 / MAX_RATIO < ratio < MAX_RATIO:
         why = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
         return told("unclear", why, p=p)
     if min(len(one), len(other)) < 2:

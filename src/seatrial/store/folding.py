@@ -18,8 +18,8 @@ from seatrial.journal import codes
 from seatrial.journal.codes import EVENT_NUMBERS, Name
 from seatrial.journal.events import Event, finite
 from seatrial.store.run_upserts import (
-    LARGEST_INTEGER,
     LONGEST_NAME,
+    MAX_INTEGER,
     RunState,
     RunUpserts,
     TrialState,
@@ -30,7 +30,7 @@ from seatrial.units import SECOND_NS
 
 LONGEST_TEXT = 16384
 
-_LEAST, _MOST = -LARGEST_INTEGER, LARGEST_INTEGER
+_MIN, _MAX = -MAX_INTEGER, MAX_INTEGER
 _METRIC = EVENT_NUMBERS[Name.METRIC]
 _EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
 _TRIAL_EVENT = ("trial", *_EVENT[1:])
@@ -76,7 +76,7 @@ def fold(writer: Writer, trial: TrialState, events: Sequence[Event]) -> None:
             change(run, event)
         elif number == _METRIC and (figure := finite(value)) is not None:
             figures[run.id, runs.metric(event)] = figure
-        if value is not None and (value.__class__ is not int or not _LEAST < value < _MOST):
+        if value is not None and (value.__class__ is not int or not _MIN < value < _MAX):
             value = _kept(value)
         word = event.alias if detail is None else detail(event)[:LONGEST_TEXT]
         text = event.text or event.unit
@@ -253,7 +253,7 @@ def _change_build(build: _Build, event: Event) -> None:
 
 def _kept(value: int | float | str | None) -> int | float | str | None:
     """An event's value as a row holds it."""
-    if isinstance(value, int) and not _LEAST < value < _MOST:
+    if isinstance(value, int) and not _MIN < value < _MAX:
         value = str(value)
     return value[:LONGEST_TEXT] if isinstance(value, str) else value
 
@@ -261,5 +261,5 @@ def _kept(value: int | float | str | None) -> int | float | str | None:
 def _whole(value: int | float | str | None) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    inside = isinstance(value, int) and _LEAST < value < _MOST
+    inside = isinstance(value, int) and _MIN < value < _MAX
     return int(value) if inside and value is not None else None

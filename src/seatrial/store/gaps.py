@@ -19,7 +19,7 @@ from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.run_upserts import TrialState
 from seatrial.store.schema import Store, Writer
 
-MOST = 1000  # gaps of a trial; of more, the count of damaged lines alone is kept
+MAX_GAPS = 1000  # gaps of a trial; of more, the count of damaged lines alone is kept
 READ_AT_ONCE = 1 << 20
 
 _COLUMNS = ", ".join(GapRow.__struct_fields__)
@@ -27,7 +27,7 @@ _COLUMNS = ", ".join(GapRow.__struct_fields__)
 
 def gaps(store: Store, trial: TrialRow) -> list[GapRow]:
     """The places in the trial's journal that could not be read, from its beginning; at most
-    ``MOST`` of them."""
+    ``MAX_GAPS`` of them."""
     sql = f"SELECT {_COLUMNS} FROM gaps WHERE trial = ? ORDER BY first"
     return [GapRow(*row) for row in store.rows(sql, (trial.row,))]
 
@@ -44,7 +44,7 @@ def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialState, block: Block) -
     open_one = [GapRow(*row) for row in writer.rows(query, (trial.id,))]
     ((count,),) = writer.rows("SELECT count(*) FROM gaps WHERE trial = ?", (trial.id,))
     found = _gaps(file, trial, block.end, open_one[0] if open_one else None)
-    rows = [msgspec.structs.astuple(gap) for gap in found[: max(MOST - count, len(open_one))]]
+    rows = [msgspec.structs.astuple(gap) for gap in found[: max(MAX_GAPS - count, len(open_one))]]
     columns = ("trial", *GapRow.__struct_fields__)
     writer.upsert("gaps", columns, "trial, first", [(trial.id, *row) for row in rows])
 

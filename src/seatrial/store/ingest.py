@@ -40,9 +40,9 @@ if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
 READ_AT_ONCE = 8 << 20  # of a journal, in one transaction
 LONGEST_TAGS = 5 * LONGEST_NAME  # bytes, all tags of a test together
 RECORD_WITHIN_NS = 500_000_000  # a record is written so soon after it was made
-MOST_SOUND = 10_000  # records that are known to be readable
+MAX_SOUND_RECORDS = 10_000  # records that are known to be readable
 LEFT_OUT = "; trial left out"
-LARGEST = (1 << 63) - 1  # of a database's integers
+MAX_DATABASE_INTEGER = (1 << 63) - 1  # of a database's integers
 
 Progress = Callable[[str, int, int], None]
 
@@ -168,7 +168,7 @@ def _journals(trials: Path) -> Iterator[tuple[str, _Seen]]:
 
 
 def _seen(found: os.stat_result) -> _Seen:
-    return _Seen(found.st_ino & LARGEST, found.st_size, found.st_mtime_ns)
+    return _Seen(found.st_ino & MAX_DATABASE_INTEGER, found.st_size, found.st_mtime_ns)
 
 
 # ---- one trial ----------------------------------------------------------------------------
@@ -286,11 +286,11 @@ def _keep(writer: Writer, state: TrialState) -> None:
 
 
 def _record(trial: Path) -> _Record:
-    from seatrial.trial.folder import LARGEST_RECORD
+    from seatrial.trial.folder import MAX_RECORD_BYTES
 
     path = trial / "trial.json"
     try:
-        return decoder(_Record).decode(read_regular(path, LARGEST_RECORD))
+        return decoder(_Record).decode(read_regular(path, MAX_RECORD_BYTES))
     except OSError as error:
         raise TrialError(f"{path}: cannot be read: {error.strerror}{LEFT_OUT}") from error
     except DAMAGED as error:
@@ -313,7 +313,7 @@ def _changed_record(path: str, created: int) -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=MOST_SOUND)
+@functools.lru_cache(maxsize=MAX_SOUND_RECORDS)
 def _require_sound(path: str, *_seen: int) -> None:
     """Raises TrialError where a record cannot be read. One that was read is not read again until
     it is seen to have changed: a server looks some times a second."""

@@ -21,7 +21,7 @@ from seatrial.store.schema import Store
 from seatrial.store.sql_filters import conditions, listed, trial_row
 from seatrial.store.tables import FAILED
 
-MOST_CHOICES = 500
+MAX_CHOICES = 500
 
 
 class Order(NamedTuple):
@@ -145,9 +145,9 @@ def choices(store: Store) -> Choices:
     trials = store.rows("SELECT tag, machine FROM trials ORDER BY created DESC, id DESC")
     tests = store.rows("SELECT DISTINCT tags FROM tests")
     return Choices(
-        trials=list(dict.fromkeys(tag for tag, _ in trials))[:MOST_CHOICES],
-        machines=sorted({machine for _, machine in trials})[:MOST_CHOICES],
-        tags=sorted({tag for (tags,) in tests for tag in tags.split("\n") if tag})[:MOST_CHOICES],
+        trials=list(dict.fromkeys(tag for tag, _ in trials))[:MAX_CHOICES],
+        machines=sorted({machine for _, machine in trials})[:MAX_CHOICES],
+        tags=sorted({tag for (tags,) in tests for tag in tags.split("\n") if tag})[:MAX_CHOICES],
     )
 
 

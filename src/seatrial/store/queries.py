@@ -33,7 +33,7 @@ from seatrial.store.rows import (
     TrialRow,
 )
 from seatrial.store.schema import Store
-from seatrial.store.sql_filters import MOST_NAMED, conditions, trial_row, trials_chosen
+from seatrial.store.sql_filters import MAX_NAMED, conditions, trial_row, trials_chosen
 from seatrial.store.tables import STATES
 from seatrial.units import SECOND_NS
 
@@ -136,8 +136,8 @@ def run(store: Store, wanted: str) -> RunRow:
         place = f" in trial {tag}" if tag else ""
         raise UsageError(f"no run begins with {prefix!r}{place}; see `seatrial runs`")
     lines = [f"  {r.trial}/{r.run_id}  {r.case_name}  {r.verdict}" for r in (exact or found)]
-    more = [f"  and {len(lines) - MOST_NAMED} more"] if len(lines) > MOST_NAMED else []
-    listed = "\n".join([*lines[:MOST_NAMED], *more])
+    more = [f"  and {len(lines) - MAX_NAMED} more"] if len(lines) > MAX_NAMED else []
+    listed = "\n".join([*lines[:MAX_NAMED], *more])
     raise UsageError(f"{prefix!r} could be several runs; say which:\n{listed}")
 
 

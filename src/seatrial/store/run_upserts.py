@@ -21,7 +21,7 @@ from seatrial.journal.events import Event
 from seatrial.store.schema import Writer
 from seatrial.store.tables import STATES, state_of
 
-LARGEST_INTEGER = 1 << 62
+MAX_INTEGER = 1 << 62
 LONGEST_NAME = 200  # of what is looked up by an index, which has a largest entry
 AT_ONCE = 500
 
@@ -61,7 +61,7 @@ class RunState(Struct):
     state: int = 0
     code: int = codes.PENDING.number
     why: str = ""
-    began: int = LARGEST_INTEGER
+    began: int = MAX_INTEGER
     last: int = 0
     started: int | None = None
     ended: int | None = None

@@ -16,8 +16,8 @@ from seatrial.store.rows import RunRow
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
 
-MOST = 200
-MOST_TRIALS = 500  # the latest of those that have the case
+MAX_SIBLINGS = 200
+MAX_TRIALS = 500  # the latest of those that have the case
 
 
 class Sibling(Struct, frozen=True, kw_only=True):
@@ -55,8 +55,8 @@ def siblings(store: Store, run: RunRow) -> Siblings:
         newer = _side(store, run, cases, ">", "ASC")[::-1]
         older = _side(store, run, cases, "<", "DESC")
         itself = _rows(store, [run.row])
-    before = newer[-max(MOST // 2, MOST - len(older)) :]
-    kept = [*before, *itself, *older[: MOST - len(before)]]
+    before = newer[-max(MAX_SIBLINGS // 2, MAX_SIBLINGS - len(older)) :]
+    kept = [*before, *itself, *older[: MAX_SIBLINGS - len(before)]]
     return Siblings(
         runs=kept,
         found=number,
@@ -76,7 +76,7 @@ def _cases(store: Store, run: RunRow) -> list[int]:
             " ORDER BY cases.id DESC",
             (run.case, run.machine),
         )
-    return [row for (row,) in found[:MOST_TRIALS]]
+    return [row for (row,) in found[:MAX_TRIALS]]
 
 
 def _side(
@@ -89,11 +89,11 @@ def _side(
             f"SELECT runs.began, runs.id FROM runs WHERE runs.case_row = {case:d}"
             f" AND runs.began {sign}= {run.began:d}"
             f" AND (runs.began {sign} {run.began:d} OR runs.id {sign} {run.row:d})"
-            f" ORDER BY runs.began {direction}, runs.id {direction} LIMIT {MOST}"
+            f" ORDER BY runs.began {direction}, runs.id {direction} LIMIT {MAX_SIBLINGS}"
         )
     nearest.sort(reverse=direction == "DESC")
-    found = {one.row: one for one in _rows(store, [row for _, row in nearest[:MOST]])}
-    return [found[row] for _, row in nearest[:MOST]]
+    found = {one.row: one for one in _rows(store, [row for _, row in nearest[:MAX_SIBLINGS]])}
+    return [found[row] for _, row in nearest[:MAX_SIBLINGS]]
 
 
 def _rows(store: Store, rows: Sequence[int]) -> list[Sibling]:

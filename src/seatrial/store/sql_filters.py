@@ -22,7 +22,7 @@ from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, STATES
 
 NOTHING = "1 = 0"
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 def conditions(
@@ -136,8 +136,8 @@ def trial_row(store: Store, wanted: str) -> int:
         hint = f"; the latest is {latest[0][0]}" if latest else ""
         raise UsageError(f"no trial {wanted!r}{hint}; see `seatrial trials`")
     names = [row[2] if exact else row[1] for row in exact or found]
-    more = ", ..." if len(names) > MOST_NAMED else ""
-    listed_names = ", ".join(names[:MOST_NAMED]) + more
+    more = ", ..." if len(names) > MAX_NAMED else ""
+    listed_names = ", ".join(names[:MAX_NAMED]) + more
     raise UsageError(f"{wanted!r} could be several trials; say which: {listed_names}")
 
 

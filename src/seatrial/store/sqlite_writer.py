@@ -13,7 +13,7 @@ from typing import Any
 
 from seatrial.store.schema import insert_sql, upsert_sql
 
-MOST_MARKS = 900  # of a statement; old SQLites take 999
+MAX_PLACEHOLDERS = 900  # of a statement; old SQLites take 999
 
 
 class SqliteWriter:
@@ -30,7 +30,7 @@ class SqliteWriter:
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         # A statement of many rows takes half as long as one for each.
-        at_once = MOST_MARKS // len(columns)
+        at_once = MAX_PLACEHOLDERS // len(columns)
         sql = insert_sql(table, columns, "?", at_once)
         rows = iter(rows)
         while len(some := list(islice(rows, at_once))) == at_once:

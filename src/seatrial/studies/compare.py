@@ -25,7 +25,7 @@ from seatrial.studies.pairing import CaseGroup, CasePair, pair
 from seatrial.studies.selection import Side
 from seatrial.units import Better, unfit_of
 
-LEAST_EFFECT = 0.02
+MIN_RELATIVE_CHANGE = 0.02
 FEW = 8  # runs on a side, below which two modes may well pass for a difference
 
 State = Literal["better", "worse", "same", "unclear", "not compared", "missing"]
@@ -106,7 +106,7 @@ class Comparison(Struct, frozen=True):
 def compare_sides(
     first: Side,
     second: Side,
-    least: float = LEAST_EFFECT,
+    least: float = MIN_RELATIVE_CHANGE,
     metric: Callable[[str], bool] | None = None,
     across: Sequence[str] = (),
     each_node: bool = False,

@@ -29,7 +29,7 @@ from seatrial.units import SECOND_NS, Better, unfit
 
 ELAPSED = "elapsed"
 MANY = 400  # series for which several processes are worth their start
-MOST_NAMED = 12
+MAX_NAMED = 12
 
 
 class Point(NamedTuple):
@@ -185,8 +185,8 @@ def _unknown_metric(metric: str, known: list[str]) -> str:
     import difflib
 
     near = difflib.get_close_matches(metric[:100], known, n=1, cutoff=0.6)
-    more = f", and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
-    remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:MOST_NAMED])}"
+    more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
+    remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:MAX_NAMED])}"
     return f"no run has a metric {metric[:100]!r}; {remedy}{'' if near else more}"
 
 
@@ -202,7 +202,7 @@ def _no_series(store: Store, metric: str, filters: Filters, case: str) -> str:
     since = " in that time" if filters.since else ""
     hint = "" if filters.rehearsed else "; rehearsals are asked for with --rehearsed"
     machines = sorted({name.machine for name in case_names(store).values()})
-    known = f"; there are runs on {', '.join(machines[:MOST_NAMED])}" if machines else ""
+    known = f"; there are runs on {', '.join(machines[:MAX_NAMED])}" if machines else ""
     return (
         f"no run with a right answer has {metric!r}{since}"
         f"{f' with {said}' if said else ''}{known}{hint}"

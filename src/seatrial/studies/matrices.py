@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FILE = "pairs.matrix"  # what the probe pairs writes into its run's directory
 LIMIT = mpigraph.LIMIT
 NO_GROUP = "(no group)"
-MOST_DIGITS = 16  # that are a whole number which a float holds
+MAX_DIGITS = 16  # that are a whole number which a float holds
 
 
 class Matrix(NamedTuple):
@@ -149,7 +149,7 @@ def _in_thousandths(line: bytes, cells: int) -> bool:
     if (signs[points[:-1] + 4] != ord("\t")).any():  # then there is one behind each but the last
         return False
     widths = np.diff(points, prepend=-5) - 1
-    return bool(widths.min() >= 5 and widths.max() <= MOST_DIGITS)
+    return bool(widths.min() >= 5 and widths.max() <= MAX_DIGITS)
 
 
 def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> MatrixJudgement:

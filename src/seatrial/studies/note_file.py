@@ -30,7 +30,7 @@ from seatrial.units import SECOND_NS
 FILE = "notes.jsonl"
 LONGEST = 1000
 AHEAD = 366 * 86400 * SECOND_NS  # ns by which an outage is planned at most
-_READ_AT_MOST = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
 class Note(Struct, frozen=True, omit_defaults=True):
@@ -77,7 +77,7 @@ def read(path: Path) -> Diary:
     """The notes of a file; a missing one has none. Raises TrialError where it cannot be read."""
     try:
         with open_regular(path) as file:
-            data = file.read(_READ_AT_MOST)
+            data = file.read(_MAX_BYTES)
     except FileNotFoundError:
         return Diary([])
     except OSError as error:

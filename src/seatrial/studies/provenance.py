@@ -30,11 +30,11 @@ from seatrial.suite.model import Test
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS
 
-MOST_TRIALS = 32  # of a side that are looked into, the newest
-MOST_NAMED = 12
+MAX_TRIALS = 32  # of a side that are looked into, the newest
+MAX_NAMED = 12
 LONGEST = 60
-MOST_ENVIRONMENTS = 200  # of a trial that are read
-LARGEST_ENVIRONMENT = 4 << 20
+MAX_ENVIRONMENTS = 200  # of a trial that are read
+MAX_ENVIRONMENT_BYTES = 4 << 20
 
 _NOT_OF_FIGURES = {
     "machine": ("machine", "about", "toolchains", "rehearsal", "gauges", "jobs"),
@@ -76,7 +76,7 @@ def differences(first: Side, second: Side) -> list[Difference]:
 
 def _origin(side: Side) -> _Origin:
     origin = _Origin(side, [], [])
-    for trial in side.trials[-MOST_TRIALS:]:
+    for trial in side.trials[-MAX_TRIALS:]:
         try:
             origin.records.append((trial, TrialFolder(Path(trial.path)).record()))
         except TrialError:
@@ -89,11 +89,11 @@ Pair = tuple[_Origin, _Origin]
 
 def _unread(sides: Pair) -> Iterator[Difference]:
     for side in sides:
-        passed = len(side.side.trials) - MOST_TRIALS
+        passed = len(side.side.trials) - MAX_TRIALS
         if passed > 0:
             yield Difference("trials", f"{passed} older ones of {side.side.text} not looked into")
         if side.unread:
-            named = ", ".join(side.unread[:MOST_NAMED])
+            named = ", ".join(side.unread[:MAX_NAMED])
             yield Difference("trials", f"no readable trial.json, so nothing is known of: {named}")
 
 
@@ -324,8 +324,8 @@ def _environments(sides: Pair) -> Iterator[Difference]:
         return
     names = sorted(n for n in one.keys() | other.keys() if one.get(n) != other.get(n))
     if names:
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        yield Difference("environment of runs", ", ".join(names[:MOST_NAMED]) + more)
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        yield Difference("environment of runs", ", ".join(names[:MAX_NAMED]) + more)
 
 
 def _variables(side: _Origin) -> dict[str, set[str]]:
@@ -333,9 +333,9 @@ def _variables(side: _Origin) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for trial, _ in side.records:
         folder = TrialFolder(Path(trial.path)).environments
-        for file in sorted(islice(folder.glob("[!.]*"), MOST_ENVIRONMENTS)):
+        for file in sorted(islice(folder.glob("[!.]*"), MAX_ENVIRONMENTS)):
             try:  # not through a link: jobs write here, and what is read is shown
-                data = read_regular(file, LARGEST_ENVIRONMENT, follow=False)
+                data = read_regular(file, MAX_ENVIRONMENT_BYTES, follow=False)
             except OSError:
                 continue
             text = data.decode(errors="replace")

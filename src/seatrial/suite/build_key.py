@@ -27,8 +27,8 @@ from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Build, Case, Test, show
 
-MOST_LINKED = 200  # files of a folder that a link leads to, of which more than the name counts
-LARGEST_LINKED = 1 << 28  # bytes of these
+MAX_LINKED_FILES = 200  # files of a folder that a link leads to, of which more than the name counts
+MAX_LINKED_BYTES = 1 << 28  # bytes of these
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -127,13 +127,13 @@ def _led_to(link: Path, within: set[Path]) -> Path | None:
     where that is in one of them or holds one (a circle), is not there, or is large."""
     try:
         target = link.resolve(strict=True)
-        held = islice(target.rglob("*"), MOST_LINKED + 1) if target.is_dir() else [target]
+        held = islice(target.rglob("*"), MAX_LINKED_FILES + 1) if target.is_dir() else [target]
         sizes = [one.lstat().st_size for one in held]
     except (OSError, RuntimeError):  # RuntimeError: round in a circle (OSError from Python 3.13)
         return None
     if any(target.is_relative_to(one) or one.is_relative_to(target) for one in within):
         return None
-    if len(sizes) > MOST_LINKED or sum(sizes) > LARGEST_LINKED:
+    if len(sizes) > MAX_LINKED_FILES or sum(sizes) > MAX_LINKED_BYTES:
         return None
     if target.is_dir():
         within.add(target)

@@ -31,7 +31,7 @@ FACTS: dict[str, str] = {
 
 LONGEST_TEXT = 500
 LONGEST_LIST = 100_000
-LARGEST_NUMBER = 10**15
+MAX_NUMBER = 10**15
 DEEPEST = 40
 
 Value = Any
@@ -255,8 +255,8 @@ def _bounded(value: Value) -> Value:
         if len(value) > LONGEST_LIST:
             raise ExpressionError(f"gives more than {LONGEST_LIST} values")
         return value
-    if isinstance(value, int | float) and not abs(value) <= LARGEST_NUMBER:
-        raise ExpressionError(f"a number is beyond {LARGEST_NUMBER:.0e}")
+    if isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:
+        raise ExpressionError(f"a number is beyond {MAX_NUMBER:.0e}")
     return value
 
 

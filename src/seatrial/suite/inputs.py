@@ -13,8 +13,8 @@ from pathlib import Path
 from seatrial.suite.build_key import digest_of
 from seatrial.suite.model import Input, Test
 
-LARGEST = 1 << 28  # bytes of an input that are read
-MOST_FILES = 200
+MAX_BYTES = 1 << 28  # bytes of an input that are read
+MAX_FILES = 200
 
 
 def digests(tests: Iterable[Test]) -> dict[str, str]:
@@ -35,12 +35,12 @@ def name_of(item: str | Input) -> str:
 
 def digest(path: str) -> str:
     """SHA-256 of a file, or of a folder's files; "" where it cannot be read, is larger than
-    ``LARGEST`` or of more than ``MOST_FILES`` files."""
+    ``MAX_BYTES`` or of more than ``MAX_FILES`` files."""
     place = Path(path)
     try:
-        files = [place] if place.is_file() else islice(place.rglob("*"), MOST_FILES + 1)
+        files = [place] if place.is_file() else islice(place.rglob("*"), MAX_FILES + 1)
         found = [file.stat() for file in files]
-        if len(found) > MOST_FILES or sum(one.st_size for one in found) > LARGEST:
+        if len(found) > MAX_FILES or sum(one.st_size for one in found) > MAX_BYTES:
             return ""
         if not all(stat.S_ISREG(one.st_mode) or stat.S_ISDIR(one.st_mode) for one in found):
             return ""

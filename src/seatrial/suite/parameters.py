@@ -18,7 +18,7 @@ from seatrial.file_model import Scalar
 from seatrial.suite.expressions import Expression, ExpressionError, compile_expression
 from seatrial.suite.model import TestFile, show
 
-MOST_CASES = 1_000_000
+MAX_CASES = 1_000_000
 
 Source = list[Scalar] | Expression
 
@@ -82,9 +82,9 @@ class ParameterSpace:
             else:
                 rows = axis.rows(facts)
                 more = (_with(binding, axis, row) for binding in bound for row in rows)
-            bound = list(islice(more, MOST_CASES + 1))
-            if len(bound) > MOST_CASES:
-                message = f"the parameters give more than {MOST_CASES} cases"
+            bound = list(islice(more, MAX_CASES + 1))
+            if len(bound) > MAX_CASES:
+                message = f"the parameters give more than {MAX_CASES} cases"
                 raise ExpressionError(message, "parameters")
         return (binding for binding in bound if not self._is_excluded(binding, facts))
 

@@ -30,8 +30,8 @@ from seatrial.suite.model import Case, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import References, loads
 
-LARGEST_RECORD = 64 << 20
-LARGEST_CASES = 1 << 30
+MAX_RECORD_BYTES = 64 << 20
+MAX_CASES_BYTES = 1 << 30
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
@@ -129,7 +129,7 @@ class TrialFolder:
     def record(self) -> Record:
         path = self.path / "trial.json"
         try:
-            return decoder(Record).decode(read_regular(path, LARGEST_RECORD))
+            return decoder(Record).decode(read_regular(path, MAX_RECORD_BYTES))
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
         except DAMAGED as error:
@@ -138,7 +138,7 @@ class TrialFolder:
     def cases(self) -> list[Case]:
         path = self.path / "cases.jsonl"
         try:
-            return decoder(Case).decode_lines(read_regular(path, LARGEST_CASES))
+            return decoder(Case).decode_lines(read_regular(path, MAX_CASES_BYTES))
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
         except DAMAGED as error:

@@ -23,7 +23,7 @@ from seatrial.units import SECOND_NS
 
 LOOKS = 10  # within the time after which a run counts as hung
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
-MOST_FILES = 200
+MAX_FILES = 200
 
 
 class OutputState(NamedTuple):
@@ -128,7 +128,7 @@ def output_of(path: Path) -> OutputState:
     signature = [os.stat(path).st_mtime_ns]  # noqa: PTH116
     latest = made
     with os.scandir(path) as entries:
-        for entry in islice(entries, MOST_FILES):
+        for entry in islice(entries, MAX_FILES):
             about = entry.stat(follow_symlinks=False)
             signature += [about.st_size, about.st_mtime_ns]
             latest = max(latest, about.st_mtime_ns)

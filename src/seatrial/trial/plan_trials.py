@@ -26,7 +26,7 @@ from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.plan_record import record_of
 
 _NAMED = ("the machine", "the tests")  # of which it is told what of them changed
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 _NUMBERED = re.compile(r"-\d+")  # of a tag whose component was begun anew
 
 State = Literal["open", "complete", "abandoned"]
@@ -178,8 +178,8 @@ def _where(before: Any, now: Any) -> str:
             names = sorted(one.keys() | other.keys())
             inner = [f"{key}.{name}" for name in names if one.get(name) != other.get(name)]
         keys += inner or [key]
-    more = f" and {len(keys) - _MOST_NAMED} more" if len(keys) > _MOST_NAMED else ""
-    return f" ({', '.join(keys[:_MOST_NAMED])}{more})"
+    more = f" and {len(keys) - _MAX_NAMED} more" if len(keys) > _MAX_NAMED else ""
+    return f" ({', '.join(keys[:_MAX_NAMED])}{more})"
 
 
 def _plain(value: Any) -> Any:

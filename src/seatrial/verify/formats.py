@@ -14,7 +14,7 @@ from seatrial.verify import outputs
 from seatrial.verify.figures import MetricValue, shown
 from seatrial.verify.reading import DEFAULT_LIMIT
 
-MOST_FIGURES = 50_000
+MAX_FIGURES = 50_000
 LESS = "print what is not the benchmark's elsewhere"  # the remedy for an output that is too large
 LONGEST_LABEL = 200
 
@@ -36,8 +36,8 @@ class Format(NamedTuple):
         figures: list[MetricValue] = self.module.parse(text)
         if not figures:
             raise ValueError("it has no figures")
-        if len(figures) > MOST_FIGURES:
-            raise ValueError(f"it has {len(figures)} figures; the most is {MOST_FIGURES}")
+        if len(figures) > MAX_FIGURES:
+            raise ValueError(f"it has {len(figures)} figures; the most is {MAX_FIGURES}")
         seen: set[str] = set()
         for figure in figures:
             name = figure.full_name

@@ -9,9 +9,10 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
+from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.units import Better, unfit_of
 
-LEAST_TOLERANCE = 0.02
+MIN_TOLERANCE = 0.02
 ONE_SAMPLE_TOLERANCE = 0.10
 DEVIATIONS = 3.5
 
@@ -39,7 +40,7 @@ def learn(
     if len(samples) == 1:
         tolerance = ONE_SAMPLE_TOLERANCE
     else:
-        tolerance = max(LEAST_TOLERANCE, DEVIATIONS * _deviation(samples, middle) / abs(middle))
+        tolerance = max(MIN_TOLERANCE, DEVIATIONS * _deviation(samples, middle) / abs(middle))
     if not tolerance < 1:
         raise ValueError(
             f"{len(samples)} figures scatter too much for a reference: they would allow "
@@ -62,5 +63,5 @@ def _deviation(samples: Sequence[float], middle: float) -> float:
         return (max(samples) - min(samples)) / _MEAN_RANGE[count]
     off = [abs(sample - middle) for sample in samples]
     if spread := median(off):
-        return 1.4826 * _CORRECTION.get(count, count / (count - 0.8)) * spread
+        return MAD_TO_SIGMA * _CORRECTION.get(count, count / (count - 0.8)) * spread
     return 1.2533 * sum(off) / count

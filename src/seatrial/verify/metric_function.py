@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 FUNCTION_SECONDS = 60.0
-MOST_FIGURES = 10_000
+MAX_FIGURES = 10_000
 LONGEST_WORD = 200
 LONGEST_ANSWER = 1 << 20
 
@@ -102,9 +102,9 @@ def _call(asked: dict[str, str]) -> Any:
 
 
 def _figures(returned: Any) -> list[tuple[str, float, str, str]]:
-    if not isinstance(returned, dict) or not returned or len(returned) > MOST_FIGURES:
+    if not isinstance(returned, dict) or not returned or len(returned) > MAX_FIGURES:
         what = f"a dict of {len(returned)}" if isinstance(returned, dict) else type(returned)
-        raise ValueError(f"a dict of 1 to {MOST_FIGURES} figures must be returned, not {what}")
+        raise ValueError(f"a dict of 1 to {MAX_FIGURES} figures must be returned, not {what}")
     figures = []
     for name, given in returned.items():
         value, unit, better = given if isinstance(given, tuple | list) else (given, "1", "higher")

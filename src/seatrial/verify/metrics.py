@@ -16,7 +16,7 @@ from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
 from seatrial.verify.figures import Finding, MetricValue, number, shown
 from seatrial.verify.formats import LESS, find_format, formats
 from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
-from seatrial.verify.search import MOST_MATCHES, SearchFailed, find_all
+from seatrial.verify.search import MAX_MATCHES, SearchFailed, find_all
 
 FROM, PYTHON = "from", "python"
 LONGEST_REASON = 400
@@ -111,8 +111,8 @@ def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
 def _figure(name: str, metric: Metric, found: list[str]) -> MetricValue:
     if not found:
         raise ValueError(f"nothing in {metric.in_file} matches {shown(metric.find)}")
-    if len(found) >= MOST_MATCHES:
-        raise ValueError(f"{metric.in_file} has {MOST_MATCHES} values or more, too many to judge")
+    if len(found) >= MAX_MATCHES:
+        raise ValueError(f"{metric.in_file} has {MAX_MATCHES} values or more, too many to judge")
     if len(found) > 1 and metric.reduce is None:
         raise ValueError(
             f"{metric.in_file} has {len(found)} values for {shown(metric.find)}; "

@@ -15,7 +15,7 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.file_model import Scalar
 from seatrial.suite.model import show
 from seatrial.verify.references import Reference, References, faults_of, identity, loads
-from seatrial.yaml_positions import LARGEST_FILE, Faults, parse, plain_scalar
+from seatrial.yaml_positions import MAX_FILE_BYTES, Faults, parse, plain_scalar
 
 Identity = tuple[object, ...]
 
@@ -33,9 +33,9 @@ def accept(path: Path, entries: Sequence[Reference]) -> None:
     try:
         old = path.read_bytes().decode() if path.exists() else ""
         data = merged(old, entries, path).encode()
-        if len(data) > LARGEST_FILE:
+        if len(data) > MAX_FILE_BYTES:
             raise UsageError(
-                f"{path} would have {len(data)} bytes, and {LARGEST_FILE} are read at most; "
+                f"{path} would have {len(data)} bytes, and {MAX_FILE_BYTES} are read at most; "
                 "write fewer references, with fewer keys in where:"
             )
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import re
 
 PAGE = 8192
 SEARCH_SECONDS = 30.0
-MOST_MATCHES = 1_000_000
+MAX_MATCHES = 1_000_000
 LONGEST_MATCH = 120
 
 
@@ -19,7 +19,7 @@ class SearchFailed(Exception):
     """A search could not be carried out; the text says why."""
 
 
-def find_all(patterns: list[str], text: str, most: int = MOST_MATCHES) -> list[list[str]]:
+def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[list[str]]:
     """For each pattern what its group found, or the whole match where it has no group, up to
     ``most`` matches each and LONGEST_MATCH characters each. ``^`` and ``$`` stand for the ends of
     lines. Raises SearchFailed when it takes too long, re.error for a pattern that is none."""

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.criteria.result import Bounds, Result, bounds_of, decided, with_worst
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
-from seatrial.acceptance.trial_history import NEVER, RunHistory
+from seatrial.acceptance.trial_history import NOT_YET, RunHistory
 from seatrial.plan.model import Criterion
 from seatrial.units import Better, count, show_number
 
-LEAST = 2  # runs of a side without which there is no interval
+MIN_RUNS = 2  # runs of a side without which there is no interval
 ENOUGH = 5  # runs alone, and waves: from then on the median decides, whatever the interval
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -103,7 +103,9 @@ def _doubt(bounds: Bounds, interval: tuple[float, float] | None, alone: int, wav
     """Why there are too few runs to say on which side of the bound a value is; "" if there are
     not: the whole interval is on one side, or there are enough runs alone and enough waves."""
     if interval is None:
-        return f"a case with fewer than {LEAST} runs on a side has no interval: raise alone or full"
+        return (
+            f"a case with fewer than {MIN_RUNS} runs on a side has no interval: raise alone or full"
+        )
     clear = bounds.contains(interval) or bounds.excludes(interval)
     if clear or (alone >= ENOUGH and waves >= ENOUGH):
         return ""
@@ -131,8 +133,8 @@ def waves_of(runs: Sequence[RunHistory]) -> list[list[RunHistory]]:
     """The runs of one case at full machine, wave by wave. A wave begins when the one before has
     its verdicts, and goes on where the last of them is run again."""
     waves: list[list[RunHistory]] = []
-    until, again = NEVER, False  # when all so far had their verdicts
-    full = (run for run in runs if run.stage == "full" and run.submitted != NEVER)
+    until, again = NOT_YET, False  # when all so far had their verdicts
+    full = (run for run in runs if run.stage == "full" and run.submitted != NOT_YET)
     for run in sorted(full, key=lambda run: run.submitted):
         if not waves or (run.submitted >= until and not again):
             waves.append([])
@@ -173,7 +175,7 @@ def _interval(pairs: Sequence[SlowdownPair], seed: str) -> tuple[float, float] |
     """The percentile bootstrap's: of each pair, runs alone and waves at full machine are drawn
     anew, with a fixed seed. None where a pair has too few to draw from."""
     sides = [([[value] for value in pair.alone], pair.units, pair.better) for pair in pairs]
-    if any(min(len(alone), len(full)) < LEAST for alone, full, _ in sides):
+    if any(min(len(alone), len(full)) < MIN_RUNS for alone, full, _ in sides):
         return None
     draw = random.Random(zlib.crc32(seed.encode()))
     found = sorted(

@@ -18,12 +18,12 @@ from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RecordedMetric as Measured
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.plan.model import Criterion
+from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.units import Better, count, show_number
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
-LEAST = 2  # runs without which there is no spread
-ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
+MIN_RUNS = 2  # runs without which there is no spread
 
 
 # ---- variability --------------------------------------------------------------------------
@@ -44,11 +44,11 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
         by_test[group.case.test].append(sorted(t for t in times if t is not None and t > 0))
     results = []
     for test, series in by_test.items():
-        enough = [times for times in series if len(times) >= LEAST]
+        enough = [times for times in series if len(times) >= MIN_RUNS]
         n = sum(map(len, enough))
         numbers = _spread(enough) if enough else {}
         value = float(numbers["cv"]) if numbers else None
-        why = f"needs {LEAST} runs with a right answer, has {sum(map(len, series))}"
+        why = f"needs {MIN_RUNS} runs with a right answer, has {sum(map(len, series))}"
         if value is not None:
             why = f"{100 * value:.3g} % over {n} runs; the robust value is "
             why += f"{100 * float(numbers['robust']):.3g} %"
@@ -79,7 +79,7 @@ def _spread(series: Sequence[Sequence[float]]) -> dict[str, float | int | str]:
     mean = math.fsum(x for times in series for x in times) / n
     return {
         "cv": math.sqrt(math.fsum(x * x for x in off) / (n - len(series))),
-        "robust": ROBUST * median(far),
+        "robust": MAD_TO_SIGMA * median(far),
         "mean": mean,
         "least": min(times[0] for times in series),
         "largest": max(times[-1] for times in series),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import ArrayLike, NDArray
 
-NEVER = float("inf")
+INFINITY = float("inf")
 
 
 def simulate(
@@ -93,11 +93,11 @@ def _run(
     ends = [0.0 for _ in range(0)]  # the same, by the ends of their walltimes
     held = [0 for _ in range(0)]
     who = [0 for _ in range(0)]
-    shadow, extra = NEVER, 0
+    shadow, extra = INFINITY, 0
     blocked = False  # the first job of the queue has its reservation
     arrived = looked = 0
     while arrived < count or len(over) > 0:
-        now = submit[arrived] if arrived < count else NEVER
+        now = submit[arrived] if arrived < count else INFINITY
         if len(over) > 0 and over[0][0] < now:
             now = over[0][0]
         while len(over) > 0 and over[0][0] == now:
@@ -118,7 +118,7 @@ def _run(
                 _begin(job, now + walltime[job], nodes[job], ends, held, who)
             if len(queue) > 0:
                 first = nodes[queue[0]]
-                shadow, extra = reservation(first, free[0], ends, held, len(ends), NEVER)
+                shadow, extra = reservation(first, free[0], ends, held, len(ends), INFINITY)
                 blocked = True
             position = 1
         while free[0] > 0:

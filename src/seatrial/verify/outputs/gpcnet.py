@@ -23,7 +23,7 @@ _UNITS: dict[str, tuple[str, Better]] = {
     "MiB/s/rank": ("MiB/s/rank", "higher"),
 }
 _COLUMNS = {"Avg": "avg", "99%": "p99"}
-_LEAST_ROUNDED = 0.0501  # factors have one decimal
+_MIN_ROUNDED = 0.0501  # factors have one decimal
 
 Table = dict[str, dict[str, str]]  # test -> column -> text
 
@@ -64,7 +64,7 @@ def _of_test(test: str, column: str, name: str, tables: dict[str, Table]) -> lis
     if alone <= 0 or loaded <= 0:
         raise ValueError(f"{test!r} has a figure that is not positive")
     impact = loaded / alone if better == "lower" else alone / loaded
-    if abs(impact - factor) > _LEAST_ROUNDED:
+    if abs(impact - factor) > _MIN_ROUNDED:
         raise ValueError(f"it says {told} for {test!r}, but its tables give {impact:.2f}X")
     return [
         MetricValue(name, alone, shown_unit, better, labels={"test": test, "network": "isolated"}),

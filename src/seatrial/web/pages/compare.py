@@ -11,7 +11,7 @@ from seatrial import draw
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.studies.compare import (
-    LEAST_EFFECT,
+    MIN_RELATIVE_CHANGE,
     Comparison,
     ComparisonRow,
     Mean,
@@ -73,7 +73,7 @@ class Compare(Struct, frozen=True, kw_only=True):
 
     def forest(self, wide: bool) -> Any:
         """The rows that have a ratio, as SVG: their change in per cent."""
-        return forest(self.rows, share_of(self.least or LEAST_EFFECT), wide)
+        return forest(self.rows, share_of(self.least or MIN_RELATIVE_CHANGE), wide)
 
     def drawn(self) -> int:
         """How many of the rows that are shown can be drawn."""
@@ -102,7 +102,7 @@ def data(site: Site, asked: Asked) -> Compare:
         "tags": [trial.tag for trial in trials][:MOST_NAMED],
     }
     question["latest"] = _latest(trials)
-    least = asked.share("least", "What matters", LEAST_EFFECT)
+    least = asked.share("least", "What matters", MIN_RELATIVE_CHANGE)
     rehearsed = asked.flag("rehearsed")
     shown = asked.number("rows", ROWS, least=1, most=MOST_ROWS)
     if not before or not after:
