@@ -1,11 +1,18 @@
-"""Quantities as people write them: ``90s``, ``1h30m``, ``00:10:00``, ``64MiB``."""
+"""Quantities as people write them: ``90s``, ``1h30m``, ``00:10:00``, ``64MiB``; figures."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
 
 SECOND_NS = 1_000_000_000
+FAR_FUTURE_NS = 1 << 62  # later than any time
+MAX_FIGURE = 1e150  # its square is finite; the smallest figure but 0 is 1 over it
+
+Better = Literal["higher", "lower"]
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -143,3 +150,22 @@ def show_number(value: float) -> str:
 def show_figure(value: float, unit: str) -> str:
     """A figure with its unit; a bare number has none."""
     return show_number(value) + (f" {unit}" if unit not in ("", "1") else "")
+
+
+def unfit(value: float) -> str:
+    """Why a figure cannot be judged; "" where it can."""
+    if not math.isfinite(value):
+        return "not a finite number"
+    if abs(value) > MAX_FIGURE:
+        return f"beyond {MAX_FIGURE:g}, as no measurement is"
+    if 0 < abs(value) < 1 / MAX_FIGURE:
+        return f"below {1 / MAX_FIGURE:g}, as no measurement is"
+    return ""
+
+
+def unfit_of(values: Sequence[float]) -> str:
+    """How many of these figures cannot be judged, and why; "" where all can."""
+    if values and min(values) >= 1 / MAX_FIGURE and sum(values) <= MAX_FIGURE:  # NaN is neither
+        return ""
+    reasons = Counter(filter(None, map(unfit, values)))
+    return ", ".join(f"{number} of {len(values)} figures: {why}" for why, number in reasons.items())

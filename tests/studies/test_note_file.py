@@ -75,8 +75,8 @@ def test_damaged_lines_are_skipped_and_counted(file: Path) -> None:
 
 def test_many_may_write_at_once(file: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from seatrial.judge import diary\n"
-        "for i in range(25): diary.write(Path(sys.argv[1]), f'{sys.argv[2]} {i}', i)"
+        "import sys; from pathlib import Path; from seatrial.studies import note_file\n"
+        "for i in range(25): note_file.write(Path(sys.argv[1]), f'{sys.argv[2]} {i}', i)"
     )
     line = [sys.executable, "-c", code, str(file)]
     writers = [subprocess.Popen([*line, str(number)]) for number in range(4)]

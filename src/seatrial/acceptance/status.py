@@ -116,7 +116,7 @@ def status(
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
-    """Empty accounts for a trial, on the nodes that its machine has."""
+    """An empty history for a trial, on the nodes that its machine has."""
     return TrialHistory(cases, record.policy, names_of(record.machine))
 
 
@@ -126,7 +126,7 @@ def status_of(
     now: int,
     references: References | None = None,
 ) -> Status:
-    """As ``status``, for accounts at hand."""
+    """As ``status``, for a history at hand."""
     component = record.component or Component(component="", kind=history.policy.kind)
     view = TrialView(history, now, references)
     results = judged(component, view)

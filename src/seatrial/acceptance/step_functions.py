@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from seatrial.acceptance.outages import whole_outages
-from seatrial.acceptance.trial_history import TrialHistory
+from seatrial.acceptance.trial_history import NO_ENTRY, TrialHistory
 
 Span = tuple[int, int]
 
@@ -128,7 +128,7 @@ def target_loads(history: TrialHistory, now: int) -> dict[str, list[LevelSpan]]:
     }
     for run in history.runs:
         held = run.held_nodes(now)
-        if run.target and held is not None and run.entry >= 0:
+        if run.target and held is not None and run.entry != NO_ENTRY:
             opens = history.policy.entries[run.entry].opens
             by_target.setdefault(run.target, []).append((*held, opens))
     spans = history.window(now)

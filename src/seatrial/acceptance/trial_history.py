@@ -1,9 +1,9 @@
-"""The accounts of a trial: what its events come to, for criteria and for people.
+"""The history of a trial: what its events come to, for criteria and for people.
 
     history = TrialHistory(cases, policy, nodes=1920)
-    for event in journal: accounts.apply(event)
+    for event in journal: history.apply(event)
     history.fold(events)                       # the same for many
-    accounts.runs[0].code, accounts.clock(now), accounts.downs
+    history.runs[0].code, history.clock(now), history.downs
 
 A fold over events and nothing else: it has no clock, and gives the same whatever pieces a journal
 comes in. Times are in ns, None where there is none yet. What comes of them over time is in
@@ -36,6 +36,7 @@ from seatrial.journal.lifecycle import ClockSpan, RunLife, RunState, TrialLife, 
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 
+NO_ENTRY = -1
 RIGHT = frozenset((codes.PASS.number, codes.PERFORMANCE.number))
 
 
@@ -48,8 +49,8 @@ class RecordedMetric(NamedTuple):
 
 
 class RunHistory(RunLife, kw_only=True):
-    """The life of one run, with its figures. ``case`` and ``entry`` are positions (-1: of no
-    entry), ``size`` is its number of nodes."""
+    """The life of one run, with its figures. ``case`` and ``entry`` are positions (``NO_ENTRY``: of
+    none), ``size`` is its number of nodes."""
 
     id: str
     case: int
@@ -233,7 +234,7 @@ class TrialHistory:
         if number is None or not event.run_id:
             return None
         of = self.policy.entry_of
-        entry = of[number] if number < len(of) else -1
+        entry = of[number] if number < len(of) else NO_ENTRY
         run = RunHistory(id=event.run_id, case=number, entry=entry, size=self.cases[number].nodes)
         self._by_id[event.run_id] = run
         self.runs.append(run)

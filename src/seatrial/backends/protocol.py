@@ -1,9 +1,9 @@
-"""What a backend is to a driver: it takes jobs and reports facts. One file each implements it.
+"""What a backend is to a driver: it takes jobs and reports updates. One file each implements it.
 
 submissions = backend.arrange(jobs)        # pure: what goes to the scheduler together
 await backend.submit(submission)           # after the intent is in the journal
 await backend.find(submissions)            # after a restart: reports what became of each
-updates = await backend.facts()              # waits for news
+updates = await backend.updates()          # waits for the next ones
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The facts that a backend has found and nobody has taken yet."""
+"""The updates of a backend that the driver has not taken yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seatrial.backends.protocol import Update
 
 
 class UpdateQueue:
-    """Facts in the order in which they were reported; a failure of the backend comes first."""
+    """Updates in the order in which they were reported; a failure of the backend comes first."""
 
     def __init__(self) -> None:
         self.waiting: list[Update] = []
@@ -20,12 +20,12 @@ class UpdateQueue:
         self._there.set()
 
     def fail(self, error: BaseException) -> None:
-        """Whoever takes the news next is told this instead."""
+        """Raise this in the next call of ``take``."""
         self._failure = error
         self._there.set()
 
     async def take(self) -> list[Update]:
-        """Wait until there is news, and take all of it."""
+        """Wait until there is an update, and take all of them."""
         await self._there.wait()
         if self._failure is not None:
             raise self._failure

@@ -21,9 +21,7 @@ from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.events import GaugeRead, RunSubmitted
 from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case
-from seatrial.units import SECOND_NS, show_seconds
-
-_NEVER = 1 << 63  # ns; later than any time
+from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
 
 
 class Shape(NamedTuple):
@@ -162,7 +160,7 @@ class Admission:
                 held.update(entries)
         return Gates(
             start=now,
-            end=min(holds + starts, default=_NEVER),
+            end=min(holds + starts, default=FAR_FUTURE_NS),
             held=frozenset(held),
             next_hold=min(holds, default=None),
             next_start=min(starts, default=None),

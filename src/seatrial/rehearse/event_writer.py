@@ -1,7 +1,7 @@
-"""The book of a rehearsal: applies each event at once, and tells the events in portions.
+"""The events of a rehearsal: applies each at once, and passes them on in portions.
 
     writer = EventWriter(record, conductor.apply, tell)
-    writer.add(JobStarted(time=now, nodes="n[1-4]", **book.of_run(case, run_id)))
+    writer.add(JobStarted(time=now, nodes="n[1-4]", **writer.of_run(case, run_id)))
     writer.tell_all()
 
 A job has a dozen events, and a rehearsal a million jobs: an event is made with its header at once.

@@ -104,7 +104,7 @@ def _rehearse_part(
 
 
 def _both(journal: Journal, history: TrialHistory) -> Tell:
-    """Events to the journal and into the accounts."""
+    """Events to the journal and into the history."""
 
     def tell(events: Sequence[Event]) -> None:
         journal.extend(events)

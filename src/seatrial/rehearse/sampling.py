@@ -1,10 +1,10 @@
 """How simulated runs turn out: by chance, but by the same chance whatever the plan is.
 
-    sampled = draw(seed=1, test="cm4", attempt=17, manner=manner)
-    luck.elapsed, luck.hangs, luck.wrong
+    sampled = draw(seed=1, test="cm4", attempt=17, run_model=run_model)
+    sampled.elapsed, sampled.hangs, sampled.wrong
 
 What is drawn depends on the seed, the test and the number of its attempt alone, so that two plans
-that are rehearsed with one seed meet the same good and bad luck, test by test.
+that are rehearsed with one seed get the same outcomes, test by test.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class SampledOutcome(Struct, frozen=True):
 
 
 def draw(seed: int, test: str, attempt: int, run_model: RunModel) -> SampledOutcome:
-    """The luck of an attempt of a test. One that fails or hangs does so at any point of its time,
-    each as likely as the others."""
+    """The outcome of an attempt of a test. One that fails or hangs does so at any point of its
+    time, each as likely as the others."""
     digest = blake2b(f"{seed}\n{test}\n{attempt}".encode(), digest_size=32).digest()
     one, two, fate, point = _units(unpack("<4Q", digest))
     if run_model.values:

@@ -1,8 +1,8 @@
-"""What becomes of the runs of a rehearsal: the facts that its cluster tells, made into events.
+"""What becomes of the runs of a rehearsal: the updates of its cluster, made into events.
 
-updates = SimulatedRuns(record, conductor, writer, at)
-updates.begin(now, run)                   # launched, or refused
-if facts.receive(now, update): ...        # there may be something to decide
+runs = SimulatedRuns(record, conductor, writer, at)
+runs.begin(now, run)                      # launched, or refused
+if runs.receive(now, update): ...         # there may be something to decide
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SimulatedRuns:
         self._writer.add(RunCreated(time=now, **run.header))
 
     def receive(self, now: int, update: SimulatedUpdate) -> bool:
-        """Make events of a fact; whether there may be something to decide."""
+        """Make events of an update; whether there may be something to decide."""
         handler = _HANDLERS.get(type(update))
         if handler is not None:
             run = self.runs.get(update.run_id)  # type: ignore[union-attr]

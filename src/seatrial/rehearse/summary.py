@@ -84,7 +84,7 @@ def summarise(
     ending: Ending,
     references: References,
 ) -> Rehearsed:
-    """What the accounts of a rehearsed trial come to."""
+    """What the history of a rehearsed trial comes to."""
     view = TrialView(history, ending.time, references)
     by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
     for run in history.runs:

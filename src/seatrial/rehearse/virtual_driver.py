@@ -1,9 +1,9 @@
 """The driver in virtual time: the very same conductor, bound to a simulated cluster.
 
-    rehearsal = VirtualDriver(record, cases, run_models, tell)
-    ending = rehearsal.drive()     # its events go to ``tell``, as they would to the journal
+    driver = VirtualDriver(record, cases, run_models, tell)
+    ending = driver.drive()        # its events go to ``tell``, as they would to the journal
 
-It carries out commands and makes events of facts as the real driver does, in the same order. Time
+It carries out commands and makes events of updates as the real driver does, in the same order. Time
 is a number that jumps to when something happens next; it starts when the trial was created.
 """
 

@@ -4,5 +4,6 @@
     html.page(report), markdown.text(report), content.as_json(report)
     sign(Path("report.html"), key); verify(Path("report.html"), trials, signers=...)
 
-The judgements are those of ``judge``, as every other command shows them; nothing is judged here.
+The judgements are those of ``acceptance`` and ``studies``, as every other command shows them;
+nothing is judged here.
 """

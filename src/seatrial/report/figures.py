@@ -2,8 +2,8 @@
 
     for figure in figures(found, variability, tables): figure.title, figure.drawing
 
-Everything that is drawn was computed by ``judge``: the results of criteria, the classes of
-outliers, the table of variability, scaling.
+Everything that is drawn was computed by ``acceptance`` and ``studies``: the results of criteria,
+the classes of outliers, the table of variability, scaling.
 """
 
 from __future__ import annotations

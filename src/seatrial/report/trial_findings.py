@@ -1,4 +1,4 @@
-"""What ``judge`` found about a trial, for the parts of its report."""
+"""What ``acceptance`` and ``studies`` found about a trial, for the parts of its report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seatrial.studies.variability import Variability
 
 
 class TrialFindings(NamedTuple):
-    """What ``judge`` found about a trial: ``pairs`` are the results of slowdown, first that on all
+    """What was found about a trial: ``pairs`` are the results of slowdown, first that on all
     cases; ``failed``, ``expected`` and ``conditions`` are tables."""
 
     status: Status

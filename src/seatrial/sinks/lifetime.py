@@ -1,7 +1,7 @@
 """How long a delivery goes on: to the journal's end, or with the trial; and how long it is patient.
 
 lifetime = SinkLifetime(folder, follow=True)
-while not course.is_over(): course.wait(2)
+while not lifetime.is_over(): lifetime.wait(2)
 """
 
 from __future__ import annotations

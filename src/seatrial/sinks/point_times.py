@@ -1,7 +1,7 @@
 """When an event's point is: its own time, nudged so that no two points of a trial share one.
 
-    moments = Moments()
-    moments.of(event)         # ns since the epoch
+    times = Moments()
+    times.of(event)         # ns since the epoch
 
 InfluxDB knows a point by its tags and its time alone: of two that agree in both the later one
 replaces the earlier. The run's id is no tag (it would make a series of every run), so the time must

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from seatrial.statistics.blocks import Blocks, blocks
 from seatrial.statistics.median_polish import medians, polish
-from seatrial.statistics.spread import clipped
+from seatrial.statistics.spread import MAD_TO_SIGMA, clipped
 from seatrial.units import Better
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ CLIP = 3.0  # deviations, beyond which a link says nothing about its nodes
 LINK_DEVIATIONS = 8.0  # median absolute, not standard, deviations
 MIN_DEVIATION = 1e-6  # less is that of single precision
 SLOW_GROUPS = 0.05  # a pair of groups this much below the others of its class
-ROBUST = 1.4826
 MAX_LISTED = 1000  # links and pairs that are listed; all are counted
 MAX_GROUP_PAIRS = 65_536  # of groups that are listed; of more those that are cut or slow
 
@@ -211,8 +210,8 @@ class _Effects:
         self.rows, self.columns = polish(self.rest)
         self.deviation = float(medians(np.abs(self.rest).reshape(1, -1))[0])
         if self.deviation < MIN_DEVIATION:  # more than half are equal: rounded figures
-            self.deviation = clipped(self.rest, LINK_DEVIATIONS / ROBUST) / ROBUST
-        self.noise = ROBUST * self.deviation
+            self.deviation = clipped(self.rest, LINK_DEVIATIONS / MAD_TO_SIGMA) / MAD_TO_SIGMA
+        self.noise = MAD_TO_SIGMA * self.deviation
         self._sharpen()
 
     def _sharpen(self) -> None:
@@ -243,7 +242,7 @@ def _slow_nodes(effects: Array, links: Numbers, labels: list[str]) -> list[Slow]
 
     away = effects - np.nanmedian(effects)
     sure = away * np.sqrt(links / np.median(links[links > 0]))
-    deviation = ROBUST * float(np.nanmedian(np.abs(sure)))
+    deviation = MAD_TO_SIGMA * float(np.nanmedian(np.abs(sure)))
     if deviation < MIN_DEVIATION:
         deviation = clipped(sure, NODE_DEVIATIONS)
     found = []

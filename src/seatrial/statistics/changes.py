@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from seatrial.statistics import rank_tests, step_location
 from seatrial.statistics.segments import starts
+from seatrial.statistics.spread import MAD_TO_SIGMA
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +45,6 @@ PROPOSED = 3.5  # standard errors for a change that the L1 fit proposes
 PICKED = 2.5  # times ln(n): the square of the normal deviate for the best of all splits
 SUSPECTED = 3.29  # standard errors: p = 0.001, two-sided
 CLIP = 3.0  # robust deviations from the median of its piece to which a figure is drawn in
-ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
 EVEN = 1.2533  # does that to a mean absolute deviation
 QUARTER = 1.1503  # standard deviations beyond which a quarter of normal figures are
 MAX_CORRELATION = 0.9  # the highest correlation of neighbours that is believed
@@ -89,7 +89,7 @@ class SeriesAnalysis(Struct, frozen=True):
 
 
 def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[LevelChange]:
-    """The changes of level of a series, in order of time. See ``analyse``, which also says why there
+    """Return the changes of level of a series, in order of time; ``analyse`` also says why there
     are none."""
     return analyse(values, times).changes
 
@@ -188,7 +188,7 @@ def _deviation(off: Series) -> float:
     import numpy as np
 
     away = np.abs(off)
-    return ROBUST * float(np.median(away)) or EVEN * float(away.mean())
+    return MAD_TO_SIGMA * float(np.median(away)) or EVEN * float(away.mean())
 
 
 def _width(off: Series) -> float:

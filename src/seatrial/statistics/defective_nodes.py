@@ -21,7 +21,7 @@ from statistics import NormalDist, median
 from msgspec import Struct
 
 from seatrial.statistics import modes
-from seatrial.statistics.spread import clipped
+from seatrial.statistics.spread import MAD_TO_SIGMA, clipped
 from seatrial.units import Better, unfit
 
 MIN_RELATIVE_CHANGE = 0.02
@@ -29,7 +29,6 @@ MIN_NODES = 5
 MIN_HEALTHY = 0.2  # share of the nodes in a mode that may be the norm
 FALSE_NODES = 0.5  # healthy nodes expected beyond the bound, in one survey
 SUSPECTED = 2.0
-ROBUST = 1.4826
 SMALL = 5.0  # deviations of few nodes are uncertain: the bound grows by 1 + SMALL / nodes
 
 
@@ -141,7 +140,7 @@ def _noise(away: list[float], bound: float) -> float:
     figures, that of one which may be anywhere within such a step."""
     import numpy as np
 
-    if robust := ROBUST * median(map(abs, away)):
+    if robust := MAD_TO_SIGMA * median(map(abs, away)):
         return robust
     above = min((far for far in away if far > 0), default=0.0)
     below = min((-far for far in away if far < 0), default=0.0)

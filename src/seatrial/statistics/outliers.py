@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from seatrial.statistics import suspects
 from seatrial.statistics.scan_statistic import BadSpan, spans
+from seatrial.statistics.spread import MAD_TO_SIGMA
 
 Class = Literal["walltime", "slow", "short", "failed"]
 
@@ -26,7 +27,6 @@ SLOW = 0.10  # slower than the median by at least this share of it
 SHORT = 0.5  # quicker than this share of the median
 DEVIATIONS = 5.0  # robust ones, that slow and short need besides
 MIN_RUNS = 5
-ROBUST = 1.4826
 STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds, to which times may be rounded
 
 
@@ -114,8 +114,8 @@ def _at_limit(run: RunSample) -> bool:
 def _deviation(times: Sequence[float], middle: float) -> float:
     """A robust standard deviation. Where more than half of the times are equal, the most that
     their rounding can hide: half a step."""
-    robust = ROBUST * median(abs(time - middle) for time in times)
-    return robust or ROBUST * _step(times) / 2
+    robust = MAD_TO_SIGMA * median(abs(time - middle) for time in times)
+    return robust or MAD_TO_SIGMA * _step(times) / 2
 
 
 def _step(times: Sequence[float]) -> float:

@@ -1,6 +1,6 @@
 """Spans of time in which more went wrong than chance gives.
 
-spans([(0.0, False), (1.0, True), (1.5, True), ...])      # [BadSpan(first=1.0, last=9.0, bad=12, ...)]
+spans([(0.0, False), (1.0, True), (1.5, True), ...])   # [BadSpan(first=1.0, last=9.0, bad=12, ...)]
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ROBUST = 1.4826
+MAD_TO_SIGMA = 1.4826  # standard over median absolute deviation of a normal distribution
 MIN_FIGURES = 8  # of which some may be excluded
 
 
@@ -103,7 +103,7 @@ def _outlying(kept: Mapping[int, float], deviations: float) -> list[Excluded]:
     if len(kept) < MIN_FIGURES:
         return []
     middle = median(kept.values())
-    robust = ROBUST * median(abs(value - middle) for value in kept.values())
+    robust = MAD_TO_SIGMA * median(abs(value - middle) for value in kept.values())
     rule = f"farther than {deviations:g} robust deviations ({robust:.4g} each) from the median"
     bound = deviations * robust
     return [

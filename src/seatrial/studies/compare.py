@@ -3,8 +3,8 @@
     comparison = compare_sides(base, other)
     comparison.rows           # worse and better, the largest first; unclear, same, ..., missing
 
-Which cases are one row ``studies.pairing`` says; each row is compared by ``statistics.two_sample``, and all of
-them together by ``statistics.multiple_testing``.
+Which cases are one row ``studies.pairing`` says; each row is compared by ``statistics.two_sample``,
+and all of them together by ``statistics.multiple_testing``.
 """
 
 from __future__ import annotations

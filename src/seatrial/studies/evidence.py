@@ -1,7 +1,7 @@
 """What runs say for or against nodes: which were bad, which good, which say nothing.
 
     kinds = classified(outcomes)          # outliers of each kind of runs
-    jobs_of(kinds).jobs                   # for judge.suspects
+    jobs_of(kinds).jobs                   # for statistics.suspects
 
 Runs of one kind (a case, whatever node it is pinned to, on one machine) should go alike. What a
 person or the scheduler ended, and what never began on a node, is evidence of nothing.

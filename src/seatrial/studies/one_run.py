@@ -1,8 +1,8 @@
 """One run, told: what each of its events says, where its time went, what its figures should be.
 
-told(event)                          # "exit code 0"
-phases(run, events)                  # [RunPhase("queued", t0, t1), RunPhase("running", t1, t2), ...]
-expected(figure, case, references)   # Expected(text=">= 11.4 GB/s", ...)
+told(event)                        # "exit code 0"
+phases(run, events)                # [RunPhase("queued", t0, t1), RunPhase("running", t1, t2), ...]
+expected(figure, case, references) # Expected(text=">= 11.4 GB/s", ...)
 """
 
 from __future__ import annotations

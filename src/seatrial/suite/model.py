@@ -11,12 +11,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from seatrial.file_model import Duration, FileModel, Scalar, Size
+from seatrial.units import Better
 
 Expression = Annotated[
     int | str, Meta(description="a whole number or an expression over parameters and facts")
 ]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
-Better = Literal["higher", "lower"]
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 

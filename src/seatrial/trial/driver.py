@@ -67,7 +67,7 @@ from seatrial.units import SECOND_NS
 __all__ = ["DriveOutcome", "Driver", "Stop"]
 
 REFILL_SHARE = 4
-LONGEST_WAIT_SECONDS = 60.0  # for news, in case the clock is set
+LONGEST_WAIT_SECONDS = 60.0  # for an update, in case the clock is set
 
 
 class Driver:
@@ -294,7 +294,7 @@ class Driver:
             self.ledger.note(TrialPaused(reason="dry run: nothing was submitted"))
             return len(runs)
 
-    # ---- facts ----------------------------------------------------------------------------
+    # ---- updates --------------------------------------------------------------------------
 
     def _receive(self, update: Update | Event | Nudge | BaseException) -> None:
         if isinstance(update, BaseException):

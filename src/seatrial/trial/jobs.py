@@ -1,4 +1,4 @@
-"""The jobs of a trial's runs that have no verdict: made, announced, submitted, followed, settled.
+"""The jobs of a trial's runs that have no verdict: made, announced, submitted, followed, collected.
 
 Each step is noted in the ledger: the intent before the act, the fact after it.
 """
@@ -96,7 +96,7 @@ class Jobs:
         return self._attempts[run_id].target or file_system
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
-        """Have the backend find the jobs of an earlier driver; settle those that had ended."""
+        """Have the backend find the jobs of an earlier driver; collect those that had ended."""
         grouped: dict[str, list[Job]] = {}
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
@@ -245,7 +245,7 @@ class Jobs:
         except OSError as error:
             raise _cannot_be_made(error, room.path) from error
 
-    # ---- facts ----------------------------------------------------------------------------
+    # ---- updates --------------------------------------------------------------------------
 
     def on_update(self, update: RunUpdate) -> None:
         """Note what became of a run."""

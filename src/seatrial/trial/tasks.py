@@ -15,7 +15,7 @@ class Nudge(NamedTuple):
 
 
 class Tasks:
-    """Tasks whose failure ends the drive, and an inbox of facts, events to record and failures."""
+    """Tasks whose failure ends the drive, and an inbox of updates, events and failures."""
 
     def __init__(self) -> None:
         self.inbox: asyncio.Queue[Update | Event | Nudge | BaseException] = asyncio.Queue()

@@ -7,10 +7,7 @@ Finding(codes.WRONG_ANSWER, "stdout does not contain 'Solution Validates'")
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -21,7 +18,6 @@ from seatrial.units import Better
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
-LARGEST = 1e150  # a figure, and the least is 1 over it: its square, sums and ratios are numbers
 
 
 class MetricValue(Struct, frozen=True, omit_defaults=True):
@@ -68,23 +64,6 @@ def number(text: str) -> float:
     if abs(value) == float("inf"):
         raise ValueError(f"{shown(text)} is not a finite number")
     return value
-
-
-def unfit(value: float) -> str:
-    """Why a figure cannot be judged; "" where it can."""
-    if not math.isfinite(value):
-        return "not a finite number"
-    if abs(value) > LARGEST:
-        return f"beyond {LARGEST:g}, as no measurement is"
-    return f"below {1 / LARGEST:g}, as no measurement is" if 0 < abs(value) < 1 / LARGEST else ""
-
-
-def unfit_of(values: Sequence[float]) -> str:
-    """How many of these figures cannot be judged, and why; "" where all can."""
-    if values and min(values) >= 1 / LARGEST and sum(values) <= LARGEST:  # NaN is neither
-        return ""
-    reasons = Counter(filter(None, map(unfit, values)))
-    return ", ".join(f"{number} of {len(values)} figures: {why}" for why, number in reasons.items())
 
 
 def shown(text: str, longest: int = 60) -> str:

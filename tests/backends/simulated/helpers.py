@@ -40,7 +40,7 @@ def cluster(
 def to_the_end(
     simulated: SimulatedCluster, jobs: Iterable[tuple[float, SimulatedJob]] = ()
 ) -> list[tuple[float, SimulatedUpdate]]:
-    """Submit each job at its time; all facts with theirs. Times are seconds from the start."""
+    """Submit each job at its time; all updates with theirs. Times are seconds from the start."""
     told: list[tuple[int, SimulatedUpdate]] = []
     for seconds, job in sorted(jobs, key=lambda pair: pair[0]):
         now = START + round(seconds * S)

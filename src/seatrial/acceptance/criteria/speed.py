@@ -18,12 +18,12 @@ from seatrial.acceptance.criteria.view import NodeCases, TrialView
 from seatrial.acceptance.trial_history import RecordedMetric as Measured
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.plan.model import Criterion
+from seatrial.statistics.spread import MAD_TO_SIGMA
 from seatrial.units import Better, count, show_number
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
 MIN_RUNS = 2  # runs without which there is no spread
-ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
 
 
 # ---- variability --------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def _spread(series: Sequence[Sequence[float]]) -> dict[str, float | int | str]:
     mean = math.fsum(x for times in series for x in times) / n
     return {
         "cv": math.sqrt(math.fsum(x * x for x in off) / (n - len(series))),
-        "robust": ROBUST * median(far),
+        "robust": MAD_TO_SIGMA * median(far),
         "mean": mean,
         "least": min(times[0] for times in series),
         "largest": max(times[-1] for times in series),

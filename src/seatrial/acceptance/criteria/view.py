@@ -32,7 +32,7 @@ class NodeCases(NamedTuple):
 
 
 class TrialView:
-    """What the accounts say at ``now`` (ns), and the references that the trial judges by."""
+    """What the history says at ``now`` (ns), and the references that the trial judges by."""
 
     def __init__(
         self, history: TrialHistory, now: int, references: References | None = None

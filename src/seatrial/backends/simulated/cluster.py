@@ -3,10 +3,10 @@
 cluster = SimulatedCluster(machine, nodes, seed=1, start_ns=start)
 cluster.submit(now, jobs)
 while (now := cluster.next_time()) is not None:
-    for time, fact in cluster.advance(now):
+    for time, update in cluster.advance(now):
         ...
 
-Nothing here waits, or knows the real time. The same machine, seed and calls give the same facts;
+Nothing here waits, or knows the real time. The same machine, seed and calls give the same updates;
 each kind of chance (failures, slow nodes, jobs of others) has a stream of its own, so that one does
 not change another.
 """

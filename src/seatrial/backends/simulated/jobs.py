@@ -1,4 +1,4 @@
-"""What a simulated cluster is given, and what it tells beside a backend's usual facts."""
+"""What a simulated cluster is given, and what it tells beside a backend's usual updates."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ from typing import NamedTuple
 from seatrial.backends.simulated.easy import extra_left, next_start, reservation
 from seatrial.backends.simulated.names import choose
 from seatrial.backends.simulated.record import JobRecord
-
-NEVER = 1 << 62  # ns; later than any time
+from seatrial.units import FAR_FUTURE_NS
 
 
 class SimulatedOutage(NamedTuple):
@@ -74,7 +73,7 @@ class Queue:
         self._now = 0
         self._blocked = False
         self._fresh = 0  # lines before this have been looked at since anything came free
-        self._shadow = NEVER
+        self._shadow = FAR_FUTURE_NS
         self._extra = 0
         self._first_pool = 0
         self._free_in = _Counts(self._count_free)
@@ -153,7 +152,7 @@ class Queue:
         need, pool = self._need[line], self._pool[line]
         ends, held = self._to_come(pool)
         self._shadow, self._extra = reservation(
-            need, self._free_in[pool], ends, held, len(ends), NEVER
+            need, self._free_in[pool], ends, held, len(ends), FAR_FUTURE_NS
         )
         self._first_pool = pool
         self._outside.clear()

@@ -1,1 +1,1 @@
-"""What pages of trials show: the accounts of each, kept and folded on as its journal grows."""
+"""What pages of trials show: the history of each, kept and folded on as its journal grows."""

@@ -3,7 +3,7 @@
     course = Course(TrialFolder(path))
     while course.go_on():                  # a block at a time
         ...
-    course.accounts, course.tests["cm4"].in_flight, course.held(now)
+    course.history, course.tests["cm4"].in_flight, course.held(now)
 
 A journal that was replaced or cut is begun anew. To be used by one thread at a time.
 """

@@ -58,8 +58,9 @@ def status_at(course: Course, now: int, driven: bool) -> Status:
 
 class Uses(Struct, frozen=True):
     """Node-seconds by use in ``FINEST`` equal spans from ``first`` on, each of ``step`` seconds; a
-    row for each of ``acceptance.utilisation.USES``. ``available`` is in node-seconds, too. ``shares`` are
-    those of the whole, ``sentence`` the largest loss in words; all of it up to ``now`` (ns)."""
+    row for each of ``acceptance.utilisation.USES``. ``available`` is in node-seconds, too.
+    ``shares`` are those of the whole, ``sentence`` the largest loss in words; all of it up to
+    ``now`` (ns)."""
 
     now: int
     first: float

@@ -1,0 +1,64 @@
+"""A public class name means one thing in the whole package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import seatrial
+
+SOURCE = Path(seatrial.__file__).parent
+
+# Classes of web that still share their name with another class. No name may be added.
+WEB_EXCEPTIONS = {
+    "Alert",
+    "Axis",
+    "Block",
+    "Cause",
+    "Finding",
+    "Line",
+    "Machine",
+    "Metric",
+    "Part",
+    "Reading",
+    "Scale",
+    "Site",
+    "Uses",
+    "Watch",
+    "Window",
+}
+
+
+def public_classes(text: str) -> list[str]:
+    """The names of the public classes at the top level of a module."""
+    return [
+        node.name
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+
+
+def shared_names() -> dict[str, list[str]]:
+    """The modules of each public class name that several modules define."""
+    modules = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        for name in public_classes(path.read_text()):
+            modules[name].append(str(path.relative_to(SOURCE)))
+    return {name: found for name, found in modules.items() if len(found) > 1}
+
+
+def test_a_public_class_name_is_unique_in_the_package() -> None:
+    shared = shared_names()
+    wrong = [
+        f"{name} is a class in {' and in '.join(found)}: say which one it is in its name"
+        for name, found in shared.items()
+        if name not in WEB_EXCEPTIONS or sum(not each.startswith("web/") for each in found) > 1
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert set(shared) >= WEB_EXCEPTIONS, "an exception that is none any more"
+
+
+def test_a_class_of_the_top_level_is_seen_and_others_are_not() -> None:
+    text = "class A: ...\nclass _B: ...\ndef f():\n    class C: ...\n"
+    assert public_classes(text) == ["A"]
