@@ -2,9 +2,9 @@
 
     store = connect("postgresql://ana@db.example.org/seatrial", wait_s=10)
 
-All tables are in the schema ``seatrial``, which ``founding`` makes. A collector holds a lock on the
-trial that it writes, and a shared one on the tables, so that these cannot be made anew under it.
-Journals can be read again, so commits do not wait for the disk. What is asked over a connection
+All tables are in the schema ``seatrial``, which ``provisioning`` makes. A collector holds a lock on
+the trial that it writes, and a shared one on the tables, so that these cannot be made anew under
+it. Journals can be read again, so commits do not wait for the disk. What is asked over a connection
 that turns out to be lost is asked once more over a new one.
 """
 
