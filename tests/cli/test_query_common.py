@@ -197,7 +197,7 @@ def test_runs_as_csv_with_figures(trials: Path) -> None:
     assert [row["triad [MB/s]"] for row in rows] == ["", "17.0", "5694.0"]
     assert [row["copy [MB/s]"] for row in rows] == ["", "", "5000.5"]
     assert rows[1]["why"] == r"verify[0]: \x1b[31mSolution\x07 was not found"
-    assert rows[2]["began"] == "2026-11-21T12:00:04.000000Z"
+    assert rows[2]["created"] == "2026-11-21T12:00:04.000000Z"
 
 
 def test_runs_as_json_with_figures(trials: Path) -> None:
