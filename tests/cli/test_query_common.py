@@ -108,7 +108,7 @@ def test_runs_newest_first(trials: Path) -> None:
     answer = ask(trials, "runs")
     assert (answer.code, answer.err) == (0, "")
     title, *rows, last = answer.out.splitlines()
-    assert title.split() == ["run", "case", "verdict", "began", "elapsed", "nodes"]
+    assert title.split() == ["run", "case", "verdict", "created", "elapsed", "nodes"]
     assert [row.split()[0] for row in rows] == ["bbbb3333", "aaaa2222", "aaaa1111"]
     assert "wrong answer  11-21 12:00:15      1 s  n001" in rows[1]
     assert last == "all of trial nightly"
