@@ -18,7 +18,7 @@ from seatrial.errors import InvalidFiles, SeatrialError
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("seatrial.cli.run", "Run a suite: build, launch, verify, record."),
     "list": ("seatrial.cli.list_cases", "List the cases of a suite without running anything."),
-    "accept": ("seatrial.cli.accept", "Run an acceptance plan, and see where it stands."),
+    "accept": ("seatrial.cli.accept", "Run an acceptance plan, show its status, control it."),
     "rehearse": ("seatrial.cli.rehearse", "Rehearse a plan in virtual time, by chance of a seed."),
     "resume": ("seatrial.cli.resume", "Continue a trial after an interruption or a crash."),
     "cancel": ("seatrial.cli.cancel", "Cancel a trial: its jobs, and what was still to start."),

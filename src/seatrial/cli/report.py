@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.groups import DefaultGroup
 
 if TYPE_CHECKING:
     from seatrial.report.content import Report
@@ -18,16 +19,7 @@ _FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _LONGEST_NAME = 100
 
 
-class _Writes(click.Group):
-    """What is no command of this group is what `write` reports on: that word may be left out."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "-h", "--help"):
-            args = ["write", *args]
-        return super().parse_args(context, args)
-
-
-@click.group("report", cls=_Writes)
+@click.group("report", cls=DefaultGroup, default="write")
 def command() -> None:
     """Write the acceptance report of TRIAL or PLAN, sign it, or check one.
 

@@ -1,6 +1,6 @@
 """Where a component of a plan stands: what people ask while it runs, and when it is over.
 
-status(record, cases, events)        # of one trial; `seatrial accept --status` shows them
+status(record, cases, events)        # of one trial; `seatrial accept status` shows them
 """
 
 from __future__ import annotations

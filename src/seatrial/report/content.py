@@ -79,7 +79,7 @@ class Figure(Struct, frozen=True):
 
 class Component(Struct, frozen=True, kw_only=True):
     """One trial: a component of a plan in one phase, or a trial of a suite. ``status`` is what
-    `seatrial accept --status --format json` gives; ``begun`` and ``ended`` in ns."""
+    `seatrial accept status --format json` gives; ``begun`` and ``ended`` in ns."""
 
     title: str
     tag: str

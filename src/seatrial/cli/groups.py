@@ -1,0 +1,37 @@
+"""Kinds of command groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+class DefaultGroup(click.Group):
+    """A group with a default command, whose name may be left out: `accept PLAN` is
+    `accept run PLAN`. A first word that names a command is that command."""
+
+    def __init__(self, *args: Any, default: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.default = default
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Insert the default command where none is named."""
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = [self.default, *args]
+        return super().parse_args(context, args)
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Return the names in the order in which the commands are defined."""
+        return list(self.commands)
+
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the arguments of the default command, then the commands of the group."""
+        # Bash forgets what stands before an item of the type "file", so files come first.
+        params = self.commands[self.default].params
+        argument = next(param for param in params if isinstance(param, click.Argument))
+        found = argument.shell_complete(context, incomplete)
+        return found + super().shell_complete(context, incomplete)
