@@ -200,7 +200,7 @@ def test_figures_of_a_node_beside_the_others(served: Served) -> None:
     ("path", "status", "said"),
     [
         ("/machines/nowhere", 404, "no trial ran on a machine"),
-        ("/machines/frost/nodes/n999", 404, "did you mean n0"),
+        ("/machines/frost/nodes/n999", 404, "did you mean &#39;n0"),
         ("/machines/frost?trial=nope", 404, "no trial"),
         ("/machines/frost?show=odd", 400, "one of state, runs"),
         ("/machines/frost?rows=0", 400, "whole number"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from seatrial.errors import suggest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -21,17 +24,28 @@ class DefaultGroup(click.Group):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """Insert the default command where none is named."""
         if args and args[0] not in (*self.commands, "-h", "--help"):
+            self._require_file(context, args[0])
             args = [self.default, *args]
         return super().parse_args(context, args)
+
+    def _require_file(self, context: click.Context, word: str) -> None:
+        """Refuse a misspelt command if the default command takes a file, and there is none."""
+        takes_files = isinstance(self._argument.type, click.Path)
+        near = "" if word.startswith("-") else suggest(word, self.commands)
+        if takes_files and near and not os.path.lexists(word):
+            context.fail(f"no command and no file {word!r}; {near}")
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the names in the order in which the commands are defined."""
         return list(self.commands)
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the arguments of the default command, then the commands of the group."""
+        """Return what the default command takes, then the commands of the group."""
         # Bash forgets what stands before an item of the type "file", so files come first.
-        params = self.commands[self.default].params
-        argument = next(param for param in params if isinstance(param, click.Argument))
-        found = argument.shell_complete(context, incomplete)
+        found = self._argument.shell_complete(context, incomplete)
         return found + super().shell_complete(context, incomplete)
+
+    @property
+    def _argument(self) -> click.Argument:
+        params = self.commands[self.default].params
+        return next(param for param in params if isinstance(param, click.Argument))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, suggest
 from seatrial.garbage import uncollected
 from seatrial.judge import changes
 from seatrial.judge.diary import Near, Note, nearest
@@ -184,12 +184,9 @@ def _other_kind(row: Measured, latest: Measured) -> str:
 
 
 def _unknown_metric(metric: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(metric[:100], known, n=1, cutoff=0.6)
     more = f", and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
-    remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:MOST_NAMED])}"
-    return f"no run has a metric {metric[:100]!r}; {remedy}{'' if near else more}"
+    remedy = suggest(metric, known) or f"there are {', '.join(known[:MOST_NAMED])}{more}"
+    return f"no run has a metric {metric[:100]!r}; {remedy}"
 
 
 def _no_series(store: Store, metric: str, filters: Filters, case: str) -> str:

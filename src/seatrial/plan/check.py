@@ -5,13 +5,12 @@ Nothing here needs cases; ``seatrial.plan.check_mix`` checks what a component ru
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from seatrial.documents import Faults, Spot
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, suggest
 from seatrial.machine.facts import unfold
 from seatrial.machine.model import Gauge, Machine
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
@@ -342,12 +341,12 @@ def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
 def _unknown_test(component: Component, pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
     """An entry that no test takes part by. Where a suite is not there it may be of that one, unless
     it is all but the name of a test that is there, as after a slip of the keyboard."""
-    near = difflib.get_close_matches(pattern[:80], suite.nodes, n=1, cutoff=0.8)
+    near = suggest(pattern, suite.nodes, cutoff=0.8)
     taken = any(fits([pattern], name) for name in suite.nodes)
     if partly and (taken or not near):
         return
     if partly:
-        at.fault(f"{pattern!r} is no test of the suites that are there; did you mean {near[0]!r}?")
+        at.fault(f"{pattern!r} is no test of the suites that are there; {near}")
         return
     why = "only tests that stand above" if taken else "no test here"
     at.fault(f"{pattern!r} is {why}; there are {listed(suite.nodes)}")

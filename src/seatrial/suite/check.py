@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import keyword
 import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from seatrial.errors import suggest
 from seatrial.machine.check import faults_of_variables
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
 from seatrial.suite.inputs import name_of
@@ -142,11 +142,10 @@ class _Checker:
 
     def _remedy(self, name: str, key: str | int) -> str:
         known = [*self.test.parameters, *FACTS]
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-        if near and near[0] != name:
-            return f"; did you mean {near[0]}?"
-        if near:
+        if name in known:
             return "; it is written further down, and must stand above"
+        if near := suggest(name, known):
+            return f"; {near}"
         words = f"for a word write [{name}]; " if key == "parameters" else ""
         return f"; {words}the facts are {', '.join(FACTS)}"
 

@@ -12,7 +12,6 @@ over. Reading runs nothing.
 # ruff: noqa: PTH100, PTH110, PTH119, PTH120 - os.path takes .. out, never raises, and is quick
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +22,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.documents import Faults, Node, Place, Spot, decode_partly, read
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, suggest
 from seatrial.suite.check import check
 from seatrial.suite.model import Input, Test
 
@@ -155,8 +154,7 @@ def _inherit(name: str, nodes: dict[str, Node], faults: Faults) -> Node | None:
             faults.add(parent.place, "inherits", "must be the name of a test of this suite")
             return None
         if parent.value not in nodes:
-            near = difflib.get_close_matches(parent.value[:80], nodes, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else "name a test that is here"
+            remedy = suggest(parent.value, nodes) or "name a test that is here"
             faults.add(parent.place, "inherits", f"no test {parent.value[:80]!r}; {remedy}")
             return None
         if parent.value in chain:

@@ -10,6 +10,7 @@ import importlib
 from types import ModuleType
 from typing import NamedTuple
 
+from seatrial.errors import suggest
 from seatrial.verify import outputs
 from seatrial.verify.figures import Figure, shown
 from seatrial.verify.reading import DEFAULT_LIMIT
@@ -62,10 +63,7 @@ def formats() -> list[str]:
 def find_format(name: str) -> Format:
     """The format of that name. Raises ValueError, with the nearest name, where there is none."""
     if name not in (known := formats()):
-        import difflib
-
-        near = difflib.get_close_matches(name[:40].lower(), known, n=1, cutoff=0.6)
-        remedy = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+        remedy = suggest(name.lower(), known) or f"known are {', '.join(known)}"
         raise ValueError(f"{shown(name)} is not a known output format; {remedy}")
     module = importlib.import_module(f"{outputs.__name__}.{name}")
     return Format(
