@@ -6,6 +6,7 @@ import math
 import re
 
 SECOND_NS = 1_000_000_000
+MAD_TO_SIGMA = 1.4826  # median absolute deviation to standard deviation of normal figures
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -140,6 +141,11 @@ def show_number(value: float) -> str:
     return f"{value:.3e}"
 
 
+def show_unit(unit: str, form: str = " {}") -> str:
+    """Return a unit as it follows a figure or a name, by ``form``; "" for a pure number (1)."""
+    return "" if unit in ("", "1") else form.format(unit)
+
+
 def show_figure(value: float, unit: str) -> str:
-    """A figure with its unit; a bare number has none."""
-    return show_number(value) + (f" {unit}" if unit not in ("", "1") else "")
+    """Return a figure with its unit: ``5694 MB/s``."""
+    return show_number(value) + show_unit(unit)

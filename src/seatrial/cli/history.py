@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
+from seatrial.units import show_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,7 +168,7 @@ def _print_history(history: History) -> None:
     series, course = history.series, history.course
     said = f"{series.metric} of {series.case_name} on {series.machine}"
     click.echo(click.style(plain_line(said), bold=True))
-    unit = "" if series.unit in ("", "1") else f"{plain_line(series.unit)}, "
+    unit = show_unit(plain_line(series.unit), "{}, ")
     noise = f", noise {show_figure(course.noise, '')}" if course.noise else ""
     click.echo(f"{unit}{series.better} is better, n {len(series.points)}{noise}")
     if series.excluded:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
+from seatrial.units import show_unit
 
 if TYPE_CHECKING:
     from seatrial.store.rows import Filters, MetricRow, RunRow
@@ -119,7 +120,7 @@ def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None
     metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    titles = [f"{name} [{unit}]" if unit not in ("", "1") else name for name, unit in metrics]
+    titles = [name + show_unit(unit, " [{}]") for name, unit in metrics]
     writer.writerow([plain_line(title) for title in [*fields, *titles]])
     for run in found:
         values = run_record(run)

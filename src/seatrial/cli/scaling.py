@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
+from seatrial.units import show_unit
 
 if TYPE_CHECKING:
     from seatrial.judge.scaling import Cell, Line, Table
@@ -83,7 +84,7 @@ def _page(one: Table, by: tuple[str, ...], pays: float) -> str:
     from seatrial.verify.reading import plain_line
 
     kind = "weak" if one.weak else "strong"
-    unit = f" in {one.unit}" if one.unit not in ("", "1") else ""
+    unit = show_unit(one.unit, " in {}")
     title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {kind}"
     lines = [click.style(plain_line(title), bold=True)]
     if one.along:
@@ -158,7 +159,7 @@ def _best(one: Table) -> str:
         return f"{by}, {one.x} {x:g}" if by else f"{one.x} {x:g}"
 
     assert one.best is not None
-    unit = f" {one.unit}" if one.unit not in ("", "1") else ""
+    unit = show_unit(one.unit)
     said = f"best: {setting(one.best.by, one.best.x)}: {show_number(one.best.median)}{unit}"
     if one.best.equals:
         equals = "; ".join(setting(by, x) for by, x in one.best.equals[:5])

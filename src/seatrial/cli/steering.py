@@ -14,8 +14,7 @@ import click
 
 from seatrial.cli import Folders, driving, standing
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.machine.facts import fold, unfold
-from seatrial.plan.phases import names_of
+from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.trial.accepting import PlanTrial, made, plan_name
 from seatrial.trial.requests import Request
 from seatrial.units import seconds, show_seconds
@@ -118,7 +117,7 @@ class Steering:
             asked = unfold(nodes)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="NODES") from error
-        if unknown := sorted(set(asked) - set(names_of(trial.record.machine))):
+        if unknown := sorted(set(asked) - set(node_names(trial.record.machine))):
             raise UsageError(
                 f"{nodes}: {trial.folder.tag} has no node and no test {unknown[0]}; "
                 f"its tests are {', '.join(trial.record.tests)}"

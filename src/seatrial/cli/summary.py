@@ -16,7 +16,7 @@ from seatrial.journal.codes import CHECK_ERROR, PASS
 from seatrial.store import queries
 from seatrial.store.rows import CaseRow, Filters, SummaryRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.suite.model import Better
+from seatrial.suite.model import better_of
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import Outcome
 from seatrial.verify import references as refs
@@ -114,8 +114,7 @@ def _judged(row: SummaryRow, case: CaseRow, references: refs.References) -> tupl
         return "ambiguous", CHECK_ERROR.name
     if found is None or row.median is None:
         return "", ""
-    better: Better = "lower" if row.better == "lower" else "higher"
-    figure = Figure(row.metric, row.median, row.unit, better)
+    figure = Figure(row.metric, row.median, row.unit, better_of(row.better))
     expected = show_figure(found.value, found.unit) if found.value is not None else "bounds"
     finding = refs.judge(figure, found)
     return expected, "pass" if finding is None else finding.code.name

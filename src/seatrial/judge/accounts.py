@@ -19,6 +19,7 @@ from seatrial.conduct.policy import Policy
 from seatrial.journal import codes
 from seatrial.journal.codes import Name
 from seatrial.journal.events import Event
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 
@@ -322,18 +323,8 @@ class Accounts:
 
     def _ours(self, folded: str) -> Iterable[str]:
         """Those of a node set that the trial has."""
-        names = names_in(folded)
+        names = unfold_or_empty(folded)
         return names if self.names is None else [name for name in names if name in self.names]
-
-
-def names_in(folded: str) -> tuple[str, ...]:
-    """The names of a node set; none of what is no node set, as a scheduler may say anything."""
-    from seatrial.machine.facts import unfold
-
-    try:
-        return unfold(folded) if folded else ()
-    except ValueError:
-        return ()
 
 
 _HANDLERS: dict[str, Callable[[Accounts, Event], None]] = {

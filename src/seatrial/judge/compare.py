@@ -23,7 +23,7 @@ from seatrial.judge.chance import confirmed, student_p, unshuffled
 from seatrial.judge.pairing import Group, Pair, pair
 from seatrial.judge.sides import Side
 from seatrial.store.by_case import Kind
-from seatrial.suite.model import Better
+from seatrial.suite.model import better_of
 from seatrial.verify.figures import unfit_of
 
 LEAST_EFFECT = 0.02
@@ -212,7 +212,7 @@ def _sample(values: list[float], group: Group | None) -> Sample:
 
 
 def _compared(row: Row, one: list[float], other: list[float], better: str, least: float) -> Row:
-    direction: Better = "higher" if better == "higher" else "lower"
+    direction = better_of(better)
     found = ratios.compare(one, other, direction, least)
     ps = [found.p] if found.p is not None else []
     if found.verdict in ("better", "worse") and (student := student_p(one, other)) is not None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from seatrial.journal import codes
 from seatrial.judge import outliers, suspects
 from seatrial.judge.outliers import Outlier, Outliers
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.store.queries import MEASURED
 from seatrial.store.rows import Outcome
 from seatrial.units import SECOND_NS
@@ -83,14 +83,6 @@ def _run(one: Outcome) -> outliers.Run:
     return outliers.Run(_name(one), seconds, cause, one.walltime, start=start)
 
 
-def nodes_of(one: Outcome) -> tuple[str, ...]:
-    """The nodes of a run; none where they are not known, or no node set."""
-    try:
-        return unfold(one.nodes) if one.nodes else ()
-    except ValueError:
-        return ()
-
-
 # ---- evidence -----------------------------------------------------------------------------
 
 
@@ -117,7 +109,7 @@ def jobs_of(kinds: Sequence[Kind]) -> Evidence:
             left_out[f"of {kind.name}, which never went well"] += len(kind.runs)
             continue
         for one in kind.runs:
-            nodes = nodes_of(one)
+            nodes = unfold_or_empty(one.nodes)
             if one.code in NOT_OF_NODES:
                 left_out["failed before or after its nodes' part"] += 1
             elif not nodes:

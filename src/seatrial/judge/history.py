@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -25,7 +24,8 @@ from seatrial.judge.diary import Near, Note, nearest
 from seatrial.store.rows import CaseName, Filters, Measured
 from seatrial.store.schema import Store
 from seatrial.store.series import case_names, measured, metric_names, not_measured
-from seatrial.suite.model import Better
+from seatrial.suite.model import Better, better_of
+from seatrial.suite.select import is_like
 from seatrial.units import SECOND_NS
 from seatrial.verify.figures import unfit
 
@@ -138,9 +138,7 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
 
 
 def _is(name: CaseName, wanted: str) -> bool:
-    if any(sign in wanted for sign in "*?["):
-        return fnmatchcase(name.name, wanted)
-    return wanted in name.name or name.case.startswith(wanted)
+    return is_like(name.name, wanted) or name.case.startswith(wanted)
 
 
 def _series(
@@ -159,7 +157,7 @@ def _series(
             excluded[why] += 1
         else:
             points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
-    better: Better = "lower" if latest.better == "lower" else "higher"
+    better = better_of(latest.better)
     return Series(
         metric=metric,
         machine=name.machine,

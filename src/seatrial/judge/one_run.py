@@ -16,7 +16,7 @@ from msgspec import Struct
 from seatrial.errors import SeatrialError
 from seatrial.journal.codes import Name, code_of
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.suite.model import Better
+from seatrial.suite.model import better_of
 from seatrial.units import SECOND_NS, show_figure
 from seatrial.verify import references as refs
 from seatrial.verify.references import References
@@ -125,7 +125,7 @@ def expected(metric: MetricRow, case: CaseRow, references: References) -> Expect
         return Expected(text)
     from seatrial.verify.figures import Figure
 
-    better: Better = "lower" if metric.better == "lower" else "higher"
+    better = better_of(metric.better)
     low, high = refs.bounds(found, better)
     judged = refs.judge(Figure(metric.name, metric.value, metric.unit, better), found)
     off = refs.percent_off(metric.value, found)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from seatrial.judge.accounts import Accounts, names_in
-from seatrial.units import SECOND_NS
+from seatrial.judge.accounts import Accounts
+from seatrial.machine.facts import unfold_or_empty
 
 Span = tuple[int, int]
 
@@ -26,9 +26,8 @@ def outages_of(accounts: Accounts) -> list[Outage]:
     """The planned outages, cut so that no two overlap."""
     windows = []
     for window in accounts.policy.outages:
-        since = 0 if window.absolute else max(0, accounts.start)
-        start, end = (since + round(at * SECOND_NS) for at in (window.start, window.end))
-        names = frozenset(names_in(window.nodes))
+        start, end = window.span(max(0, accounts.start))
+        names = frozenset(unfold_or_empty(window.nodes))
         if accounts.names is not None and window.nodes:
             names &= accounts.names
         if end > start and (names or not window.nodes):

@@ -17,8 +17,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.judge.sides import Member, Side, case_name
+from seatrial.judge.sides import Member, Side
 from seatrial.store.by_case import Kind
+from seatrial.suite.model import case_name
 
 CROSSED = ("machine", "toolchain", "stage")
 

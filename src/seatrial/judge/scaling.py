@@ -25,9 +25,9 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.judge import ratios
 from seatrial.judge.compare import causes
-from seatrial.judge.sides import NUMBERS, Member, Side, case_name
+from seatrial.judge.sides import NUMBERS, Member, Side
 from seatrial.store.by_case import Kind
-from seatrial.suite.model import Better
+from seatrial.suite.model import Better, better_of, case_name
 from seatrial.verify.figures import unfit_of
 
 PAYS = 0.5
@@ -211,7 +211,7 @@ def _table(panel: Sequence[Member], asked: Asked, along: list[str]) -> Table:
     toolchain = "" if "toolchain" in asked.by else one.toolchain
     kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
-    better: Better = "higher" if direction == "higher" else "lower"
+    better = better_of(direction)
     table = Table(
         case=case_name(one.test, bound, toolchain, "", "" if "stage" in asked.by else one.stage),
         metric=asked.metric,

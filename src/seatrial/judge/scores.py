@@ -32,7 +32,7 @@ from seatrial.judge.formulas import (
 from seatrial.judge.score_file import Part, ScoreFile
 from seatrial.judge.sides import Member, Side
 from seatrial.suite.model import show
-from seatrial.units import seconds
+from seatrial.units import seconds, show_unit
 from seatrial.verify.figures import unfit, unfit_of
 from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
 
@@ -200,7 +200,7 @@ def _rated(
         raise ValueError(f"{part.metric} is no rate: lower is better; name a rate")
     rates, example = _RATES[wanted.score]
     if not rates.search(unit):
-        said = "no unit" if unit in ("", "1") else unit
+        said = show_unit(unit, "{}") or "no unit"
         text = f"{part.metric} is in {said}, and {wanted.score} is a rate such as {example}"
         raise ValueError(f"{text}: name that metric, or give it its unit")
     return figure, unit, None

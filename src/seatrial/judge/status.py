@@ -19,10 +19,9 @@ from seatrial.judge.holds import Hold, Holds
 from seatrial.judge.sub_phases import INTERRUPTED, TURNS, SubPhase, sub_phases
 from seatrial.judge.tallies import open_alerts, verdicts
 from seatrial.judge.timeline import Bin
-from seatrial.machine.facts import fold
+from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
-from seatrial.plan.phases import names_of
 from seatrial.plan.policy import width_of_machine, widths_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
@@ -119,7 +118,7 @@ def status(
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> Accounts:
     """Empty accounts for a trial, on the nodes that its machine has."""
-    return Accounts(cases, record.policy, names_of(record.machine))
+    return Accounts(cases, record.policy, node_names(record.machine))
 
 
 def status_of(

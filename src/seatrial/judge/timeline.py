@@ -17,8 +17,9 @@ from itertools import accumulate, pairwise
 from operator import add, mul, sub
 from typing import NamedTuple
 
-from seatrial.judge.accounts import NEVER, Accounts, Run, names_in
+from seatrial.judge.accounts import NEVER, Accounts, Run
 from seatrial.judge.outages import Outage, Span, outages_of, outside
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.units import SECOND_NS
 
 USES = {
@@ -236,7 +237,7 @@ def _out_of(
     """A run's nodes that are in a planned outage within a span do not count for it."""
     for outage in partial:
         begin, stop = max(start, outage.start), min(end, outage.end)
-        if begin < stop and (out := len(outage.names.intersection(names_in(run.nodes)))):
+        if begin < stop and (out := len(outage.names.intersection(unfold_or_empty(run.nodes)))):
             yield begin, use, -out
             yield stop, use, out
 

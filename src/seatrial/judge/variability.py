@@ -26,7 +26,7 @@ from seatrial.store import queries, series
 from seatrial.store.queries import MEASURED
 from seatrial.store.rows import Filters, Outcome, TrialRow
 from seatrial.store.schema import Store
-from seatrial.suite.model import Better
+from seatrial.suite.model import Better, better_of
 from seatrial.units import SECOND_NS
 from seatrial.verify.figures import unfit
 
@@ -107,7 +107,7 @@ def _rows(
             wrong.setdefault(key, Counter())[one.verdict] += 1
             continue
         for name, unit, better, value in by_run.get(one.run_id, ()):
-            direction: Better = "lower" if better == "lower" else "higher"
+            direction = better_of(better)
             figures_of = mine.setdefault(_Metric(name, unit, direction), [])
             figures_of.append(_Value(value, one.node))
     rows = []

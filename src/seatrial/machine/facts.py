@@ -60,6 +60,11 @@ def _facts(machine: Machine, usable: list[Nodes]) -> NodeFacts:
     return NodeFacts(names, available, tuple(each.names for each in usable))
 
 
+def node_names(machine: Machine) -> list[str]:
+    """Return the names of all nodes, in the order of the machine file."""
+    return list(dict.fromkeys(name for kind in machine.nodes for name in unfold(kind.names)))
+
+
 def groups_of(machine: Machine) -> dict[str, str]:
     """The group of each node that is in one."""
     return {node: name for name, folded in machine.groups.items() for node in unfold(folded)}
@@ -84,6 +89,15 @@ def unfold(names: str) -> tuple[str, ...]:
         if not _NODE.fullmatch(name):
             raise ValueError(f"{names!r} is not a node set: a name {name!r}; write e.g. n[001-128]")
     return found
+
+
+def unfold_or_empty(names: str) -> tuple[str, ...]:
+    """Return the names of a node set that a scheduler or a job wrote; none if it is empty or
+    malformed."""
+    try:
+        return unfold(names) if names else ()
+    except ValueError:
+        return ()
 
 
 def fold(names: Collection[str]) -> str:

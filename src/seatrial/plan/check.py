@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from seatrial.documents import Faults, Spot
 from seatrial.errors import UsageError, suggest
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import Gauge, Machine
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
@@ -26,7 +26,7 @@ from seatrial.plan.parts import (
     written_copies,
     written_shares,
 )
-from seatrial.plan.phases import names_of, phases_of, tag_of
+from seatrial.plan.phases import phases_of, tag_of
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show
 from seatrial.suite.select import compile_keyword
@@ -253,7 +253,7 @@ def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
     except ValueError as error:
         at.fault(str(error))
         return
-    other = sorted(set(named) - set(names_of(machine))) if machine else []
+    other = sorted(set(named) - set(node_names(machine))) if machine else []
     if machine and other:
         at.fault(f"{other[0]} is no node of {machine.machine}")
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.documents import Spot
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan.check import ROUNDING, listed
 from seatrial.plan.model import Component, Deck, Part
 from seatrial.plan.parts import part_of, pattern_of, written_copies, written_shares
-from seatrial.plan.phases import names_of
 from seatrial.plan.policy import (
     bytes_of_deck,
     bytes_on_targets,
@@ -170,7 +170,7 @@ def _walltimes(running: Running, expansion: Expansion) -> None:
 
 def _copies(running: Running) -> None:
     held = {name: part.copies * running.widths[name] for name, part in running.parts.items()}
-    unit = "nodes" if running.whole == len(names_of(running.machine)) else "cores"
+    unit = "nodes" if running.whole == len(node_names(running.machine)) else "cores"
     there = f"there are {running.whole}{running.where}"
     too_many = False
     for name, width in held.items():

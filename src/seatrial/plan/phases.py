@@ -37,11 +37,6 @@ def machine_of(machine: Machine, phase: Phase) -> Machine:
     return replace(machine, nodes=nodes, slurm=slurm)
 
 
-def names_of(machine: Machine) -> list[str]:
-    """The names of a machine's nodes."""
-    return [name for kind in machine.nodes for name in unfold(kind.names)]
-
-
 def kept(folded: str, names: Container[str]) -> str:
     """Those of a node set that are among the names, folded; "" where none is."""
     return fold([name for name in unfold(folded) if name in names])

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from seatrial.conduct import policy as resolved
 from seatrial.conduct.policy import Answer, Entry, Policy, Window
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan.model import Component, Deck, Part, Plan, Retry, Span
 from seatrial.plan.moments import moment_of
 from seatrial.plan.parts import fits, part_of
-from seatrial.plan.phases import kept, names_of
+from seatrial.plan.phases import kept
 from seatrial.suite.model import Case, Test
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
@@ -49,7 +50,7 @@ def policy_of(
     names = list(dict.fromkeys(case.test for case in cases))
     positions = {name: i for i, name in enumerate(names)}
     parts = {name: part_of(component, name) or Part() for name in names}
-    nodes = len(names_of(machine))
+    nodes = len(node_names(machine))
     weights = weights_of(component, parts, widths_of(cases, machine), width_of_machine(machine))
     entries = [
         _entry(component, name, parts[name], weights[name], tests[name].folder) for name in names
@@ -87,7 +88,7 @@ def largest_of(cases: Iterable[Case]) -> dict[str, int]:
 
 def width_of_machine(machine: Machine) -> int:
     """What runs share: the nodes, or the cores of a host without a scheduler."""
-    return machine.nodes[0].cores if _shared(machine) else len(names_of(machine))
+    return machine.nodes[0].cores if _shared(machine) else len(node_names(machine))
 
 
 def widths_of(cases: Iterable[Case], machine: Machine) -> dict[str, int]:
@@ -104,7 +105,7 @@ def widths_of(cases: Iterable[Case], machine: Machine) -> dict[str, int]:
 
 def _shared(machine: Machine) -> bool:
     """Whether runs share a node, as on a host without a scheduler."""
-    return machine.scheduler == "local" and len(names_of(machine)) == 1
+    return machine.scheduler == "local" and len(node_names(machine)) == 1
 
 
 # ---- the mix ------------------------------------------------------------------------------
@@ -278,7 +279,7 @@ def _throttles(component: Component) -> list[resolved.Throttle]:
 def windows_of(spans: Iterable[Span], names: Sequence[str], machine: Machine) -> list[Window]:
     """The spans that concern these tests and nodes. One that is about other tests alone, or about
     nodes that are not there, is none: to the conductor an empty list means all of them."""
-    there = frozenset(names_of(machine))
+    there = frozenset(node_names(machine))
     windows = []
     for span in spans:
         entries = [i for i, name in enumerate(names) if fits(span.tests, name)]

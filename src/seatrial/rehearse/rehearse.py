@@ -17,7 +17,7 @@ from seatrial.garbage import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
 from seatrial.judge.accounts import Accounts
-from seatrial.plan.phases import names_of
+from seatrial.machine.facts import node_names
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.rehearse.summary import Rehearsed, summarise
 from seatrial.trial.folder import create, references_of
@@ -87,7 +87,7 @@ def _rehearse_part(
     tag: str,
 ) -> Rehearsed:
     record = record_of(plan, part, tag, start, seed)
-    accounts = Accounts(part.cases, part.policy, names_of(part.machine))
+    accounts = Accounts(part.cases, part.policy, node_names(part.machine))
 
     def drive(tell: Tell) -> Ending:
         return Rehearsal(record, part.cases, manners, tell).drive()

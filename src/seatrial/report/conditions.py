@@ -30,13 +30,11 @@ def _blackouts(accounts: Accounts, now: int) -> Table:
     policy = accounts.policy
     rows: list[list[Cell]] = []
     for window in sorted(policy.blackouts, key=lambda each: (each.absolute, each.start)):
-        since = 0 if window.absolute else accounts.start
-        start, end = (since + round(at * SECOND_NS) for at in (window.start, window.end))
+        start, end = window.span(accounts.start)
         if start >= now or end <= accounts.start:
             continue
-        tests = ", ".join(policy.entries[i].name for i in window.entries)
-        what = " on ".join(filter(None, (tests, window.nodes))) or "everything"
-        rows.append([start, end, (end - start) / SECOND_NS, what, window.why])
+        subject = policy.subject_of(window)
+        rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
     columns = [
         *(Column("from (UTC)", "time"), Column("to (UTC)", "time"), Column("length", "seconds")),
         *(Column("of"), Column("why")),

@@ -16,7 +16,7 @@ from seatrial.judge.status import Status
 from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import File
 from seatrial.store.export import iso, to_json
-from seatrial.units import SECOND_NS, count, show_number, show_seconds
+from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_unit
 
 SHAPE: Final = 1  # of the JSON; raised when something that is there changes its meaning
 MOST_ROWS: Final = 200  # of the data of a figure
@@ -39,7 +39,7 @@ class Column(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"{self.title} ({self.unit})" if self.unit not in ("", "1") else self.title
+        return self.title + show_unit(self.unit, " ({})")
 
 
 class Table(Struct, frozen=True):

@@ -7,7 +7,6 @@ Each journal is read once; its checksum is of what was read.
 
 from __future__ import annotations
 
-import getpass
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -47,7 +46,7 @@ from seatrial.store import queries
 from seatrial.store.liveness import owned
 from seatrial.store.schema import Store
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, TrialFolder, references_of
+from seatrial.trial.folder import Record, TrialFolder, references_of, user_name
 from seatrial.units import SECOND_NS, count
 
 
@@ -84,7 +83,7 @@ def gather(
         about=about,
         plan=plan,
         made=time.time_ns(),
-        made_by=f"{_user()}@{socket.gethostname()}",
+        made_by=f"{user_name()}@{socket.gethostname()}",
         version=__version__,
         rehearsed=any(record.rehearsed for record in records),
         assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
@@ -103,13 +102,6 @@ def _title(plan: str, parts: Sequence[Component], records: Sequence[Record]) -> 
     machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
     what = plan or ", ".join(part.tag for part in parts[:3])
     return f"{what} on {machines}"
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
 
 
 def _require_one_kind(records: Sequence[Record]) -> None:

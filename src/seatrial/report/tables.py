@@ -16,7 +16,7 @@ from seatrial.judge.accounts import Accounts
 from seatrial.judge.outages import outages_of
 from seatrial.judge.status import Status
 from seatrial.judge.variability import Row
-from seatrial.machine.facts import fold, unfold
+from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import Machine as MachineFile
 from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
@@ -37,7 +37,7 @@ MOST_ENVIRONMENTS: Final = 1000
 def machine(records: Sequence[Record], several: bool) -> Machine:
     """A machine as these trials knew it."""
     about = records[0].machine
-    names = [name for kind in about.nodes for name in unfold(kind.names)]
+    names = node_names(about)
     scheduler = "Slurm" if about.scheduler == "slurm" else "none: jobs are started on this host"
     facts = [
         ("nodes", f"{len(names):,}: {fold(names)}"),

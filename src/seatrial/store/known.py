@@ -18,12 +18,11 @@ from msgspec import Struct
 
 from seatrial.journal import codes
 from seatrial.journal.events import Event
-from seatrial.store.schema import Writer
+from seatrial.store.schema import Writer, chunks, marks
 from seatrial.store.tables import STATES, state_of
 
 LARGEST_INTEGER = 1 << 62
 LONGEST_NAME = 200  # of what is looked up by an index, which has a largest entry
-AT_ONCE = 500
 
 
 class TrialState(Struct):
@@ -186,10 +185,8 @@ def _named(writer: Writer, query: str, insertion: str, key: tuple[str, ...]) -> 
 
 def _rows_of(writer: Writer, query: str, trial: int, names: Sequence[str]) -> Iterable[Any]:
     """The rows of a query that ends in IN, for any number of names."""
-    for start in range(0, len(names), AT_ONCE):
-        some = names[start : start + AT_ONCE]
-        marks = ", ".join("?" * len(some))
-        yield from writer.rows(f"{query} ({marks})", (trial, *some))
+    for some in chunks(names):
+        yield from writer.rows(f"{query} ({marks(len(some))})", (trial, *some))
 
 
 def replace(writer: Writer, table: str, key: str, records: Sequence[Struct]) -> None:

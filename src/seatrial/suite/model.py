@@ -6,6 +6,7 @@ so the two cannot differ.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -17,6 +18,13 @@ Expression = Annotated[
 ]
 Launcher = Literal["srun", "mpirun", "mpiexec", "none"]
 Better = Literal["higher", "lower"]
+
+
+def better_of(text: str) -> Better:
+    """Return the direction of a metric as the store or an event has it."""
+    return "lower" if text == "lower" else "higher"
+
+
 Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
@@ -183,15 +191,36 @@ class Case(Struct, frozen=True, kw_only=True):
     @property
     def bindings(self) -> str:
         """The parameters as people read them: ``touch=all,threads=2``."""
-        return ",".join(f"{name}={show(value)}" for name, value in self.parameters.items())
+        return bindings_text(self.parameters)
 
     @property
     def name(self) -> str:
         """The display name: ``stream{touch=all,threads=2}@gcc``."""
-        bound = f"{{{self.bindings}}}" if self.parameters else ""
-        node = f"%{self.node}" if self.node else ""
-        chain = f"@{self.toolchain}" if self.toolchain else ""
-        return f"{self.test}{bound}{chain}{node}"
+        return case_name(self.test, self.parameters, self.toolchain, self.node)
+
+
+def case_name(
+    test: str,
+    parameters: Mapping[str, Scalar],
+    toolchain: str = "",
+    node: str = "",
+    stage: str = "",
+) -> str:
+    """Return the display name of a case: ``stream{touch=all,threads=2}@gcc%n017 [full]``."""
+    bound = f"{{{bindings_text(parameters)}}}" if parameters else ""
+    chain = f"@{toolchain}" if toolchain else ""
+    name = f"{test}{bound}{chain}{node_suffix(node)}"
+    return f"{name} [{stage}]" if stage else name
+
+
+def node_suffix(node: str) -> str:
+    """Return what names the node at the end of a case's name: ``%n017``, or ""."""
+    return f"%{node}" if node else ""
+
+
+def bindings_text(parameters: Mapping[str, Scalar]) -> str:
+    """Return parameters as people read them: ``touch=all,threads=2``."""
+    return ",".join(f"{name}={show(value)}" for name, value in parameters.items())
 
 
 def show(value: Scalar) -> str:

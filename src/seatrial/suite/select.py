@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
@@ -22,6 +23,17 @@ Predicate = Callable[[Case, frozenset[str]], bool]
 _TOKEN = re.compile(r"""\s*([()]|(?:"[^"]*"|'[^']*'|[^\s()])+)""")
 _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
 _DEEPEST = 50
+
+
+def is_pattern(text: str) -> bool:
+    """Return True if a text holds a wildcard of the shell: ``*``, ``?`` or ``[``."""
+    return any(sign in text for sign in "*?[")
+
+
+def is_like(name: str, pattern: str) -> bool:
+    """Return True if a name matches a pattern such as ``io_*``, or contains a text without a
+    wildcard."""
+    return fnmatchcase(name, pattern) if is_pattern(pattern) else pattern in name
 
 
 def compile_keyword(text: str) -> Predicate:

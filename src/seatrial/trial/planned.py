@@ -12,8 +12,7 @@ from seatrial.machine.model import Machine
 from seatrial.machine.rehearsed import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.suite.inputs import digests
-from seatrial.trial.folder import Asked, Record
-from seatrial.trial.prepare import user_name
+from seatrial.trial.folder import Asked, Record, user_name
 
 
 def record_of(

@@ -30,7 +30,7 @@ from seatrial.conduct.commands import (
 )
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.journal.codes import PASS, TIMEOUT, Name, code_of
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import node_names
 from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Record
 from seatrial.trial.luck import Manner, draw
@@ -85,7 +85,7 @@ class Rehearsal:
         jobs = record.asked.jobs or machine.jobs or JOBS
         limits = Limits(jobs=jobs, builds=BUILDS, refill=max(1, jobs // 4))
         self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
-        names = [name for kind in machine.nodes for name in unfold(kind.names)]
+        names = node_names(machine)
         self.cluster = SimulatedCluster(machine, names, record.seed, self.now, policy.outages)
         self._lacking = {test.name: _lacking(record, test) for test in record.tests.values()}
         partition = machine.slurm.partition

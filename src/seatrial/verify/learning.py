@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from seatrial.suite.model import Better
+from seatrial.units import MAD_TO_SIGMA
 from seatrial.verify.figures import unfit_of
 
 LEAST_TOLERANCE = 0.02
@@ -63,5 +64,5 @@ def _deviation(samples: Sequence[float], middle: float) -> float:
         return (max(samples) - min(samples)) / _MEAN_RANGE[count]
     off = [abs(sample - middle) for sample in samples]
     if spread := median(off):
-        return 1.4826 * _CORRECTION.get(count, count / (count - 0.8)) * spread
+        return MAD_TO_SIGMA * _CORRECTION.get(count, count / (count - 0.8)) * spread
     return 1.2533 * sum(off) / count
