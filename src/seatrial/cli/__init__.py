@@ -1,6 +1,6 @@
-"""The command line: one short file per command, loaded when it is called.
+"""The command line: one short file for each command, loaded when it is called.
 
-Errors of Seatrial's own become one message on stderr here, and their exit code.
+An error of Seatrial becomes one message on stderr and an exit code here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import click
 from seatrial import __version__
 from seatrial.errors import InvalidFiles, SeatrialError, suggest
 
-# The commands, with the line that the help shows, in groups with a heading each.
+# The commands and their lines in the help, in groups with a heading each.
 GROUPS: dict[str, dict[str, str]] = {
     "Run a suite": {
         "run": "Run a suite: build, launch, verify, record.",
@@ -58,7 +58,7 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
 _WIDTH = max(map(len, COMMANDS))
-_MODULES = {"list": "list_cases"}  # of the commands whose module has another name
+_MODULES = {"list": "list_cases"}  # of commands whose module has another name
 
 
 class Commands(click.Group):
@@ -121,7 +121,7 @@ def seatrial(context: click.Context, trials: Path, store: str | None) -> None:
 
 
 class Folders:
-    """Where a command works: the folder of the trials and the store, a file or a URL."""
+    """The folder of the trials and the store (a file or a URL) that a command uses."""
 
     def __init__(self, trials: Path, named_store: Path | str | None) -> None:
         self.trials = trials
@@ -129,13 +129,13 @@ class Folders:
         self._named_store = named_store
 
     def around(self, trial: Path) -> Folders:
-        """The folders for a trial that was named by its path, which may lie elsewhere."""
+        """Return the folders for a trial that was named by its path."""
         if os.path.realpath(trial.parent) == os.path.realpath(self.trials):
             return self
         return Folders(trial.parent, self._named_store)
 
     def command(self, *words: str) -> str:
-        """What to type, from where this command was typed, to have another work here, too."""
+        """Return what to type in the present directory to use the same folders with other words."""
         import shlex
 
         places: list[str] = []
@@ -147,7 +147,7 @@ class Folders:
 
 
 def as_typed(path: Path | str) -> str:
-    """A path as one would type it here: relative where it is below the working directory."""
+    """Return a path as one would type it here: relative if it is below the working directory."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
@@ -159,17 +159,17 @@ def _same(one: Path | str, other: str | None) -> bool:
 
 
 def _shown(store: Path | str) -> str:
-    """A URL may hold a password."""
+    """Return the name of a store without the password that a URL may hold."""
     from seatrial.store.location import shown
 
     return shown(store)
 
 
 def main() -> None:
-    """The console script. Exit codes as in ``seatrial --help``."""
+    """Run the command line. Exit codes as in ``seatrial --help``."""
     try:
         code = seatrial.main(standalone_mode=False)
-    except InvalidFiles as error:  # each line begins with its place, for editors and grep
+    except InvalidFiles as error:  # each line begins with file:line, for editors and grep
         print(error, file=sys.stderr)
         code = error.exit_code
     except SeatrialError as error:

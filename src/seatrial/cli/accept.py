@@ -35,7 +35,7 @@ def command() -> None:
 
 
 def _plan_options(command: Decorator) -> Decorator:
-    """PLAN, and the options that choose among its trials."""
+    """Add PLAN and the options that choose among its trials."""
     decorators: list[Callable[[Decorator], Decorator]] = [
         click.argument("path", metavar="PLAN", type=click.Path(path_type=Path)),
         click.option(
@@ -70,7 +70,7 @@ _format_option = click.option(
 )
 _quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print no line for each run.")
 
-# The flags of version 0.1 that became commands, each with the argument that had its value.
+# The flags of version 0.1 that became commands, with the argument that replaced their value.
 _FORMER = {"status": "", "pause": "", "extend": "time", "abandon": "reason", "admit": "names"}
 
 

@@ -41,7 +41,7 @@ class DefaultGroup(click.Group):
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return what the default command takes, then the commands of the group."""
-        # Bash forgets what stands before an item of the type "file", so files come first.
+        # Bash drops the items before one of the type "file", so files come first.
         found = self._argument.shell_complete(context, incomplete)
         return found + super().shell_complete(context, incomplete)
 

@@ -1,4 +1,4 @@
-"""``seatrial history``: how a metric went over time, and where it changed."""
+"""``seatrial history``: a metric over time, and its changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seatrial.judge.diary import Note
     from seatrial.judge.history import History, Told
 
-MOST_DRAWN = 4  # series with a plot; of more there is a table, and plots of the changed ones
+MOST_DRAWN = 4  # series that get a plot each; if there are more, only the changed ones do
 MOST_ROWS = 100
 MOST_NOTES = 26
 
@@ -63,7 +63,7 @@ def command(
 
     notes = diary.read(folders.trials / diary.FILE)
     if notes.damaged:
-        click.echo(f"seatrial: {notes.damaged} lines of {diary.FILE} are no notes", err=True)
+        click.echo(f"seatrial: {notes.damaged} lines of {diary.FILE} are not notes", err=True)
     filters = Filters(since=moment(since) if since else 0, **wanted)
     with opened(folders) as store:
         found = histories(store, metric, filters, case, notes.notes)
@@ -99,7 +99,7 @@ def _print_table(found: list[History]) -> None:
 
 
 def _changed(found: list[History]) -> list[History]:
-    """Those with a confirmed change, the most changed for the worse first."""
+    """Return the series with a confirmed change, the largest change for the worse first."""
     changed = [history for history in found if any(told.confirmed for told in history.told)]
     return sorted(changed, key=_badness, reverse=True)
 
@@ -119,8 +119,10 @@ def _print_overview(found: list[History]) -> None:
     columns = [
         Column("case", folds=True),
         Column("machine"),
-        *(Column("n", right=True), Column("left out", right=True)),
-        *(Column("median", right=True), Column("noise", right=True)),
+        Column("n", right=True),
+        Column("left out", right=True),
+        Column("median", right=True),
+        Column("noise", right=True),
         Column("changes", folds=True),
     ]
     changed = _changed(found)
@@ -213,7 +215,9 @@ def _changes_table(history: History) -> str:
     columns = [
         Column("change"),
         Column("since"),
-        *(Column("before", right=True), Column("after", right=True), Column("by", right=True)),
+        Column("before", right=True),
+        Column("after", right=True),
+        Column("by", right=True),
         Column(""),
         Column("nearest note", folds=True),
     ]
@@ -312,7 +316,7 @@ def _change_record(told: Told) -> dict[str, Any]:
 
 
 def _print_csv(found: list[History]) -> None:
-    """A line for each figure; ``change`` is set on the first one of a new level."""
+    """Print a line for each figure; ``change`` is set on the first one of a new level."""
     import csv
     import io
 

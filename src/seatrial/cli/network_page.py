@@ -1,4 +1,4 @@
-"""Findings of ``seatrial network`` as text."""
+"""The findings of ``seatrial network`` as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seatrial.units import count, show_number
 from seatrial.verify.figures import Figure
 from seatrial.verify.reading import plain_line
 
-MOST = 20  # rows of a table
+MOST = 20  # maximum rows of a table
 
 # ---- a matrix -----------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ def _print_mute(judged: Judged) -> None:
 
 
 def _names(names: Sequence[str]) -> str:
-    """Names, folded where they are nodes."""
+    """Return names, folded if they are nodes."""
     if names and all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names):
         return fold(names)
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
@@ -115,9 +115,13 @@ def _more(number: int) -> None:
 
 def _print_groups(net: Network) -> None:
     columns = [
-        *(Column("group"), Column("to group"), Column("links", right=True)),
-        *(Column("cannot talk", right=True), Column("median", right=True)),
-        *(Column("least", right=True), Column("greatest", right=True)),
+        Column("group"),
+        Column("to group"),
+        Column("links", right=True),
+        Column("cannot talk", right=True),
+        Column("median", right=True),
+        Column("least", right=True),
+        Column("greatest", right=True),
         Column("effect", right=True),
     ]
 
@@ -129,7 +133,10 @@ def _print_groups(net: Network) -> None:
     pairs = [net.groups[i] for i in (order or range(len(net.groups)))]
     rows = [
         [
-            *(pair.sender, pair.receiver, str(pair.links), str(pair.missing or "")),
+            pair.sender,
+            pair.receiver,
+            str(pair.links),
+            str(pair.missing or ""),
             *("" if v is None else show_number(v) for v in (pair.median, pair.low, pair.high)),
             "" if pair.effect is None else f"{100 * pair.effect:+.1f} %",
         ]
@@ -141,10 +148,13 @@ def _print_groups(net: Network) -> None:
 
 
 def _print_nics(net: Network) -> None:
-    """Averages and maxima; of many cards the slowest."""
+    """Print averages and maxima of the network cards; if there are many, only the slowest."""
     columns = [
-        *(Column("network card of"), Column("sent avg", right=True), Column("max", right=True)),
-        *(Column("received avg", right=True), Column("max", right=True)),
+        Column("network card of"),
+        Column("sent avg", right=True),
+        Column("max", right=True),
+        Column("received avg", right=True),
+        Column("max", right=True),
     ]
     order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
     nics = net.nics if len(net.nics) <= MOST else order[:MOST]
@@ -167,7 +177,8 @@ def _print_nics(net: Network) -> None:
 
 
 def print_impacts(figures: Sequence[Figure]) -> None:
-    """A row for each test and statistic: alone, under load, and the factor with its interval."""
+    """Print a row for each test and statistic: alone, under load, and the factor with its
+    interval."""
 
     rows = []
     for impact in impacts_of(figures):
@@ -175,15 +186,22 @@ def print_impacts(figures: Sequence[Figure]) -> None:
         interval = "" if low is None else f"{low:.3g} to {high:.3g}"
         rows.append(
             [
-                *(impact["test"], impact["statistic"]),
+                impact["test"],
+                impact["statistic"],
                 *(show_figure(impact[key], impact["unit"]) for key in ("alone", "loaded")),
-                *(f"{impact['impact']:.3g}", interval, _word(low, high)),
+                f"{impact['impact']:.3g}",
+                interval,
+                _word(low, high),
             ]
         )
     columns = [
-        *(Column("test", folds=True), Column("of"), Column("alone", right=True)),
-        *(Column("congested", right=True), Column("impact", right=True)),
-        *(Column("95 % interval"), Column("")),
+        Column("test", folds=True),
+        Column("of"),
+        Column("alone", right=True),
+        Column("congested", right=True),
+        Column("impact", right=True),
+        Column("95 % interval"),
+        Column(""),
     ]
     click.echo(table(columns, rows))
     if not any(figure.name.endswith("_low") for figure in figures):

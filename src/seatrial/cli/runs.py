@@ -40,7 +40,7 @@ SHOWN = 50
 def command(
     folders: Folders, /, since: str | None, limit: int | None, form: str, **wanted: Any
 ) -> int:
-    """List runs, newest first: what ran, where, with which verdict."""
+    """List runs, newest first: test, nodes, verdict, time."""
     from seatrial.cli.asking import moment, opened
     from seatrial.store import queries
     from seatrial.store.rows import Filters
@@ -82,9 +82,13 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
     ]
     rows = [
         [
-            *(short[run.run_id], run.case_name, run.verdict, show_time(run.began)),
+            short[run.run_id],
+            run.case_name,
+            run.verdict,
+            show_time(run.began),
             "" if run.elapsed is None else show_seconds(run.elapsed),
-            *(run.nodes, run.trial if several else ""),
+            run.nodes,
+            run.trial if several else "",
         ]
         for run in found
     ]
@@ -108,7 +112,7 @@ def _print_json(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> Non
 
 
 def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
-    """A line for each run; behind its fields, a column for each metric and unit."""
+    """Print a line for each run; after its fields, a column for each metric and unit."""
     import csv
     import io
 

@@ -1,4 +1,4 @@
-"""What judging a run yields: figures of merit, and findings against it.
+"""The results of judging a run: figures of merit, and findings against it.
 
 number("1.5D+03")                      # 1500.0, as Fortran prints it
 Figure("triad", 5693.6, "MB/s", "higher")
@@ -21,16 +21,17 @@ from seatrial.suite.model import Better
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
-LARGEST = 1e150  # a figure, and the least is 1 over it: its square, sums and ratios are numbers
+# Figures lie between 1 / LARGEST and LARGEST, so that squares, sums and ratios stay finite.
+LARGEST = 1e150
 
 
 class Figure(Struct, frozen=True, omit_defaults=True):
     """A measured figure of merit; ``value`` is finite and in ``unit``.
 
-    Where a reference applies: ``reference`` is its value (None if it has only bounds), ``low`` and
-    ``high`` the bounds in the same unit (None: unbounded), ``percent`` the figure's distance from
-    the reference's value, negative below. ``labels`` tell apart the figures of one name that a
-    well-known output has, such as a message size.
+    If a reference applies: ``reference`` is its value (None if it has only bounds), ``low`` and
+    ``high`` are the bounds in the same unit (None: unbounded), ``percent`` is the distance from the
+    reference's value, negative below. ``labels``, such as a message size, distinguish figures of
+    one name in the output of a known format.
     """
 
     name: str
@@ -51,15 +52,15 @@ class Figure(Struct, frozen=True, omit_defaults=True):
 
 
 class Finding(NamedTuple):
-    """One thing that speaks against a run, as a sentence, and the verdict it leads to."""
+    """One finding against a run, as a sentence, and the verdict that follows."""
 
     code: Code
     text: str
 
 
 def number(text: str) -> float:
-    """The value of a number as C and Fortran print it, with an exponent of E or D. Raises
-    ValueError, saying what it is, for anything else: no commas, no nan, nothing infinite."""
+    """Return the value of a number as C and Fortran print it, with an exponent of E or D. Raises
+    ValueError, with the reason, for anything else: commas, nan, infinity."""
     if _NOT_FINITE.fullmatch(text[:_LONGEST_NUMBER]):
         raise ValueError(f"{shown(text)} is not a finite number")
     if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
@@ -71,7 +72,7 @@ def number(text: str) -> float:
 
 
 def unfit(value: float) -> str:
-    """Why a figure cannot be judged; "" where it can."""
+    """Return why a figure cannot be judged; "" if it can."""
     if not math.isfinite(value):
         return "not a finite number"
     if abs(value) > LARGEST:
@@ -80,7 +81,7 @@ def unfit(value: float) -> str:
 
 
 def unfit_of(values: Sequence[float]) -> str:
-    """How many of these figures cannot be judged, and why; "" where all can."""
+    """Return how many of these figures cannot be judged, and why; "" if all can."""
     if values and min(values) >= 1 / LARGEST and sum(values) <= LARGEST:  # NaN is neither
         return ""
     reasons = Counter(filter(None, map(unfit, values)))
@@ -88,5 +89,5 @@ def unfit_of(values: Sequence[float]) -> str:
 
 
 def shown(text: str, longest: int = 60) -> str:
-    """Text in quotes, for a sentence: bounded, control characters escaped."""
+    """Return text in quotes for a sentence: bounded, with control characters escaped."""
     return repr(text if len(text) <= longest else text[: longest - 3] + "...")

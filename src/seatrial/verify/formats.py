@@ -1,7 +1,7 @@
 """The known output formats: the modules of ``verify/outputs``, each with its name.
 
 form = find_format("ior")
-figures = form.read(text)             # ValueError with the reason for what is not a whole output
+figures = form.read(text)             # ValueError with the reason if the output is not complete
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ LONGEST_LABEL = 200
 
 
 class Format(NamedTuple):
-    """A format: what it reads (``about``), from which file of a run, at most how many bytes; its
-    figures' names where all are known beforehand."""
+    """A format: a description (``about``), the file of a run that it reads, the maximum bytes of
+    that file; the names of its figures if all are known in advance."""
 
     name: str
     about: str
@@ -32,13 +32,13 @@ class Format(NamedTuple):
     module: ModuleType
 
     def read(self, text: str) -> list[Figure]:
-        """The figures of a whole output, each name and labels once. Raises ValueError with the
-        reason for one that is truncated, failed, or of something else."""
+        """Return the figures of a complete output, each name and labels once. Raises ValueError
+        with the reason if the output is truncated, failed, or of another program."""
         figures: list[Figure] = self.module.parse(text)
         if not figures:
             raise ValueError("it has no figures")
         if len(figures) > MOST_FIGURES:
-            raise ValueError(f"it has {len(figures)} figures; the most is {MOST_FIGURES}")
+            raise ValueError(f"it has {len(figures)} figures; the maximum is {MOST_FIGURES}")
         seen: set[str] = set()
         for figure in figures:
             name = figure.full_name
@@ -53,7 +53,7 @@ class Format(NamedTuple):
 
 
 def formats() -> list[str]:
-    """The names of the formats."""
+    """Return the names of the formats."""
     import pkgutil
 
     names = (module.name for module in pkgutil.iter_modules(outputs.__path__))
@@ -61,7 +61,8 @@ def formats() -> list[str]:
 
 
 def find_format(name: str) -> Format:
-    """The format of that name. Raises ValueError, with the nearest name, where there is none."""
+    """Return the format of that name. Raises ValueError, with the nearest name, if there is
+    none."""
     if name not in (known := formats()):
         remedy = suggest(name.lower(), known) or f"known are {', '.join(known)}"
         raise ValueError(f"{shown(name)} is not a known output format; {remedy}")
