@@ -202,7 +202,7 @@ ALL_COMMANDS = dict(commands(seatrial, "seatrial"))
 def test_every_command_and_option_is_told(path: str) -> None:
     text = section("commands.md", path)
     command = ALL_COMMANDS[path]
-    options = [p for p in command.params if isinstance(p, click.Option)]
+    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
     names = {name for option in options for name in option.opts}
     told = {word for row in rows(text, "option") for word in words(row[0])}
     own = {"--help", "-h"} if path == "seatrial" else set()
@@ -300,6 +300,18 @@ def test_every_end_state_of_slurm_is_told() -> None:
     assert told == {
         state: None if code is None else code_of(code).name for state, code in ENDED.items()
     }
+
+
+def test_the_glossary_has_sixty_words_each_in_one_sentence() -> None:
+    table = rows((DOCS / "glossary.md").read_text(), "word")
+    told = [word for word, _ in table]
+    assert len(told) == 60
+    assert told == sorted(set(told), key=str.lower)
+    for word, meaning in table:
+        assert meaning[0].isupper() and meaning.endswith("."), word
+        assert ". " not in meaning.rstrip("."), f"{word}: one sentence"
+    known = rows((DOCS / "architecture.md").read_text(), "word")
+    assert {word for word, _ in known} <= set(told)
 
 
 # ---- links and examples -------------------------------------------------------------------

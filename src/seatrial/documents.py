@@ -9,7 +9,6 @@ The shape of a file is a msgspec Struct, which also yields its JSON Schema.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import types
 import typing
@@ -19,6 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec import Meta
 
+from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.yaml_positions import Faults, SourceLocation, YamlNode, parse, plain_scalar, read
 
@@ -206,8 +206,7 @@ def _show(value: Any) -> str:
 
 def _nearest(name: str, fields: dict[str, _Field], given: dict[str, Any]) -> str:
     known = [key for key, item in fields.items() if item.name not in given]
-    near = difflib.get_close_matches(name[:40], known, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else f"; the keys are {', '.join(known)}"
+    return "; " + (suggest(name, known) or f"the keys are {', '.join(known)}")
 
 
 class Spot(NamedTuple):

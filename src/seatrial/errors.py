@@ -1,21 +1,21 @@
-"""The one exception tree. It becomes text in one place: ``seatrial.cli``.
+"""The exceptions of Seatrial. ``seatrial.cli`` turns them into messages, nobody else does.
 
 Every error names the thing, the value and the place, and says what to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 class SeatrialError(Exception):
-    """Something a person must know. ``exit_code`` is what the command line ends with."""
+    """An error to show to the user. ``exit_code`` is the exit code of the command."""
 
     exit_code = 3
 
 
 class UsageError(SeatrialError):
-    """What was asked, or the files it names, cannot be used as given."""
+    """A request, or a file that it names, cannot be used as given."""
 
     exit_code = 2
 
@@ -39,12 +39,21 @@ class Owned(JournalError):
 
 
 class TrialError(SeatrialError):
-    """A trial cannot be created, found or carried on."""
+    """A trial cannot be created, found or continued."""
 
 
 class BackendError(SeatrialError):
-    """The scheduler, or this machine, cannot run jobs at all."""
+    """The scheduler or this machine cannot run jobs."""
 
 
 class StoreError(SeatrialError):
     """The store cannot be opened, read or written."""
+
+
+def suggest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return "did you mean 'x'?" with the known name nearest to ``name``, or "" if none is near.
+    ``cutoff``: least similarity, 0 to 1 (difflib's ratio)."""
+    import difflib
+
+    near = difflib.get_close_matches(name[:80], list(known), n=1, cutoff=cutoff)
+    return f"did you mean {near[0]!r}?" if near else ""

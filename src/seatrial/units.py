@@ -14,6 +14,12 @@ MAX_FIGURE = 1e150  # its square is finite; the smallest figure but 0 is 1 over 
 
 Better = Literal["higher", "lower"]
 
+
+def better_of(text: str) -> Better:
+    """Return the direction of a metric as the store or an event has it."""
+    return "lower" if text == "lower" else "higher"
+
+
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NOTHING = re.compile(r"0+(ms|s|m|h|d)", re.ASCII)
@@ -147,9 +153,14 @@ def show_number(value: float) -> str:
     return f"{value:.3e}"
 
 
+def show_unit(unit: str, form: str = " {}") -> str:
+    """Return a unit as it follows a figure or a name, by ``form``; "" for a pure number (1)."""
+    return "" if unit in ("", "1") else form.format(unit)
+
+
 def show_figure(value: float, unit: str) -> str:
-    """A figure with its unit; a bare number has none."""
-    return show_number(value) + (f" {unit}" if unit not in ("", "1") else "")
+    """Return a figure with its unit: ``5694 MB/s``."""
+    return show_number(value) + show_unit(unit)
 
 
 def unfit(value: float) -> str:

@@ -1,4 +1,4 @@
-"""`seatrial accept`: start, status, pause, extend, abandon, admit; and what it refuses."""
+"""`seatrial accept`: run, resume, status, pause, extend, abandon, admit; what they refuse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from seatrial.journal.events import (
 )
 from seatrial.trial.requests import Request, ask
 from tests.programs import Workplace
-from tests.trial.plans import TAG, accept, audit, ends, passed, short, start, write_plan
+from tests.trial.plans import TAG, accept, audit, control, ends, passed, short, start, write_plan
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def test_a_plan_runs_to_its_end_and_its_criteria_decide(place: Workplace) -> Non
     assert again.code == 0, "a trial is judged by what it was made with"
     changed = "p-mix: its plan changed since: the criteria; it is judged by what it was made with"
     assert changed in again.out
-    assert changed in accept(place, "--status").out
-    refused = accept(place, "--abandon", "by mistake")
+    assert changed in control(place, "status").out
+    refused = control(place, "abandon", "by mistake")
     assert refused.code == 2, refused.said
     assert "it has ended and is complete" in refused.err
-    shown = place.seatrial("accept", "plan.yaml", "--status", "--format", "json")
+    shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
     assert shown.code == 0
     (one,) = json.loads(shown.out)
     assert (one["tag"], one["state"], one["verdict"]) == (TAG, "ended", "met")
@@ -110,7 +110,7 @@ def test_pause_stops_the_clock_and_accept_goes_on(place: Workplace) -> None:
     write_plan(place, "60s")
     with start(place) as driving:
         driving.until(lambda: passed(place) > 3, "runs")
-        asked = accept(place, "--pause")
+        asked = control(place, "pause")
         assert asked.code == 0, asked.said
         assert "asked to pause" in asked.out
         done = driving.end()
@@ -120,12 +120,12 @@ def test_pause_stops_the_clock_and_accept_goes_on(place: Workplace) -> None:
     (paused,) = place.events(TAG, TrialPaused)
     launched = [e.time for e in place.events(TAG, RunSubmitted)]
     assert max(launched) <= paused.time, "nothing is started after the pause"
-    assert accept(place, "--status").code == 3
-    assert "it is paused" in accept(place, "--pause").out
+    assert control(place, "status").code == 3
+    assert "it is paused" in control(place, "pause").out
     assert place.count(TrialPaused, tag=TAG) == 1
     before = passed(place)
-    with start(place) as driving:
-        driving.until(lambda: passed(place) > before, "it to go on")
+    with place.start("accept", "resume", "plan.yaml") as driving:
+        driving.until(lambda: passed(place) > before, "it to continue")
     assert place.count(TrialResumed, tag=TAG) == 1
 
 
@@ -160,10 +160,10 @@ def test_a_trial_is_extended_while_it_runs_and_when_it_is_over(place: Workplace)
     (ended,) = place.events(TAG, TrialEnded)
     assert (ended.time - began.time) / 1e9 >= 3
     runs = len(ends(place))
-    assert accept(place, "--extend", "1s").code == 0
-    assert accept(place, "--extend", "much").code == 2
-    assert accept(place, "--status").code == 3
-    assert "p-mix: goes on; sustained, 1 case for 4 s" in accept(place, "--dry-run").out
+    assert control(place, "extend", "1s").code == 0
+    assert control(place, "extend", "much").code == 2
+    assert control(place, "status").code == 3
+    assert "p-mix: continues; sustained, 1 case for 4 s" in accept(place, "--dry-run").out
     done = accept(place)
     assert done.code == 0, done.said
     assert len(ends(place)) > runs
@@ -199,20 +199,20 @@ def test_what_nobody_drives_is_interrupted_and_steered_whatever_its_plan_says(
     short(place, "b")
     with start(place) as driving:
         driving.until(lambda: passed(place) > 0, "runs")
-        assert "blackout of b ends in" in accept(place, "--status").out
+        assert "blackout of b ends in" in control(place, "status").out
         plan.write_text(plan.read_text() + "faulty: 1\n")
-        standing = accept(place, "--status")
+        standing = control(place, "status")
         assert standing.code == 3, standing.said
         assert "warning: " in standing.err
         assert "running" in standing.out
-        assert accept(place, "--extend", "1s").code == 0
+        assert control(place, "extend", "1s").code == 0
         driving.kill()
-    standing = accept(place, "--status")
+    standing = control(place, "status")
     assert "p-mix is interrupted: nobody drives it" in standing.out
     assert "next   seatrial accept plan.yaml" in standing.out
-    (one,) = json.loads(accept(place, "--status", "--format", "json").out)
+    (one,) = json.loads(control(place, "status", "--format", "json").out)
     assert (one["state"], one["held_back_by"]) == ("interrupted", [])
-    assert accept(place, "--pause").code == 0
+    assert control(place, "pause").code == 0
     assert accept(place).code == 2, "but it does not go on by a plan with a fault"
 
 
@@ -228,14 +228,14 @@ def test_a_component_that_documents_speak_for_is_shown(place: Workplace) -> None
     plan["components"].append({"component": "vendor", "evidence": [evidence]})
     path.write_text(yaml.safe_dump(plan))
     chosen = ["--component", "vendor"]
-    shown = place.seatrial("accept", "plan.yaml", "--status", "--format", "json", *chosen)
+    shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json", *chosen)
     assert shown.code == 0, shown.said
     (one,) = json.loads(shown.out)
     assert (one["component"], one["state"]) == ("vendor", "shown by evidence")
     assert one["evidence"] == [{**evidence, "about": ""}]
-    said = accept(place, "--status", *chosen).out
+    said = control(place, "status", *chosen).out
     assert said == "evidence of vendor: report.pdf, signed by A on 2026-05-01\n"
-    assert "vendor" not in accept(place, "--status", "--component", "mix").out
+    assert "vendor" not in control(place, "status", "--component", "mix").out
 
 
 @pytest.mark.parametrize("driven", [True, False])
@@ -246,7 +246,7 @@ def test_an_abandoned_trial_is_over_and_accept_begins_anew(place: Workplace, dri
         driving.until(lambda: len(place.ran()) == 2, "two runs at work")
         if not driven:
             driving.kill()
-        done = accept(place, "--abandon", "the fabric was reset")
+        done = control(place, "abandon", "the fabric was reset")
         assert done.code == 0, done.said
         ended = driving.end()
         assert not driven or ended.out.endswith("plan.yaml  (begins it anew)\n")
@@ -255,7 +255,7 @@ def test_an_abandoned_trial_is_over_and_accept_begins_anew(place: Workplace, dri
     refused = place.resume(TAG)
     assert refused.code == 3, refused.said
     assert "the fabric was reset" in refused.err
-    assert accept(place, "--pause").code == 2, "nothing is under way"
+    assert control(place, "pause").code == 2, "nothing is under way"
     assert accept(place, "--dry-run").out.startswith(f"{TAG}-2: begins anew; ")
     short(place, "a")
     write_plan(place)
@@ -272,18 +272,18 @@ def test_a_stopped_test_is_let_back_in(place: Workplace) -> None:
     with start(place) as driving:
         driving.until(lambda: place.count(TestStopped, tag=TAG) == 1, "the test's stop")
         right.write_text("42")
-        unknown = accept(place, "--admit", "n[1-2]")
+        unknown = control(place, "admit", "n[1-2]")
         assert unknown.code == 2, unknown.said
         assert "its tests are a, b" in unknown.said
-        admitted = accept(place, "--admit", "a")
+        admitted = control(place, "admit", "a")
         assert (admitted.code, admitted.out) == (
             0, "p-mix: its driver was asked to let a back in.\n"
         )  # fmt: skip
         driving.until(lambda: passed(place, "a") > 1, "runs of the test")
-        assert accept(place, "--pause").code == 0
+        assert control(place, "pause").code == 0
         driving.end()
     for whom, was in (("b", "stopped"), ("here", "excluded")):
-        nothing = accept(place, "--admit", whom)
+        nothing = control(place, "admit", whom)
         assert nothing.code == 0
         assert nothing.out == f"p-mix: {whom} is not {was}: there is nothing to let back in.\n"
     assert place.count(TestAdmitted, tag=TAG) == 1
@@ -296,9 +296,9 @@ def test_a_test_whose_build_failed_is_not_let_back_in(place: Workplace) -> None:
     write_plan(place, "60s")
     with start(place) as driving:
         driving.until(lambda: passed(place, "a") > 0, "runs")
-        assert accept(place, "--pause").code == 0
+        assert control(place, "pause").code == 0
         driving.end()
-    refused = accept(place, "--admit", "b")
+    refused = control(place, "admit", "b")
     assert refused.code == 2, refused.said
     assert "p-mix has not stopped it: its build failed, and is not made again" in refused.err
 
@@ -334,12 +334,12 @@ def test_where_every_test_is_stopped_that_is_told_and_shown(place: Workplace) ->
             lambda: "idle" in [event.kind for event in place.events(TAG, AlertRaised)],
             "the alert that nothing can run",
         )
-        shown = accept(place, "--status")
+        shown = control(place, "status")
         assert "nothing more can be launched: a is stopped: 1 wrong answers" in shown.out
-        assert "--admit TEST" in shown.out
-        assert accept(place, "--pause").code == 0
+        assert "accept admit PLAN TEST" in shown.out
+        assert control(place, "pause").code == 0
         driving.end()
-    admitted = accept(place, "--admit", "a")
+    admitted = control(place, "admit", "a")
     assert (admitted.code, admitted.out) == (0, "p-mix: a is let back in.\n"), "without a driver"
     assert place.count(TestAdmitted, tag=TAG) == 1
 
@@ -350,11 +350,11 @@ def test_a_criterion_that_is_not_met_counts_before_the_end(place: Workplace) -> 
     write_plan(place, "60s", criteria=criteria, retry={"stop_after": 0})
     with start(place) as driving:
         driving.until(lambda: len(ends(place)) > 0, "a wrong answer")
-        assert accept(place, "--pause").code == 0
+        assert control(place, "pause").code == 0
         done = driving.end()
     assert "p-mix is not complete: " in done.out
     assert "p-mix: not met: correct answers\n" in done.out
-    assert (done.code, accept(place, "--status").code) == (1, 1)
+    assert (done.code, control(place, "status").code) == (1, 1)
 
 
 def test_a_component_without_criteria_has_none(place: Workplace) -> None:
@@ -363,7 +363,7 @@ def test_a_component_without_criteria_has_none(place: Workplace) -> None:
     done = accept(place)
     assert done.code == 0, done.said
     assert re.search(r"^mix +ended +no criteria ", done.out, re.MULTILINE)
-    shown = place.seatrial("accept", "plan.yaml", "--status", "--format", "json")
+    shown = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
     assert json.loads(shown.out)[0]["verdict"] == "no criteria"
     report = place.seatrial("report", "plan.yaml", "-o", "report.json")
     assert report.code == 0, report.said
@@ -389,16 +389,21 @@ def test_a_plan_that_changed_since_is_told_with_what_to_do(place: Workplace) -> 
     write_plan(place, "60s")
     with start(place) as driving:
         driving.until(lambda: passed(place) > 0, "runs")
-        assert accept(place, "--pause").code == 0
+        assert control(place, "pause").code == 0
         driving.end()
     write_plan(place, "1s")
     told = accept(place, "--dry-run")
     assert told.code == 2, "as accept would"
-    assert told.out.startswith("p-mix: cannot go on; sustained, ")
+    assert told.out.startswith("p-mix: cannot continue; sustained, ")
     assert "the policy changed since it was made" in told.err
     refused = accept(place)
     assert refused.code == 2, refused.said
-    for words in ("the policy changed", f"seatrial resume {TAG}", "--abandon", "--name p-b"):
+    for words in (
+        "the policy changed",
+        f"seatrial resume {TAG}",
+        "accept abandon plan.yaml",
+        "--name p-b",
+    ):
         assert words in refused.err
     write_plan(place, "60s")
     place.local(jobs=3)
@@ -420,13 +425,14 @@ def test_what_makes_no_sense_is_refused(place: Workplace) -> None:
     assert done.code == 2, done.said
     assert "plan.yaml:" in done.err
     assert not place.trials.exists()
-    shown = accept(place, "--status")
+    shown = control(place, "status")
     assert shown.code == 2
     assert shown.err.count("plan.yaml:") == 1, "each fault once"
     write_plan(place, "2s")
     assert accept(place, "--pause", "--status").code == 2
-    assert accept(place, "--abandon", " ").code == 2
-    nothing = accept(place, "--pause")
+    assert accept(place, "--dry-run", "--pause").code == 2
+    assert control(place, "abandon", " ").code == 2
+    nothing = control(place, "pause")
     assert nothing.code == 2
     assert "nothing of p is under way" in nothing.err
 
@@ -447,10 +453,10 @@ def test_a_rehearsal_is_never_run_for_real(place: Workplace) -> None:
 def test_status_names_the_rehearsal_of_what_has_not_begun(place: Workplace) -> None:
     short(place, "a")
     write_plan(place, rehearsal={"tests": {"a": {"elapsed": "1s"}}})
-    assert "only rehearsed" not in accept(place, "--status").out
+    assert "only rehearsed" not in control(place, "status").out
     done = place.seatrial("rehearse", "plan.yaml")
     assert done.code in (0, 1), done.said
-    shown = accept(place, "--status")
+    shown = control(place, "status")
     assert shown.code == 3
     assert "not begun: p-mix\nonly rehearsed: p-mix-rehearsed: see `" in shown.out
     assert "runs --trial p-mix-rehearsed`" in shown.out
@@ -463,7 +469,7 @@ def test_a_rehearsal_is_found_by_its_record_whatever_its_tag(place: Workplace) -
     path = place.trials / "p-mix-rehearsed" / "trial.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "tag": "dry"}))
     path.parent.rename(place.trials / "dry")
-    assert "not begun: p-mix\nonly rehearsed: dry: see `" in accept(place, "--status").out
+    assert "not begun: p-mix\nonly rehearsed: dry: see `" in control(place, "status").out
 
 
 def test_without_the_commands_of_a_scheduler_no_trial_is_made(place: Workplace) -> None:
@@ -476,3 +482,57 @@ def test_without_the_commands_of_a_scheduler_no_trial_is_made(place: Workplace) 
         assert refused.code == 3, refused.said
         assert "sbatch is not on PATH; run this on a Slurm login node" in refused.err
     assert not list(place.trials.glob("*"))
+
+
+# ---- how it is typed ----------------------------------------------------------------------
+
+
+def test_the_flags_of_the_first_version_are_still_accepted(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "60s")
+    assert place.seatrial("accept", "--status", "plan.yaml", "--format", "json").out == "[]\n"
+    with start(place) as driving:
+        driving.until(lambda: passed(place) > 0, "runs")
+        assert accept(place, "--admit", "a").code == 0
+        assert accept(place, "--admit=n9").code == 2
+        assert accept(place, "--extend", "1s", "--component", "mix").code == 0
+        driving.until(lambda: place.count(TrialExtended, tag=TAG) == 1, "the extension")
+        assert accept(place, "--pause").code == 0
+        driving.end()
+    (one,) = json.loads(accept(place, "--status", "--format", "json").out)
+    assert one["state"] == "paused"
+    assert accept(place, "--abandon", "", "--phase", "none").code == 2
+    assert accept(place, "--abandon", "seen enough").code == 0
+    (event,) = place.events(TAG, TrialAbandoned)
+    assert event.reason == "seen enough"
+
+
+def test_resume_begins_nothing(place: Workplace) -> None:
+    short(place, "a")
+    write_plan(place, "1s")
+    refused = control(place, "resume")
+    assert refused.code == 2
+    assert "`seatrial accept plan.yaml`" in refused.err
+    assert not place.trials.exists()
+
+
+@pytest.mark.parametrize("words", [["run", "status"], ["./status"], ["-q", "status"]])
+def test_a_plan_named_like_a_command_can_be_run(place: Workplace, words: list[str]) -> None:
+    short(place, "a")
+    write_plan(place).rename(place.folder / "status")
+    done = place.seatrial("accept", *words, "--dry-run")
+    assert done.code == 0, done.said
+    assert done.out.startswith("p-mix: begins; ")
+
+
+def test_the_shell_completes_commands_and_files(place: Workplace) -> None:
+    place.env |= {"_SEATRIAL_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
+    place.env["COMP_WORDS"] = "seatrial accept "
+    names = ["run", "resume", "status", "pause", "extend", "abandon", "admit"]
+    assert place.seatrial().out.splitlines() == ["file,", *(f"plain,{name}" for name in names)]
+    place.env["COMP_WORDS"] = "seatrial accept pl"
+    assert place.seatrial().out.splitlines() == ["file,pl"]
+    place.env |= {"COMP_WORDS": "seatrial accept plan.yaml --", "COMP_CWORD": "3"}
+    offered = place.seatrial().out
+    assert "--dry-run" in offered
+    assert "--status" not in offered

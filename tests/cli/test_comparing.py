@@ -91,7 +91,7 @@ def test_only_what_is_worse_ends_with_one(trials: Path, words: list[str], code: 
     [
         (["compare", "before"], "name two sides or more"),
         (["compare", "before", "now"], "no trial 'now'; the latest is after"),
-        (["compare", "before", "after", "--threshold", "much"], "'much' is no share"),
+        (["compare", "before", "after", "--threshold", "much"], "'much' is not a share"),
         (["compare", "before", "after", "--threshold", "200%"], "is not less than 100%"),
         (["compare", "before", "after", "--threshold", "nan"], "nan"),
         (["compare", "before", "after", "--metric", "triat"], "no such metric; there are elapsed"),
@@ -125,7 +125,7 @@ def test_scaling(trials: Path) -> None:
     header = next(line.split() for line in answer.out.splitlines() if "speed-up" in line)
     assert "runs" in header and "n" not in header
     answer = ask(trials, *words[:-2], "--pays", "99%")
-    assert "no more than threads 1, the least measured, pays: of what is added" in answer.out
+    assert "threads 1, the smallest measured, is enough" in answer.out
     assert "knee at" not in answer.out
     assert "values" not in table["lines"][0]["cells"][0] and table["best"]["x"] == 4.0
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 
-from seatrial.cli import COMMANDS, main, seatrial
+import seatrial.cli
+from seatrial.cli import COMMANDS, GROUPS, main
 
 
 def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
@@ -21,7 +26,7 @@ def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
             yield from helps(inner, f"{name} {below}")
 
 
-HELPS = dict(helps(seatrial, "seatrial"))
+HELPS = dict(helps(seatrial.cli.seatrial, "seatrial"))
 
 
 @pytest.mark.parametrize("name", HELPS)
@@ -33,13 +38,39 @@ def test_a_help_fits_80_columns_and_cuts_no_sentence(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "said"),
-    [("rum", "no command 'rum'; did you mean `run`?"), ("zzz", "no command 'zzz'; `seatrial --h")],
+    [
+        ("rum", "no command 'rum'; did you mean 'run'?"),
+        ("zzz", "no command 'zzz'; `seatrial --help`"),
+        ("accept stauts plan.yaml", "no command and no file 'stauts'; did you mean 'status'?"),
+        ("accept zzz", "zzz: "),
+        ("report verify-2 -o -", "'verify-2'"),
+    ],
 )
-def test_a_command_that_is_none_is_told_with_the_nearest(
+def test_an_unknown_command_is_refused_with_the_nearest(
     typed: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["seatrial", typed])
+    monkeypatch.setattr("sys.argv", ["seatrial", *typed.split()])
     with pytest.raises(SystemExit, match="2"):
         main()
     assert said in capsys.readouterr().err
-    assert typed not in COMMANDS
+
+
+def test_every_command_is_in_one_group() -> None:
+    assert [*COMMANDS] == [*dict.fromkeys(COMMANDS)]
+    modules = pkgutil.iter_modules(seatrial.cli.__path__, "seatrial.cli.")
+    found = [getattr(importlib.import_module(each.name), "command", None) for each in modules]
+    assert {each.name for each in found if isinstance(each, click.Command)} == {*COMMANDS}
+
+
+def test_the_help_shows_each_group_below_its_heading() -> None:
+    for heading, commands in GROUPS.items():
+        (block,) = re.findall(rf"^{heading}:\n((?:  .+\n?)+)", HELPS["seatrial"], re.MULTILINE)
+        assert re.findall(r"^  ([a-z]+)", block, re.MULTILINE) == [*commands]
+
+
+def test_the_documentation_lists_the_groups() -> None:
+    text = (Path(__file__).parents[2] / "docs/commands.md").read_text()
+    told = re.findall(r"^- (.+?): (\[.*)$", text, re.MULTILINE)
+    assert [(heading, re.findall(r"\[(\w+)\]", line)) for heading, line in told] == [
+        (heading, [*commands]) for heading, commands in GROUPS.items()
+    ]

@@ -225,7 +225,7 @@ def test_plans_side_by_side(stage: Stage, seatrial: Command) -> None:
         (("plan.yaml", "--name", "a/b"), "a tag is letters"),
         (("plan.yaml", "--days", "0"), "--days"),
         (("plan.yaml", "--days", "-1"), "--days"),
-        (("plan.yaml", "--days", "nan"), "nan is no number to go by"),
+        (("plan.yaml", "--days", "nan"), "nan is not a finite number"),
         (("plan.yaml", "--days", "inf"), "--days"),
     ],
 )

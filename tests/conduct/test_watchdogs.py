@@ -190,7 +190,7 @@ def test_where_all_that_is_left_is_stopped_that_is_told_at_once_and_waits_for_pe
     assert found.keys() == {"stopped", "idle"}
     assert "a is stopped: 3 wrong answers in a row" in found["idle"]
     assert "the build of b failed: no such file: mpi.h" in found["idle"]
-    assert "--admit TEST" in found["idle"]
+    assert "accept admit PLAN TEST" in found["idle"]
     assert told.alerts(7) == []
     assert told.wake(7) == 6 + 3600, "it does not end: a person may let the test back in"
     assert [kind for kind, _, _ in told.alerts(6 + 3600)] == ["idle"]

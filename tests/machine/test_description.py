@@ -151,7 +151,7 @@ def test_nodes_that_are_none(tmp_path: Path, nodes: str, fault: str) -> None:
 
 @pytest.mark.parametrize(
     ("nodelist", "fault"),
-    [("n[1-", "'n[1-' is not a node set: "), ("n[1-3]", "n3 is no node of this machine")],
+    [("n[1-", "'n[1-' is not a node set: "), ("n[1-3]", "n3 is not a node of this machine")],
 )
 def test_a_nodelist_that_is_none(tmp_path: Path, nodelist: str, fault: str) -> None:
     nodes = "nodes: [{names: 'n[1-2]', cores: 1}]"

@@ -28,8 +28,8 @@ BROKEN = [
     ("{name: a b, kind: file, path: /x}", "name: a name must be letters, digits, _- (at most 64)"),
     ("{name: a, kind: file}", "is missing; a sink of the kind file must have it"),
     ("{name: a, kind: file, path: x}", "path: 'x' must be an absolute path"),
-    ("{name: a, kind: file, path: /x, url: 'http://h'}", "url: is no key of a sink of the kind"),
-    ("{name: a, kind: webhook, url: 'http://h', database: d}", "database: is no key of a sink"),
+    ("{name: a, kind: file, path: /x, url: 'http://h'}", "url: is not a key of a sink of the kind"),
+    ("{name: a, kind: webhook, url: 'http://h', database: d}", "database: is not a key of a sink"),
     (f"{{{DATABASE}}}", "give database for InfluxDB 1.x, or org and bucket for 2.x"),
     (f"{{{DATABASE}, database: d, bucket: b}}", "give database for InfluxDB 1.x, or org"),
     (f"{{{DATABASE}, bucket: b}}", "org is missing"),
@@ -45,15 +45,15 @@ BROKEN = [
 
 URLS = [
     ("http://me:s3cret@h/", "holds a user or a password"),
-    ("ftp://h/s3cret", "is no URL that events can be sent to"),
-    ("http:///s3cret", "is no URL that events can be sent to"),
-    ("http://h:0/s3cret", "is no URL that events can be sent to"),
-    ("http://h:99999/s3cret", "is no URL"),
-    ("http://[h/s3cret", "is no URL"),
+    ("ftp://h/s3cret", "is not a URL to which events can be sent"),
+    ("http:///s3cret", "is not a URL to which events can be sent"),
+    ("http://h:0/s3cret", "is not a URL to which events can be sent"),
+    ("http://h:99999/s3cret", "is not a URL"),
+    ("http://[h/s3cret", "is not a URL"),
     ("http://h/s3cret word", "holds letters that a URL cannot have"),
     ("http://h/s3cret#part", "holds letters that a URL cannot have"),
     ("http://h/s3cr\u00e9t", "holds letters that a URL cannot have"),
-    ("env:not a name", "is no URL that events can be sent to"),
+    ("env:not a name", "is not a URL to which events can be sent"),
 ]
 
 
@@ -110,4 +110,4 @@ def test_urls_are_checked_and_not_shown(tmp_path: Path, url: str, fault: str) ->
 
 def test_names_are_there_once(tmp_path: Path) -> None:
     found = faults(tmp_path, f"{{{HOOK}}}", f"{{{HOOK}}}")
-    assert found.endswith("m.yaml:5: sinks[1].name: a is there twice")
+    assert found.endswith("m.yaml:5: sinks[1].name: a is given twice")

@@ -21,7 +21,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "4: groups.east: n1 is in the group a b, too; give each node one",
             "4: groups.west: n2 is in the group east, too; give each node one",
             "4: groups.none: has no nodes; write e.g. n[001-128]",
-            "4: groups.far: n5 is no node of this machine",
+            "4: groups.far: n5 is not a node of this machine",
             "4: groups.odd: 'n[' is not a node set: missing bracket: \"n[\"; write e.g. n[001-128]",
         ],
     ),
@@ -41,7 +41,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "5: file_systems.scratch fs.path: 'scratch' must be an absolute path",
             "5: file_systems.scratch fs.timeout: 0 is not a duration between 1 ms and 10 years",
             "5: file_systems.scratch fs.space: 'much' is not a size; write e.g. 64MiB, 2GB or 4096",
-            "8: file_systems.work.targets[1]: mdt0 is there twice",
+            "8: file_systems.work.targets[1]: mdt0 is given twice",
             "8: file_systems.work.targets[2]: 'a b': a name must be letters, digits, ._-",
             "11: file_systems.work.rehearsal.production[0].from: 'early' is not a duration; "
             "write e.g. 90s, 5m, 1h30m or 01:30:00",
@@ -76,13 +76,13 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "5: rehearsal.node_failures: 'rare' is not a duration; "
             "write e.g. 90s, 5m, 1h30m or 01:30:00",
             "6: rehearsal.repair: 0 is not a duration between 1 ms and 10 years",
-            "7: rehearsal.slow_nodes: 120% is more than all; the most is 100%",
+            "7: rehearsal.slow_nodes: 120% is more than 100%",
             "8: rehearsal.partitions.big one: a name must be letters, digits, ._-",
-            "8: rehearsal.partitions.small: n5 is no node of this machine",
+            "8: rehearsal.partitions.small: n5 is not a node of this machine",
             "8: rehearsal.partitions.none: has no nodes; write e.g. n[001-128]",
             "9: rehearsal.background: "
             "give swf, a file of jobs, or load, the share of made ones; not both",
-            "9: rehearsal.background.load: 2 is more than all; the most is 100%",
+            "9: rehearsal.background.load: 2 is more than 100%",
             "9: rehearsal.background.elapsed: 'x' is not a duration; "
             "write e.g. 90s, 5m, 1h30m or 01:30:00",
             "9: rehearsal.background.nodes[0]: 0 is not between 1 and the machine's 4 nodes",

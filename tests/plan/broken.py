@@ -8,7 +8,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
     # ---- names and what there is
     "a component twice": (
         "- {component: c, tests: [small]}\n- {component: c, tests: [small]}\n",
-        ["9: components[1].component: 'c' is there twice; rename one"],
+        ["9: components[1].component: 'c' is given twice; rename one"],
     ),
     "a name that is no name": (
         "- {component: a b, tests: [small]}\n",
@@ -17,7 +17,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
     "no component": ("  []\n", ["7: components: has no component; give at least one"]),
     "a name that makes a long tag": (
         f"- {{component: {'c' * 99}, tests: [small], phases: [two]}}\n",
-        ["8: components[0].component: makes a run tag of 105 letters; the most is 100"],
+        ["8: components[0].component: makes a run tag of 105 letters; the maximum is 100"],
     ),
     "an unknown phase": (
         "- {component: c, phases: [three], tests: [small]}\n",
@@ -26,14 +26,14 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
     "a pattern without a test": (
         "- component: c\n  tests:\n    - small\n    - nothing*\n",
         [
-            "11: components[0].tests[1]: 'nothing*' is no test here; "
+            "11: components[0].tests[1]: 'nothing*' is not a test here; "
             "there are big/huge, big/swept, small, wide"
         ],
     ),
     "a pattern whose tests are taken": (
         "- component: c\n  phases: [two]\n  tests: ['big/*', 'big/h*', 'small']\n",
         [
-            "10: components[0].tests[1]: 'big/h*' is only tests that stand above; "
+            "10: components[0].tests[1]: 'big/h*' is about tests of entries above it only; "
             "there are big/huge, big/swept, small, wide"
         ],
     ),
@@ -111,7 +111,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
     "one share above 100 %": (
         SUSTAINED + "  duration: 1d\n  tests:\n    small: {share: 160%}\n",
         [
-            "13: components[0].tests.small.share: 160% is more than the machine; the most is 100%",
+            "13: components[0].tests.small.share: 160% is more than the machine (100%)",
         ],
     ),
     "nothing left for a weight": (
@@ -245,7 +245,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         [
             "9: components[0].suites[0]: nowhere: no such file or folder; "
             "name the folder of a suite or a test",
-            "10: components[0].tests[0]: 'smal' is no test of the suites that are there; "
+            "10: components[0].tests[0]: 'smal' is not a test of the suites that exist; "
             "did you mean 'small'?",
             "12: components[0].criteria[0].metric: figure_of_merit needs it; name the metric",
             "12: components[0].criteria[1].metric: mtbf is about no metric; remove it",
@@ -308,7 +308,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "write e.g. 90s, 5m, 1h30m or 01:30:00",
             "14: components[0].watch.silent_for: '1 y' is not a duration; "
             "write e.g. 90s, 5m, 1h30m or 01:30:00",
-            "15: components[0].exclude.most: 200% is more than all nodes; the most is 100%",
+            "15: components[0].exclude.most: 200% is more than all nodes (100%)",
             "15: components[0].exclude.within: -1 is not a duration between 1 ms and 10 years",
         ],
     ),
@@ -323,12 +323,12 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "11: components[0].blackouts[0].to: 1h is not after from, 2h",
             "12: components[0].blackouts[1].from: '2026-05-01T08:00' has no time zone; "
             "write e.g. 2026-05-01T08:00Z or +02:00",
-            "12: components[0].blackouts[1].to: '2026-13-01T08:00Z' is no date; "
+            "12: components[0].blackouts[1].to: '2026-13-01T08:00Z' is not a date; "
             "write e.g. 2026-05-01T08:00Z",
             "13: components[0].blackouts[2].to: "
             "one of from and to is a date, the other a time of the trial; give both alike",
-            "14: components[0].blackouts[3].nodes: n9 is no node of m",
-            "14: components[0].blackouts[3].tests[0]: 'wide' is no test here; there are small",
+            "14: components[0].blackouts[3].nodes: n9 is not a node of m",
+            "14: components[0].blackouts[3].tests[0]: 'wide' is not a test here; there are small",
             "15: components[0].blackouts[4].from: 'noon' is not a duration; "
             "write e.g. 90s, 5m, 1h30m or 01:30:00",
         ],
@@ -453,7 +453,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "19: components[0].criteria[8].metric: variability is about no metric; remove it",
             "20: components[0].criteria[9].at_least: 99% is more than at_most, 98%",
             "20: components[0].criteria[9].tests[0]: "
-            "'huge' is no test of this component; it has small, wide",
+            "'huge' is not a test of this component; it has small, wide",
             "21: components[0].criteria[10]: is about the same as criteria[2]; make one of them",
             "22: components[0].criteria[11].metric: figure_of_merit needs it; name the metric",
             "25: components[0].criteria[14].at_least: 9 is more than at_most, 8",
@@ -472,14 +472,14 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "13: components[0].evidence[1].sha256: m.yaml has the checksum DIGEST: "
             "it is not the document that was signed",
             "13: components[0].evidence[1].signed_by: is empty; name who signed",
-            "13: components[0].evidence[1].signed_on: 'May' is no date; write e.g. 2026-05-01",
+            "13: components[0].evidence[1].signed_on: 'May' is not a date; write e.g. 2026-05-01",
             "14: components[0].evidence[2].document: gone.pdf: cannot be read: "
             "No such file or directory",
             "14: components[0].evidence[2].sha256: "
             "is not a SHA-256 checksum: 64 hex digits, as sha256sum prints",
             "15: components[0].waivers[0].criteria[0]: "
             "this component has no criterion mtbf; it has pass_rate",
-            "15: components[0].waivers[0].on: '2026-02-30' is no date; write e.g. 2026-05-01",
+            "15: components[0].waivers[0].on: '2026-02-30' is not a date; write e.g. 2026-05-01",
             "15: components[0].waivers[0].reason: is empty; a waiver says why, and who agreed",
         ],
     ),
@@ -499,18 +499,18 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         "    gone: {elapsed: {mean: 1h, values: [3]}}\n"
         "    wide: {elapsed: {sd: x}, keeps: long, figures: {rate: {mean: 1}}}\n",
         [
-            "9: outages[0].nodes: x1 is no node of m",
+            "9: outages[0].nodes: x1 is not a node of m",
             "9: outages[0].to: 2h is not after from, 3h",
             "10: alerts.command: is empty",
             "10: alerts.per: 0 is not a duration between 1 ms and 10 years",
             "10: alerts.timeout: 'never' is not a duration; write e.g. 90s, 5m, 1h30m or 01:30:00",
             "13: rehearsal.tests.small: wrong and fails and hangs add up to 1.1 of its runs; "
-            "the most is 1",
+            "the maximum is 1",
             "13: rehearsal.tests.small: metadata and objects add up to 2 of its time; "
-            "the most is 1",
+            "the maximum is 1",
             "14: rehearsal.tests.gone.elapsed: "
             "needs exactly one of mean, values and trial; it has mean and values",
-            "14: rehearsal.tests.gone: 'gone' is no test of the plan; "
+            "14: rehearsal.tests.gone: 'gone' is not a test of the plan; "
             "it has big/huge, big/swept, small, wide",
             "15: rehearsal.tests.wide.elapsed.sd: 'x' is not a duration; "
             "write e.g. 90s, 5m, 1h30m or 01:30:00",

@@ -113,7 +113,7 @@ def test_phases_whose_nodes_are_none(place: PlanPlace) -> None:
     head = head.replace("- phase: two, nodes: 'n['", "- {phase: two, nodes: 'n['}")
     place.write("- {component: c, tests: [small]}\n", head)
     first, second = place.faults()
-    assert first == "plan.yaml:5: phases[0].nodes: n9 is no node of m"
+    assert first == "plan.yaml:5: phases[0].nodes: n9 is not a node of m"
     assert second.startswith("plan.yaml:6: phases[1].nodes: 'n[' is not a node set: ")
 
 

@@ -54,7 +54,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
         elapsed = {"tests": {"*": {"elapsed": {"trial": TAG}}}}
         scene.write(f"{SECONDS}s", "20s", doubtful=False, rehearsal=elapsed, model=DELAYS)
         supervise(scene.start)
-    status = place.seatrial("accept", "plan.yaml", "--status", "--format", "json")
+    status = place.seatrial("accept", "status", "plan.yaml", "--format", "json")
     (trial,) = json.loads(status.out)
     plan, store = folder / "plan.yaml", place.trials / "store.sqlite"
     rehearsed = [

@@ -103,7 +103,7 @@ def test_a_plan_that_was_accepted_and_one_component_that_waits(
     assert "The criterion is met." in text
     assert "Acceptance report" in text
     shown_by_accept = json.loads(place.seatrial(
-        "accept", "plan.yaml", "--status", "--format", "json").out)  # fmt: skip
+        "accept", "status", "plan.yaml", "--format", "json").out)  # fmt: skip
     seatrial(place.folder, "report", "plan.yaml", "-o", "r.json")
     (component,) = json.loads((place.folder / "r.json").read_text())["components"]
     assert component["status"] == shown_by_accept[0], "the judgement of accept, and no other"

@@ -62,7 +62,7 @@ def test_every_form_can_be_signed(signed: Path, seatrial: Command, form: str) ->
 def test_whose_key_it_is_must_be_asked(signed: Path, seatrial: Command) -> None:
     done = seatrial(signed, "report", "verify", "r.html")
     assert done.code == 3
-    assert "whose key that is was not checked: --signers or --key" in done.out
+    assert "the owner of the key was not verified: name accepted keys" in done.out
     assert "not everything could be checked" in done.out
 
 
@@ -173,7 +173,7 @@ def test_what_was_changed_since(
     code, out = verified(seatrial, signed)
     assert code == 1
     assert f"\n{state} " in out
-    assert "Do not trust this report: what it rests on was changed since." in out
+    assert "Do not trust this report: something behind it was changed." in out
 
 
 def test_journals_that_are_not_here_or_elsewhere(signed: Path, seatrial: Command) -> None:

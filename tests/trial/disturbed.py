@@ -35,7 +35,7 @@ from seatrial.journal.events import (
 from seatrial.machine.facts import unfold
 from tests.programs import Driving, E, F, Workplace, until
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
-from tests.trial.plans import TAG, accept, alerts, audit, ends, start, write_plan
+from tests.trial.plans import TAG, alerts, audit, control, ends, start, write_plan
 
 SIZES = {"small": 1, "middle": 2, "large": 4}  # nodes of each test's jobs
 LEAST, MOST = 5, 20  # ticks of a job
@@ -285,7 +285,7 @@ def let_back_in(scene: Scene) -> None:
     """The stopped test, when it is cured, as a person would."""
     until(lambda: bool(scene.events(TestStopped)), "doubtful to be stopped")
     scene.cure("doubt.doubtful")
-    done = accept(scene.place, "--admit", "doubtful")
+    done = control(scene.place, "admit", "doubtful")
     assert done.code == 0, done.said
 
 
@@ -409,7 +409,7 @@ def pause_when_seen(scene: Scene, starts: int, patience: float) -> None:
     until(lambda: scene.driven(starts), "the last start")
     with contextlib.suppress(AssertionError):  # which one it was is found out later
         until(answered, "all faults to be answered", patience)
-    done = accept(scene.place, "--pause")
+    done = control(scene.place, "pause")
     assert done.code == 0, done.said
 
 

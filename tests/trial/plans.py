@@ -38,6 +38,11 @@ def accept(place: Workplace, *words: str) -> Done:
     return place.seatrial("accept", "plan.yaml", "-q", *words)
 
 
+def control(place: Workplace, act: str, *words: str) -> Done:
+    """Run `seatrial accept ACT plan.yaml ...`."""
+    return place.seatrial("accept", act, "plan.yaml", *words)
+
+
 def start(place: Workplace, *words: str) -> Driving:
     return place.start("accept", "plan.yaml", *words)
 
@@ -46,7 +51,7 @@ def run_until(place: Workplace, enough: Callable[[], bool], what: str) -> None:
     """Drive a trial that has time for much more, and pause it when enough was seen."""
     with start(place) as driving:
         driving.until(enough, what)
-        assert accept(place, "--pause").code == 0
+        assert control(place, "pause").code == 0
         done = driving.end()
     assert done.code == 3, done.said
 

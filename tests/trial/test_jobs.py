@@ -25,7 +25,17 @@ from seatrial.trial.driver import Driver
 from seatrial.trial.plan_trials import begin
 from tests.programs import LONG_S, Workplace
 from tests.slurm.cluster import SlurmCluster
-from tests.trial.plans import TAG, accept, alerts, audit, ends, paths, short, start, write_plan
+from tests.trial.plans import (
+    TAG,
+    alerts,
+    audit,
+    control,
+    ends,
+    paths,
+    short,
+    start,
+    write_plan,
+)
 
 TARGETS = ["t0", "t1", "t2"]
 WAIT = (
@@ -146,7 +156,7 @@ def test_a_placement_command_that_hangs_holds_up_one_target_of_slurm(
     free.touch()
     with start(place) as driving:
         driving.until(lambda: "t0" in used(place), "runs on the target that hung")
-        assert accept(place, "--pause").code == 0
+        assert control(place, "pause").code == 0
         assert driving.end().code == 3
     audit(place)
 

@@ -22,6 +22,7 @@ from tests.trial.plans import (
     accept,
     alerts,
     audit,
+    control,
     ends,
     passed,
     paths,
@@ -181,7 +182,7 @@ def test_a_gauge_holds_back_and_a_broken_one_is_told(place: Workplace) -> None:
         assert len(ends(place, "heavy")) <= heavy + 2, "those that were in flight"
         reading("echo 1")
         driving.until(lambda: passed(place, "heavy") > heavy + 2, "heavy runs again")
-        assert accept(place, "--pause").code == 0
+        assert control(place, "pause").code == 0
         assert driving.end().code == 3
     gone("986.25")
     gone("gauge.sh")
@@ -207,7 +208,7 @@ def test_a_hung_run_is_ended_and_others_are_not(place: Workplace) -> None:
             ),
             "the ends",
         )
-        assert accept(place, "--abandon", "seen enough").code == 0
+        assert control(place, "abandon", "seen enough").code == 0
         driving.end()
     assert [event.verdict for event in ends(place, "hangs")][:2] == ["hung", "hung"]
     assert "no output for 2 s" in ends(place, "hangs")[0].reason

@@ -62,7 +62,7 @@ FAIL: list[tuple[dict[str, Any], Code, str]] = [
     ),
     ({"identical": "stderr", "sha256": SUM}, WRONG_ANSWER, "stderr has sha256 e3b0c44298fc"),
     ({"contains": "x", "in": "."}, CHECK_ERROR, ". is a directory; only a regular file is read"),
-    ({"contains": "x", "size_limit": 9}, TOO_LARGE, "stdout has 46 B; the most that is read"),
+    ({"contains": "x", "size_limit": 9}, TOO_LARGE, "stdout has 46 B; the limit is"),
     ({"contains": "x", "matches": "x"}, CHECK_ERROR, "a check is not valid: a check has exactly"),
     ({}, CHECK_ERROR, "a check is not valid: a check has exactly one of exit_code, contains"),
     ({"matches": "("}, CHECK_ERROR, "the check of stdout is not valid: missing )"),

@@ -44,7 +44,7 @@ def test_a_list_of_nothing_has_its_heading(harbour: Served) -> None:
 
 def test_what_is_refused_is_told(harbour: Served) -> None:
     status, text = harbour.get("/runs.csv?machin=x")
-    assert (status, "did you mean machine?" in json.loads(text)["error"]) == (400, True)
+    assert (status, "did you mean 'machine'?" in json.loads(text)["error"]) == (400, True)
     assert harbour.get("/trials.csv")[0] == 404
 
 

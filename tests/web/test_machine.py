@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.store import node_runs
 from seatrial.store.ingest import synced
@@ -19,7 +20,7 @@ from seatrial.store.queries import trials
 from seatrial.web import watch
 from seatrial.web.asked import Asked
 from seatrial.web.nodes import node_figures
-from seatrial.web.nodes.layout import blocks_of, names_of
+from seatrial.web.nodes.layout import blocks_of
 from seatrial.web.nodes.node_figures import prepare
 from seatrial.web.nodes.on_nodes import Fleet
 from seatrial.web.pages import machine, node
@@ -200,7 +201,7 @@ def test_figures_of_a_node_beside_the_others(served: Served) -> None:
     ("path", "status", "said"),
     [
         ("/machines/nowhere", 404, "no trial ran on a machine"),
-        ("/machines/frost/nodes/n999", 404, "did you mean n0"),
+        ("/machines/frost/nodes/n999", 404, "did you mean &#39;n0"),
         ("/machines/frost?trial=nope", 404, "no trial"),
         ("/machines/frost?show=odd", 400, "one of state, runs"),
         ("/machines/frost?rows=0", 400, "whole number"),
@@ -230,7 +231,7 @@ def test_the_counts_are_those_of_every_set_written_out(tmp_path: Path) -> None:
         trial.ran(trial.cases[0], nodes, seconds=10 + len(nodes))
     trial.end()
     with synced(tmp_path / "s.sqlite", folder) as store:
-        held = Fleet(names_of(frost.FROST)).held(store, trials(store))
+        held = Fleet(node_names(frost.FROST)).held(store, trials(store))
     import numpy as np
 
     counts = held.counts(np.ones(len(sets), dtype=bool)).tolist()
@@ -251,7 +252,7 @@ def test_a_fleet_follows_runs_to_their_ends(tmp_path: Path) -> None:
     folder = tmp_path / "trials"
     folder.mkdir()
     trial = frost.Fleet(folder, "t", [a_case(1, test="lsms")])
-    fleet = Fleet(names_of(frost.FROST))
+    fleet = Fleet(node_names(frost.FROST))
     trial.ran(trial.cases[0], "n001")
     trial.ran(trial.cases[0], "n002", code=None)
     run = trial.events[-1]
@@ -277,7 +278,7 @@ def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> N
             trial.ran(trial.cases[0], "n001")
             trial.write()
             synced(tmp_path / "s.sqlite", folder).close()
-    fleet = Fleet(names_of(frost.FROST))
+    fleet = Fleet(node_names(frost.FROST))
     rows = []
     for name in ("s.sqlite", "s.sqlite", "again.sqlite"):
         with synced(tmp_path / name, folder) as store:
@@ -300,7 +301,7 @@ def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> N
 )
 def test_names_tell_where_nodes_stand(names: str, titles: list[str], count: int) -> None:
     described = Machine(machine="m", nodes=[NodeGroup(names=names, cores=1)])
-    nodes = names_of(described)
+    nodes = node_names(described)
     blocks = blocks_of(described, nodes, len(nodes))
     assert blocks[0].titles == titles and len(blocks) == count
     assert sorted(place for block in blocks for place in block.places) == list(range(len(nodes)))

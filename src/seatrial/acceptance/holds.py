@@ -127,12 +127,10 @@ class Holds:
     def _blackouts(self, now: int) -> list[Hold]:
         found = []
         for window in self.policy.blackouts:
-            origin = 0 if window.absolute else self._begin or 0
-            start, end = (origin + round(t * SECOND_NS) for t in (window.start, window.end))
+            start, end = window.span(self._begin or 0)
             if not start <= now < end:
                 continue
-            tests = ", ".join(self.policy.entries[n].name for n in window.entries)
-            about = " on ".join(filter(None, (tests, window.nodes))) or "everything"
+            about = self.policy.subject_of(window)
             why = f" ({window.why})" if window.why else ""
             text = f"blackout of {about}{why} ends in {show_seconds((end - now) / SECOND_NS)}"
             found.append(Hold(kind="blackout", what=about, text=text, since=start, until=end))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from seatrial.acceptance.trial_history import TrialHistory, names_in
-from seatrial.units import SECOND_NS
+from seatrial.acceptance.trial_history import TrialHistory
+from seatrial.machine.facts import unfold_or_empty
 
 Span = tuple[int, int]
 
@@ -26,9 +26,8 @@ def outages_of(history: TrialHistory) -> list[PlannedOutage]:
     """The planned outages, cut so that no two overlap."""
     windows = []
     for window in history.policy.outages:
-        since = 0 if window.absolute else history.start or 0
-        start, end = (since + round(at * SECOND_NS) for at in (window.start, window.end))
-        names = frozenset(names_in(window.nodes))
+        start, end = window.span(history.start or 0)
+        names = frozenset(unfold_or_empty(window.nodes))
         if history.names is not None and window.nodes:
             names &= history.names
         if end > start and (names or not window.nodes):

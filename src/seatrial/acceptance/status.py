@@ -1,6 +1,6 @@
 """Where a component of a plan stands: what people ask while it runs, and when it is over.
 
-status(record, cases, events)        # of one trial; `seatrial accept --status` shows them
+status(record, cases, events)        # of one trial; `seatrial accept status` shows them
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from seatrial.acceptance.utilisation import Bin
 from seatrial.conduct.policy import Entry
 from seatrial.journal.events import Event
 from seatrial.journal.lifecycle import INTERRUPTED, RunState
-from seatrial.machine.facts import fold
+from seatrial.machine.facts import fold, node_names
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component
-from seatrial.plan.phases import names_of
 from seatrial.plan.policy import width_of_machine, widths_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, references_of
@@ -117,7 +116,7 @@ def status(
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
     """An empty history for a trial, on the nodes that its machine has."""
-    return TrialHistory(cases, record.policy, names_of(record.machine))
+    return TrialHistory(cases, record.policy, node_names(record.machine))
 
 
 def status_of(

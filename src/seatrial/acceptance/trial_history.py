@@ -33,6 +33,7 @@ from seatrial.journal.events import (
     finite,
 )
 from seatrial.journal.lifecycle import ClockSpan, RunLife, RunState, TrialLife, TrialState
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS
 
@@ -277,7 +278,7 @@ class TrialHistory:
 
     def _ours(self, folded: str) -> Iterable[str]:
         """Return those of a node set that the trial has."""
-        names = names_in(folded)
+        names = unfold_or_empty(folded)
         return names if self.names is None else [name for name in names if name in self.names]
 
 
@@ -286,16 +287,6 @@ def _add_figure(run: RunHistory, event: MetricRecorded) -> None:
     if value is not None:
         figure = RecordedMetric(value, event.unit, event.better)
         run.figures = {**(run.figures or {}), event.metric: figure}
-
-
-def names_in(folded: str) -> tuple[str, ...]:
-    """The names of a node set; none of what is no node set, as a scheduler may say anything."""
-    from seatrial.machine.facts import unfold
-
-    try:
-        return unfold(folded) if folded else ()
-    except ValueError:
-        return ()
 
 
 _HANDLERS: dict[type[Event], Callable[[TrialHistory, Any], None]] = {

@@ -18,7 +18,8 @@ from operator import add, mul, sub
 from typing import NamedTuple
 
 from seatrial.acceptance.outages import PlannedOutage, Span, outages_of, outside
-from seatrial.acceptance.trial_history import RunHistory, TrialHistory, names_in
+from seatrial.acceptance.trial_history import RunHistory, TrialHistory
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.units import SECOND_NS
 
 USES = {
@@ -236,7 +237,7 @@ def _out_of(
     """A run's nodes that are in a planned outage within a span do not count for it."""
     for outage in partial:
         begin, stop = max(start, outage.start), min(end, outage.end)
-        if begin < stop and (out := len(outage.names.intersection(names_in(run.nodes)))):
+        if begin < stop and (out := len(outage.names.intersection(unfold_or_empty(run.nodes)))):
             yield begin, use, -out
             yield stop, use, out
 

@@ -1,6 +1,6 @@
-"""The command line: one short file per command, loaded when it is called.
+"""The command line: one short file for each command, loaded when it is called.
 
-Errors of Seatrial's own become one message on stderr here, and their exit code.
+An error of Seatrial becomes one message on stderr and an exit code here.
 """
 
 from __future__ import annotations
@@ -13,48 +13,64 @@ from pathlib import Path
 import click
 
 from seatrial import __version__
-from seatrial.errors import InvalidFiles, SeatrialError
+from seatrial.errors import InvalidFiles, SeatrialError, suggest
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("seatrial.cli.run", "Run a suite: build, launch, verify, record."),
-    "list": ("seatrial.cli.list_cases", "List the cases of a suite without running anything."),
-    "accept": ("seatrial.cli.accept", "Run an acceptance plan, and see where it stands."),
-    "rehearse": ("seatrial.cli.rehearse", "Rehearse a plan in virtual time, by chance of a seed."),
-    "resume": ("seatrial.cli.resume", "Continue a trial after an interruption or a crash."),
-    "cancel": ("seatrial.cli.cancel", "Cancel a trial: its jobs, and what was still to start."),
-    "trials": ("seatrial.cli.trials", "List the trials."),
-    "runs": ("seatrial.cli.runs", "List runs: what ran, where, with which verdict."),
-    "show": ("seatrial.cli.show", "Show one run in full: events, output, metrics, verdict."),
-    "export": ("seatrial.cli.export", "Write a trial as JUnit XML or JSON."),
-    "history": ("seatrial.cli.history", "Show a metric over time, and where it changed."),
-    "note": ("seatrial.cli.note", "Note what happened to the machine: resets, upgrades."),
-    "variability": ("seatrial.cli.variability", "How much a trial's tests vary; its outliers."),
-    "network": ("seatrial.cli.network", "Judge an all-pairs matrix, and what congestion costs."),
-    "suspects": ("seatrial.cli.suspects", "Nodes that explain failed or slow runs."),
-    "compare": ("seatrial.cli.compare", "Compare trials, toolchains, times: better or worse?"),
-    "scaling": ("seatrial.cli.scaling", "Speed-up, efficiency, and where more stops paying."),
-    "score": ("seatrial.cli.score", "Scores such as SSP, HPL or IO500, with their parts."),
-    "serve": ("seatrial.cli.serve", "Show all of it as live web pages."),
-    "report": ("seatrial.cli.report", "Write the acceptance report, sign it, check one."),
-    "reference": ("seatrial.cli.reference", "Accept measured figures as references; list them."),
-    "machine": ("seatrial.cli.machine", "Show a machine's description, or detect this one."),
-    "parse": ("seatrial.cli.parse", "Print the figures of a well-known output as JSON."),
-    "schema": ("seatrial.cli.schema", "Print the JSON Schema of the files that people write."),
-    "sink": ("seatrial.cli.sink", "Send a trial's events to InfluxDB, a webhook, a file."),
-    "store": ("seatrial.cli.store", "The store of results: create it, rebuild it, look at it."),
+# The commands and their lines in the help, in groups with a heading each.
+GROUPS: dict[str, dict[str, str]] = {
+    "Run a suite": {
+        "run": "Run a suite: build, launch, verify, record.",
+        "list": "List the cases of a suite without running anything.",
+        "resume": "Continue a trial after an interruption or a crash.",
+        "cancel": "Cancel the jobs of a trial and the runs still to start.",
+    },
+    "Accept a machine by a plan": {
+        "accept": "Run an acceptance plan, show its status, control it.",
+        "rehearse": "Rehearse a plan in virtual time on a simulated machine.",
+    },
+    "Judge results": {
+        "compare": "Compare trials, toolchains or times: better or worse?",
+        "history": "Show a metric over time, and where it changed.",
+        "variability": "Show how much a trial's tests vary, and its outliers.",
+        "scaling": "Show speed-up and efficiency, and where scaling ends.",
+        "network": "Judge an all-pairs matrix and the impact of congestion.",
+        "suspects": "Find nodes that explain failed or slow runs.",
+        "score": "Compute scores such as SSP, HPL or IO500.",
+    },
+    "Show results": {
+        "serve": "Show trials and results as live web pages.",
+        "report": "Write, sign and verify the acceptance report.",
+        "runs": "List runs: test, nodes, verdict, time.",
+        "show": "Show one run in full: events, output, metrics, verdict.",
+        "trials": "List the trials.",
+        "export": "Write a trial as JUnit XML or JSON.",
+    },
+    "Describe the machine": {
+        "machine": "Show a machine's description, or detect this machine.",
+    },
+    "Keep and exchange data": {
+        "reference": "Accept measured figures as references; list them.",
+        "note": "Note what happened to the machine: resets, upgrades.",
+        "store": "Create, update, rebuild or inspect the store of results.",
+        "sink": "Send a trial's events to InfluxDB, a webhook or a file.",
+        "parse": "Print the figures of a known output format as JSON.",
+        "schema": "Print the JSON Schema of the files that people write.",
+    },
 }
+COMMANDS = [name for commands in GROUPS.values() for name in commands]
+_WIDTH = max(map(len, COMMANDS))
+_MODULES = {"list": "list_cases"}  # of commands whose module has another name
 
 
 class Commands(click.Group):
     """A group whose commands are imported only when they are called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return COMMANDS
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[name][0])
+        module = importlib.import_module(f"seatrial.cli.{_MODULES.get(name, name)}")
         command: click.Command = module.command
         return command
 
@@ -63,16 +79,15 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(name[:40], COMMANDS, n=1)
-            remedy = f"did you mean `{near[0]}`?" if near else "`seatrial --help` lists them"
+            remedy = suggest(name, COMMANDS) or "`seatrial --help` lists them"
             context.fail(f"no command {name!r}; {remedy}")
         return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        """Write the commands in their groups, without importing them."""
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(_WIDTH), commands[name]) for name in commands])
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -94,7 +109,7 @@ class Commands(click.Group):
 )
 @click.pass_context
 def seatrial(context: click.Context, trials: Path, store: str | None) -> None:
-    """The sea trial of a supercomputer: run tests, keep every fact, ask what happened.
+    """Test and accept supercomputers: run tests, record every event, judge the results.
 
     \b
     Exit codes:  0  all passed
@@ -106,7 +121,7 @@ def seatrial(context: click.Context, trials: Path, store: str | None) -> None:
 
 
 class Folders:
-    """Where a command works: the folder of the trials and the store, a file or a URL."""
+    """The folder of the trials and the store (a file or a URL) that a command uses."""
 
     def __init__(self, trials: Path, named_store: Path | str | None) -> None:
         self.trials = trials
@@ -114,13 +129,13 @@ class Folders:
         self._named_store = named_store
 
     def around(self, trial: Path) -> Folders:
-        """The folders for a trial that was named by its path, which may lie elsewhere."""
+        """Return the folders for a trial that was named by its path."""
         if os.path.realpath(trial.parent) == os.path.realpath(self.trials):
             return self
         return Folders(trial.parent, self._named_store)
 
     def command(self, *words: str) -> str:
-        """What to type, from where this command was typed, to have another work here, too."""
+        """Return what to type in the present directory to use the same folders with other words."""
         import shlex
 
         places: list[str] = []
@@ -132,7 +147,7 @@ class Folders:
 
 
 def as_typed(path: Path | str) -> str:
-    """A path as one would type it here: relative where it is below the working directory."""
+    """Return a path as one would type it here: relative if it is below the working directory."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
@@ -144,17 +159,17 @@ def _same(one: Path | str, other: str | None) -> bool:
 
 
 def _shown(store: Path | str) -> str:
-    """A URL may hold a password."""
+    """Return the name of a store without the password that a URL may hold."""
     from seatrial.store.location import shown
 
     return shown(store)
 
 
 def main() -> None:
-    """The console script. Exit codes as in ``seatrial --help``."""
+    """Run the command line. Exit codes as in ``seatrial --help``."""
     try:
         code = seatrial.main(standalone_mode=False)
-    except InvalidFiles as error:  # each line begins with its place, for editors and grep
+    except InvalidFiles as error:  # each line begins with file:line, for editors and grep
         print(error, file=sys.stderr)
         code = error.exit_code
     except SeatrialError as error:

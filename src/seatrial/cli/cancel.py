@@ -1,4 +1,4 @@
-"""``seatrial cancel``: cancel a trial's jobs and what was still to start."""
+"""``seatrial cancel``: cancel the jobs of a trial and the runs still to start."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from seatrial.cli import Folders
 @click.argument("trial")
 @click.pass_obj
 def command(folders: Folders, trial: str) -> int:
-    """Cancel a trial: its jobs, and what was still to start.
+    """Cancel the jobs of a trial and the runs still to start.
 
-    The trial keeps everything that it has recorded, and `seatrial resume` can take it up again.
+    The trial keeps everything that it has recorded. `seatrial resume` continues it.
     """
     from seatrial.cli.run_driver import cancel
     from seatrial.trial.folder import find

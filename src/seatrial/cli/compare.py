@@ -1,4 +1,4 @@
-"""``seatrial compare``: two sides or more, side by side."""
+"""``seatrial compare``: compare two sides or more."""
 
 from __future__ import annotations
 

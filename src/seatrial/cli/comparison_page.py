@@ -1,4 +1,4 @@
-"""What ``seatrial compare`` shows: for people, or as JSON."""
+"""The output of ``seatrial compare``: text, or JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_REASONS = 10
 
 
 def page(compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]) -> str:
-    """All comparisons with the first side, one below the other."""
+    """Return all comparisons with the first side as text, one below the other."""
     lines = [f"A: {plain_line(compared[0].first)}"]
     for i, one in enumerate(compared, start=1):
         lines.append(f"{_letter(i)}: {plain_line(one.second)}")
@@ -79,7 +79,11 @@ def _cells(row: ComparisonRow) -> list[str]:
     left_out = (sum(sample.excluded.values()) for sample in (row.first, row.second))
     excluded = ",".join(map(str, left_out))
     return [
-        *(row.verdict, row.case, row.metric, _median(row.first), _median(row.second)),
+        row.verdict,
+        row.case,
+        row.metric,
+        _median(row.first),
+        _median(row.second),
         "" if row.unit == "1" else row.unit,
         "" if row.ratio is None else f"{_change(row.ratio)} %",
         "" if row.low is None or row.high is None else f"{_change(row.low)}..{_change(row.high)}",
@@ -92,7 +96,7 @@ def _median(sample: Sample) -> str:
 
 
 def _change(ratio: float) -> str:
-    """A ratio as per cent more or less, with the digits that a person reads."""
+    """Return a ratio as a difference in per cent, with as many digits as a person reads."""
     percent = 100 * (ratio - 1)
     if abs(percent) >= 1000:
         return f"x{show_number(ratio)}"
@@ -100,8 +104,8 @@ def _change(ratio: float) -> str:
 
 
 def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
-    """Why rows are unclear, not compared or missing, and what else their sides do not share; the
-    same reason is told once."""
+    """Return why rows are unclear, not compared or missing, and how the sides differ otherwise;
+    each reason once."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         for why in (row.why, *(f"differs in {what}" for what in row.differs)):
@@ -140,7 +144,7 @@ def _summary(one: Comparison, letter: str) -> str:
 
 
 def unclear_of(mean: Mean) -> str:
-    """How many of the rows of a mean are unclear, and what that means for it."""
+    """Return how many rows of a mean are unclear, and what that means for it."""
     if not mean.unclear:
         return ""
     some = "all" if mean.unclear == mean.ratios else str(mean.unclear)
@@ -151,7 +155,7 @@ def unclear_of(mean: Mean) -> str:
 def as_record(
     compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
 ) -> dict[str, Any]:
-    """One object: the first side, and a comparison for each other."""
+    """Return the first side, and a comparison for each other side, for JSON."""
     import msgspec
 
     return {

@@ -1,4 +1,4 @@
-"""``seatrial history``: how a metric went over time, and where it changed."""
+"""``seatrial history``: a metric over time, and its changes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
+from seatrial.units import show_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from seatrial.studies.history import History, ReportedChange
     from seatrial.studies.note_file import Note
 
-MAX_PLOTS = 4  # series with a plot; of more there is a table, and plots of the changed ones
+MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
 MAX_ROWS = 100
 MAX_NOTES = 26
 
@@ -62,7 +63,7 @@ def command(
 
     notes = note_file.read(folders.trials / note_file.FILE)
     if notes.damaged:
-        click.echo(f"seatrial: {notes.damaged} lines of {note_file.FILE} are no notes", err=True)
+        click.echo(f"seatrial: {notes.damaged} lines of {note_file.FILE} are not notes", err=True)
     filters = Filters(since=moment(since) if since else 0, **wanted)
     with opened(folders) as store:
         found = histories(store, metric, filters, case, notes.notes)
@@ -98,7 +99,7 @@ def _print_table(found: list[History]) -> None:
 
 
 def _changed(found: list[History]) -> list[History]:
-    """Those with a confirmed change, the most changed for the worse first."""
+    """Return the series with a confirmed change, the largest change for the worse first."""
     changed = [history for history in found if any(told.confirmed for told in history.told)]
     return sorted(changed, key=_badness, reverse=True)
 
@@ -118,8 +119,10 @@ def _print_overview(found: list[History]) -> None:
     columns = [
         TableColumn("case", folds=True),
         TableColumn("machine"),
-        *(TableColumn("n", right=True), TableColumn("left out", right=True)),
-        *(TableColumn("median", right=True), TableColumn("noise", right=True)),
+        TableColumn("n", right=True),
+        TableColumn("left out", right=True),
+        TableColumn("median", right=True),
+        TableColumn("noise", right=True),
         TableColumn("changes", folds=True),
     ]
     changed = _changed(found)
@@ -167,7 +170,7 @@ def _print_history(history: History) -> None:
     series, analysis = history.series, history.analysis
     said = f"{series.metric} of {series.case_name} on {series.machine}"
     click.echo(click.style(plain_line(said), bold=True))
-    unit = "" if series.unit in ("", "1") else f"{plain_line(series.unit)}, "
+    unit = show_unit(plain_line(series.unit), "{}, ")
     noise = f", noise {show_figure(analysis.noise, '')}" if analysis.noise else ""
     click.echo(f"{unit}{series.better} is better, n {len(series.points)}{noise}")
     if series.excluded:
@@ -212,11 +215,9 @@ def _changes_table(history: History) -> str:
     columns = [
         TableColumn("change"),
         TableColumn("since"),
-        *(
-            TableColumn("before", right=True),
-            TableColumn("after", right=True),
-            TableColumn("by", right=True),
-        ),
+        TableColumn("before", right=True),
+        TableColumn("after", right=True),
+        TableColumn("by", right=True),
         TableColumn(""),
         TableColumn("nearest note", folds=True),
     ]
@@ -315,7 +316,7 @@ def _change_record(told: ReportedChange) -> dict[str, Any]:
 
 
 def _print_csv(found: list[History]) -> None:
-    """A line for each figure; ``change`` is set on the first one of a new level."""
+    """Print a line for each figure; ``change`` is set on the first one of a new level."""
     import csv
     import io
 

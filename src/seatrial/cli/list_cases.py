@@ -1,4 +1,4 @@
-"""``seatrial list``: the cases of a suite, without running anything."""
+"""``seatrial list``: list the cases of a suite without running anything."""
 
 from __future__ import annotations
 

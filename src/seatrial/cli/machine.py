@@ -1,4 +1,4 @@
-"""``seatrial machine``: show a machine's description, or detect this one."""
+"""``seatrial machine``: show a machine file, or detect this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
     help="With --detect: describe this host, or the cluster that sinfo shows.",
 )
 def command(name: str | None, detect: bool, scheduler: str) -> int:
-    """Show a machine's description as YAML, or detect this one.
+    """Show a machine's description as YAML, or detect this machine.
 
     \b
     seatrial machine                                   this host

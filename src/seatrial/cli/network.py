@@ -1,4 +1,4 @@
-"""``seatrial network``: what an all-pairs matrix says, and what congestion costs."""
+"""``seatrial network``: judge all-pairs matrices and the impact of congestion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = 64
 
 
 class _Found:
-    """A source of figures: a matrix, or the impacts of congestion; with what it came from."""
+    """A source of figures: a matrix or impacts of congestion, with its origin."""
 
     def __init__(self, source: str, matrix: Matrix | None, figures: list[MetricValue]) -> None:
         self.source = source
@@ -151,8 +151,9 @@ def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found],
 
 
 def _of_run(run: RunRow) -> _Found | None:
-    """What a run's directory holds; None where it is of another kind. Raises UsageError where it is
-    damaged: a run whose matrix is not whole must not look like one without a matrix."""
+    """Return the matrix or impacts in a run's directory; None for a run of another kind. Raises
+    UsageError if it is damaged: a run with an incomplete matrix must not look like one without a
+    matrix."""
     from seatrial.studies import matrices
     from seatrial.verify.reading import head
 

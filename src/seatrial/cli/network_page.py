@@ -1,4 +1,4 @@
-"""Findings of ``seatrial network`` as text."""
+"""The findings of ``seatrial network`` as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seatrial.units import count, show_number
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import plain_line
 
-MAX_ROWS = 20  # rows of a table
+MAX_ROWS = 20  # maximum rows of a table
 
 # ---- a matrix -----------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ def _print_mute(judged: MatrixJudgement) -> None:
 
 
 def _names(names: Sequence[str]) -> str:
-    """Names, folded where they are nodes."""
+    """Return names, folded if they are nodes."""
     if names and all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names):
         return fold(names)
     more = f" and {len(names) - MAX_ROWS} more" if len(names) > MAX_ROWS else ""
@@ -119,9 +119,13 @@ def _more(number: int) -> None:
 
 def _print_groups(net: Network) -> None:
     columns = [
-        *(TableColumn("group"), TableColumn("to group"), TableColumn("links", right=True)),
-        *(TableColumn("cannot talk", right=True), TableColumn("median", right=True)),
-        *(TableColumn("least", right=True), TableColumn("greatest", right=True)),
+        TableColumn("group"),
+        TableColumn("to group"),
+        TableColumn("links", right=True),
+        TableColumn("cannot talk", right=True),
+        TableColumn("median", right=True),
+        TableColumn("least", right=True),
+        TableColumn("greatest", right=True),
         TableColumn("effect", right=True),
     ]
 
@@ -133,7 +137,10 @@ def _print_groups(net: Network) -> None:
     pairs = [net.groups[i] for i in (order or range(len(net.groups)))]
     rows = [
         [
-            *(pair.sender, pair.receiver, str(pair.links), str(pair.missing or "")),
+            pair.sender,
+            pair.receiver,
+            str(pair.links),
+            str(pair.missing or ""),
             *("" if v is None else show_number(v) for v in (pair.median, pair.low, pair.high)),
             "" if pair.effect is None else f"{100 * pair.effect:+.1f} %",
         ]
@@ -145,14 +152,13 @@ def _print_groups(net: Network) -> None:
 
 
 def _print_nics(net: Network) -> None:
-    """Averages and maxima; of many cards the slowest."""
+    """Print averages and maxima of the network cards; if there are many, only the slowest."""
     columns = [
-        *(
-            TableColumn("network card of"),
-            TableColumn("sent avg", right=True),
-            TableColumn("max", right=True),
-        ),
-        *(TableColumn("received avg", right=True), TableColumn("max", right=True)),
+        TableColumn("network card of"),
+        TableColumn("sent avg", right=True),
+        TableColumn("max", right=True),
+        TableColumn("received avg", right=True),
+        TableColumn("max", right=True),
     ]
     order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
     nics = net.nics if len(net.nics) <= MAX_ROWS else order[:MAX_ROWS]
@@ -175,7 +181,8 @@ def _print_nics(net: Network) -> None:
 
 
 def print_impacts(figures: Sequence[MetricValue]) -> None:
-    """A row for each test and statistic: alone, under load, and the factor with its interval."""
+    """Print a row for each test and statistic: alone, under load, and the factor with its
+    interval."""
 
     rows = []
     for impact in impacts_of(figures):
@@ -183,15 +190,22 @@ def print_impacts(figures: Sequence[MetricValue]) -> None:
         interval = "" if low is None else f"{low:.3g} to {high:.3g}"
         rows.append(
             [
-                *(impact["test"], impact["statistic"]),
+                impact["test"],
+                impact["statistic"],
                 *(show_figure(impact[key], impact["unit"]) for key in ("alone", "loaded")),
-                *(f"{impact['impact']:.3g}", interval, _word(low, high)),
+                f"{impact['impact']:.3g}",
+                interval,
+                _word(low, high),
             ]
         )
     columns = [
-        *(TableColumn("test", folds=True), TableColumn("of"), TableColumn("alone", right=True)),
-        *(TableColumn("congested", right=True), TableColumn("impact", right=True)),
-        *(TableColumn("95 % interval"), TableColumn("")),
+        TableColumn("test", folds=True),
+        TableColumn("of"),
+        TableColumn("alone", right=True),
+        TableColumn("congested", right=True),
+        TableColumn("impact", right=True),
+        TableColumn("95 % interval"),
+        TableColumn(""),
     ]
     click.echo(table(columns, rows))
     if not any(figure.name.endswith("_low") for figure in figures):

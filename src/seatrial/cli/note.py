@@ -1,4 +1,4 @@
-"""``seatrial note``: the machine's diary."""
+"""``seatrial note``: notes about the machine."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _list(folders: Folders, machine: str) -> int:
 
     found = note_file.read(folders.trials / note_file.FILE)
     if found.damaged:
-        click.echo(f"seatrial: {found.damaged} lines of {note_file.FILE} are no notes", err=True)
+        click.echo(f"seatrial: {found.damaged} lines of {note_file.FILE} are not notes", err=True)
     notes = found.of(machine) if machine else found.notes
     if not notes:
         click.echo("No notes yet. Write one: seatrial note 'fabric reset' --at 2h")
@@ -87,7 +87,7 @@ def _shown(time_ns: int) -> str:
 
 
 def _require_known(folders: Folders, machine: str) -> None:
-    """A typing error in a machine's name would hide the note for ever."""
+    """Raise UsageError for an unknown machine: a misspelt name would hide the note for ever."""
     from seatrial.cli.query_common import opened
     from seatrial.errors import UsageError
     from seatrial.machine.load import machine_file

@@ -17,7 +17,7 @@ Decorator = Callable[..., Any]
 
 
 def selection_options(command: Decorator) -> Decorator:
-    """The options that choose cases: SUITE..., -k, --tag, --machine and so on."""
+    """Add the options that choose cases: SUITE..., -k, --tag, --machine and so on."""
     decorators: list[Callable[[Decorator], Decorator]] = [
         click.argument("suites", nargs=-1, metavar="[SUITE]..."),
         click.option("-k", "keyword", default="", metavar="EXPRESSION", help=_KEYWORD),
@@ -59,7 +59,8 @@ def asked_of(
     repeat: int | None,
     **more: Any,
 ) -> TrialOptions:
-    """The options as a trial records them. Raises click.UsageError for a malformed --set."""
+    """Return the options in the form that a trial records. Raises click.UsageError for a malformed
+    --set."""
     pairs: dict[str, str] = {}
     for text in settings:
         name, equals, value = text.partition("=")
@@ -78,7 +79,8 @@ def asked_of(
 
 
 def require_selected(prepared: Prepared) -> None:
-    """Zero cases are an error, never a pass: say which tag no test has, else why there are none."""
+    """Raise UsageError if no case was selected; the message names a tag that no test has, or the
+    reason why there are none."""
     from seatrial.trial.prepare import require_cases
 
     known = sorted({tag for test in prepared.tests.values() for tag in test.tags})

@@ -1,4 +1,4 @@
-"""A number of the command line that is one: ``nan`` is inside all bounds of click's own range.
+"""A range of finite numbers. ``nan`` is inside all bounds of click's own FloatRange.
 
 @click.option("--days", type=FiniteRange(min=0, min_open=True))
 """
@@ -12,12 +12,12 @@ import click
 
 
 class FiniteRange(click.FloatRange):
-    """click's range of numbers, without ``nan`` and ``inf``."""
+    """click's FloatRange, without ``nan`` and ``inf``."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{value} is no number to go by; give a finite one.", param, ctx)
+            self.fail(f"{value} is not a finite number.", param, ctx)
         return number

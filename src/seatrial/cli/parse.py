@@ -1,4 +1,4 @@
-"""``seatrial parse``: the figures of a well-known output, as JSON."""
+"""``seatrial parse``: print the figures of a known output format as JSON."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import click
 def command(form: str | None, file: str | None, listed: bool) -> int:
     """Print the figures of FILE (`-`: stdin), an output of that FORMAT, as JSON.
 
-    A list of {name, value, unit, better, labels}. A file that is truncated, failed, or of something
-    else is refused with the reason and exit code 2. It is what `metrics: {from: FORMAT}` reads in a
-    test.
+    It prints a list of {name, value, unit, better, labels}. A file that is truncated, failed, or of
+    another program is refused with the reason and exit code 2. `metrics: {from: FORMAT}` reads the
+    same figures in a test.
     """
     from seatrial.errors import UsageError
 
@@ -68,7 +68,7 @@ def _list() -> int:
 
 
 def _text(file: str, limit: int) -> str:
-    """The text of a file or of stdin. Raises Unreadable, also where it is too large."""
+    """Return the text of a file or of stdin. Raises Unreadable, also if it is too large."""
     import sys
     from pathlib import Path
 
@@ -80,5 +80,5 @@ def _text(file: str, limit: int) -> str:
         return read_text(Path(), file, limit, LESS)
     data = sys.stdin.buffer.read(limit + 1)
     if len(data) > limit:
-        raise TooLarge(f"stdin has more than {show_bytes(limit)}, the most that is read; {LESS}")
+        raise TooLarge(f"stdin has more than {show_bytes(limit)}, the limit; {LESS}")
     return decoded(data)

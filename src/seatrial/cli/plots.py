@@ -24,7 +24,7 @@ _FEW, _MORE, _MANY = ".", ":", "#"
 
 
 class TextMark(NamedTuple):
-    """A letter below the line at a time; where ``bar``, a bar stands in the plot, too."""
+    """A letter below the line at a time. With ``bar`` there is also a bar in the plot."""
 
     at: float
     letter: str
@@ -37,8 +37,8 @@ def time_line(
     ends: tuple[str, str] = ("", ""),
     width: int = WIDTH,
 ) -> list[str]:
-    """The lines of a plot of (time, value); a line below it for each sequence of marks, with
-    ``ends`` the labels of the first and last time. Marks beyond the points widen the line."""
+    """Return the lines of a plot of (time, value). Below it is a line for each sequence of marks,
+    with ``ends`` the labels of the first and last time. Marks beyond the points widen the plot."""
     values = [value for _, value in points]
     low, high = min(values), max(values)
     times = [time for time, _ in points] + [mark.at for line in marks for mark in line]
@@ -71,8 +71,8 @@ def time_line(
 
 
 def _labels(low: float, high: float) -> dict[int, str]:
-    """The labels of the rows: highest, middle, lowest; of equal values one. Digits are added until
-    they differ."""
+    """Return the labels of the rows: highest, middle, lowest; equal values only once. Digits are
+    added until the labels differ."""
     if low == high:
         return {ROWS // 2: show_number(low)}
     values = {0: high, ROWS // 2: low / 2 + high / 2, ROWS - 1: low}
@@ -87,7 +87,7 @@ def _labels(low: float, high: float) -> dict[int, str]:
 def _row(value: float, low: float, high: float) -> int:
     if low == high:
         return ROWS // 2
-    share = (value / 2 - low / 2) / (high / 2 - low / 2)  # halves: no difference overflows
+    share = (value / 2 - low / 2) / (high / 2 - low / 2)  # halves, so that no difference overflows
     return round((1 - share) * (ROWS - 1)) if math.isfinite(share) else ROWS // 2
 
 

@@ -45,8 +45,8 @@ FIGURES_SHOWN = 2
 
 
 def fall_silent() -> None:
-    """Nobody reads what is printed any more, as in ``seatrial run | head``: it goes nowhere from
-    here on, and the trial goes on."""
+    """Discard all further output, because nobody reads it any more, as in ``seatrial run | head``.
+    The trial continues."""
     import os
     import sys
 
@@ -73,7 +73,7 @@ _FOLLOWS = {
 
 
 def _told(event: Event) -> str:
-    """What is said of an event about the trial, and to who pressed Ctrl-C what follows."""
+    """Return the line to print for an event about the trial; after Ctrl-C it says what follows."""
     about = text = ""
     if isinstance(event, NodeDown | NodeUp | NodeAdmitted):
         about, text = event.nodes, event.reason
@@ -90,7 +90,7 @@ def _told(event: Event) -> str:
 
 
 def _sustained(conductor: Conductor, passed: int) -> list[str]:
-    """How a trial stands that goes by time: what is left of it, and what it keeps at work."""
+    """Return the status of a sustained trial: the time left, and what it keeps running."""
     state = conductor.state
     left = max(0.0, state.trial.duration - state.trial.elapsed(time.time_ns()))
     flights = [flight for flight in list(state.in_flight.values()) if flight.holds_room]
@@ -108,7 +108,7 @@ def _sustained(conductor: Conductor, passed: int) -> list[str]:
 
 
 class Progress:
-    """An observer that prints. It keeps what is running, never what is over."""
+    """An observer that prints. It keeps the runs in flight and forgets those that have ended."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
@@ -122,7 +122,7 @@ class Progress:
         self._lives: dict[str, RunLife] = {}
         self._build_starts: dict[str, int] = {}
         self._live: Live | None = None
-        self.conductor: Conductor | None = None  # of the trial, for what it alone knows
+        self.conductor: Conductor | None = None  # of the trial, for facts that only it knows
 
     def __enter__(self) -> Self:
         return self
@@ -146,7 +146,7 @@ class Progress:
     # ---- events ---------------------------------------------------------------------------
 
     def on_open(self, finished: int, wanted: int) -> None:
-        """It is known how the trial stands only now: its journal is read, and this driver's."""
+        """Keep the state of the trial, which is known only once its journal has been read."""
         import sys
 
         self.finished, self.wanted = finished, wanted

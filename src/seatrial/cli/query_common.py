@@ -1,4 +1,4 @@
-"""What the commands that ask have in common: the store brought up to date, words made safe."""
+"""Shared by the commands that read the store: bring it up to date, parse times, show times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def opened(folders: Folders) -> Store:
-    """The store with all that the journals say by now; what is odd about it goes to stderr."""
+    """Open the store, brought up to date with the journals. Notices about it go to stderr."""
     from seatrial.store.ingest import synced
 
     store = synced(folders.store, folders.trials)
@@ -28,7 +28,7 @@ def opened(folders: Folders) -> Store:
 
 
 def moment(text: str, option: str = "--since") -> int:
-    """The time, in ns, of a date, a time, or a while ago: 2026-11-20, 2026-11-20T14:03, 2h."""
+    """Return the time (ns) of a date, a time, or a while ago: 2026-11-20, 2026-11-20T14:03, 2h."""
     try:
         return moment_of(text)
     except ValueError as error:
@@ -36,14 +36,14 @@ def moment(text: str, option: str = "--since") -> int:
 
 
 def share(text: str, option: str) -> float:
-    """A share below 1, written as 2% or 0.02."""
+    """Return a share below 1, written as 2% or 0.02."""
     from seatrial.units import share_of
 
     try:
         found = share_of(text if "%" in text else float(text))
     except ValueError:
         raise click.BadParameter(
-            f"{text!r} is no share; write e.g. 2% or 0.02", param_hint=option
+            f"{text!r} is not a share; write e.g. 2% or 0.02", param_hint=option
         ) from None
     if found >= 1:
         raise click.BadParameter(f"{text} is not less than 100%", param_hint=option)
@@ -51,12 +51,12 @@ def share(text: str, option: str) -> float:
 
 
 def show_time(time_ns: int | None) -> str:
-    """A time as this place's clocks show it; "" for none."""
+    """Return a time in the local time zone; "" for none."""
     if time_ns is None:
         return ""
     return f"{datetime.fromtimestamp(time_ns // SECOND_NS):%m-%d %H:%M:%S}"
 
 
 def nothing(folders: Folders) -> str:
-    """What to say where there is no trial at all."""
+    """Return the message for a folder without trials."""
     return f"No trials in {folders.trials} yet. Start one: seatrial run SUITE"

@@ -1,4 +1,4 @@
-"""``seatrial reference``: what metrics are expected to be on a machine."""
+"""``seatrial reference``: the expected values of metrics on a machine."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def accept(
 ) -> int:
     """Write references from the measured medians of TRIAL, of several, or of all --since a time.
 
-    The tolerance of each is learned from the spread of its figures: the more they scatter, the
-    wider. Of several trials only figures since the last confirmed change of their level count. A
-    reference that is there for the same case is replaced; others stay as they are.
+    The tolerance of each is learned from the spread of its figures: more spread gives a wider
+    tolerance. Of several trials, only figures since the last confirmed change of level count. An
+    existing reference for the same case is replaced; others stay as they are.
     """
     from pathlib import Path
 
@@ -78,7 +78,7 @@ def accept(
 
 
 def _no_figure(store: Store, rows: list[TrialRow], metric: str) -> str:
-    """Why there is no figure to accept."""
+    """Return why there is no figure to accept."""
     from seatrial.store import queries
 
     tags = ", ".join(row.tag for row in rows)
@@ -92,7 +92,7 @@ def _no_figure(store: Store, rows: list[TrialRow], metric: str) -> str:
 def _trials_of(
     store: Store, tags: tuple[str, ...], since: int, machine: str, rehearsed: bool
 ) -> list[TrialRow]:
-    """The trials that are meant, newest first, all of one machine."""
+    """Return the chosen trials, newest first, all of one machine."""
     from seatrial.errors import UsageError
     from seatrial.store import queries
 

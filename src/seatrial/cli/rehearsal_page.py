@@ -1,4 +1,4 @@
-"""What a rehearsal came to, as text for 80 columns."""
+"""The results of a rehearsal as text for 80 columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ WIDTH = 78
 
 
 def page(report: RehearsalReport) -> str:
-    """The rehearsals of one plan, trial by trial; with several seeds, how likely criteria are."""
+    """Return the rehearsals of one plan, trial by trial; with several seeds, the probability of
+    each criterion."""
     first = report.first[0]
     took = show_seconds(report.seconds)
     seeds = f"seed {first.seed}"
@@ -56,7 +57,7 @@ def _head(trial: Rehearsed) -> str:
 
 
 def _over_time(trial: Rehearsed) -> str:
-    """Utilisation over time as a row of bars, with what was lost below it."""
+    """Return utilisation over time as a row of bars, with the losses below it."""
     if not trial.use.available:
         return ""
     share = _percent(trial.utilisation)
@@ -86,9 +87,14 @@ def _tests(tests: Iterable[TestTally]) -> str:
     ]
     rows = [
         [
-            *(one.test, str(one.nodes), str(one.accepted), str(one.others)),
-            *(show_number(one.node_hours) if one.accepted else "", _span(one.elapsed)),
-            *(_span(one.wait), _span(one.long_wait)),
+            one.test,
+            str(one.nodes),
+            str(one.accepted),
+            str(one.others),
+            show_number(one.node_hours) if one.accepted else "",
+            _span(one.elapsed),
+            _span(one.wait),
+            _span(one.long_wait),
         ]
         for one in tests
     ]
@@ -149,7 +155,7 @@ def _causes(odds: Sequence[Odds]) -> Iterator[str]:
 
 
 def _loads(trials: Iterable[Rehearsed], with_seed: bool = False) -> str:
-    """What the metadata targets bore, a sentence for each file system."""
+    """Return the load of the metadata targets, a sentence for each file system."""
     return _listed("", (sentence(worst, with_seed) for worst in worst_loads(trials)))
 
 
@@ -161,7 +167,7 @@ def _all(report: RehearsalReport) -> list[Rehearsed]:
 
 
 def side_by_side(reports: Sequence[RehearsalReport]) -> str:
-    """Several plans, a column each. Plans of one name are told apart by their numbers."""
+    """Return several plans, a column each. Plans of one name are distinguished by numbers."""
     names = [report.plan for report in reports]
     if len(set(names)) < len(names):
         names = [f"{name} ({number})" for number, name in enumerate(names, 1)]
@@ -187,7 +193,7 @@ def side_by_side(reports: Sequence[RehearsalReport]) -> str:
 
 
 def _measures(report: RehearsalReport) -> Iterator[tuple[str, str]]:
-    """What is compared, with its value: the median where there are several seeds."""
+    """Return the compared measures with their values; with several seeds, the median."""
     several = len(report.first) > 1
     odds = iter(report.odds)
     for trials in zip(*report.by_seed, strict=True):
@@ -248,7 +254,7 @@ def _bold(text: str) -> str:
 
 
 def _listed(title: str, texts: Iterable[str]) -> str:
-    """Sentences, each folded below its first words."""
+    """Return sentences, each folded below its first words."""
     lines = [_bold(title)] if title else []
     for text in texts:
         lines += wrap(text, WIDTH, initial_indent="- ", subsequent_indent="  ")

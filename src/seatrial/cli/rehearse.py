@@ -1,4 +1,4 @@
-"""``seatrial rehearse``: a plan in virtual time."""
+"""``seatrial rehearse``: run a plan in virtual time."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ def command(
 
 
 def _no_run(trial: Rehearsed) -> bool:
-    """Whether a trial came to its end without a run that has ended."""
+    """Return True if a trial is complete and no run of it has ended."""
     return not trial.why and not any(test.accepted + test.others for test in trial.tests)
 
 
 def _show_progress(done: int, seeds: int) -> None:
-    """A line on the terminal that is gone when all are done."""
+    """Show progress on the terminal, in a line that disappears at the end."""
     end = "\r\033[K" if done == seeds else ""
     click.echo(f"\r{done} of {seeds} seeds{end}", nl=False, err=True)

@@ -1,4 +1,4 @@
-"""``seatrial report``: write the acceptance report, sign it, and check one."""
+"""``seatrial report``: write, sign and verify the acceptance report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.groups import DefaultGroup
 
 if TYPE_CHECKING:
     from seatrial.report.content import Report
@@ -18,18 +19,9 @@ _FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _LONGEST_NAME = 100
 
 
-class _Writes(click.Group):
-    """What is no command of this group is what `write` reports on: that word may be left out."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "-h", "--help"):
-            args = ["write", *args]
-        return super().parse_args(context, args)
-
-
-@click.group("report", cls=_Writes)
+@click.group("report", cls=DefaultGroup, default="write")
 def command() -> None:
-    """Write the acceptance report of TRIAL or PLAN, sign it, or check one.
+    """Write the acceptance report of TRIAL or PLAN, sign it, or verify one.
 
     \b
     seatrial report plans/frost.yaml -o frost.html --sign ~/.ssh/id_ed25519
@@ -129,7 +121,7 @@ def _report(
 
 
 def _form(output: Path | None) -> str:
-    """The form that a file's ending asks for."""
+    """Return the format of a file by its suffix."""
     ending = output.suffix.lower() if output else ""
     if ending and ending not in _FORMS:
         remedy = "print the HTML to make a PDF" if ending == ".pdf" else "--format says which it is"
@@ -140,8 +132,8 @@ def _form(output: Path | None) -> str:
 
 
 def _stem(asked: tuple[str, ...], name: str, made: Report) -> str:
-    """What the file of a report is called: as the tags of its plan's trials begin, or by all of its
-    trials."""
+    """Return the name of a report's file: the common beginning of the tags of its plan's trials, or
+    the names of all its trials."""
     plan = Path(asked[0])
     if plan.suffix in (".yaml", ".yml"):
         begin = name or made.plan or plan.stem
@@ -152,7 +144,7 @@ def _stem(asked: tuple[str, ...], name: str, made: Report) -> str:
 
 
 def _require_own(output: Path, made: Report) -> None:
-    """Nothing is written over the report of something else where no file was named."""
+    """Raise UsageError if an unnamed output would overwrite the report of something else."""
     from seatrial.errors import UsageError
     from seatrial.report.verify import tags_in
 
@@ -173,7 +165,7 @@ def _text(made: Report, form: str) -> str:
 
 
 def _write(output: Path, text: str) -> None:
-    """Whole or not at all: a signed report is never left half replaced."""
+    """Write the file completely or not at all: a signed report is never left half replaced."""
     import os
 
     from seatrial.errors import UsageError
@@ -192,7 +184,7 @@ def _write(output: Path, text: str) -> None:
 # ---- checking -----------------------------------------------------------------------------
 
 
-@command.command("verify", short_help="Check a report, its signature, and what it rests on.")
+@command.command("verify", short_help="Verify a report, its signature and its journals.")
 @click.argument("report", type=click.Path(path_type=Path))
 @click.option(
     "--signers",
@@ -213,13 +205,13 @@ def _write(output: Path, text: str) -> None:
 def verify(
     folders: Folders, report: Path, signers: Path | None, key: Path | None, trials: Path | None
 ) -> int:
-    """Check that REPORT is as it was signed, and that the journals behind it are as they were.
+    """Verify that REPORT is as it was signed, and that the journals behind it are unchanged.
 
     \b
-    Exit codes:  0  signed by a key that counts; all it rests on is as it was
-                 1  it, its signature or what it rests on was changed
-                 2  usage, or no report of Seatrial's
-                 3  nothing is wrong, but not all could be checked
+    Exit codes:  0  signed by an accepted key; everything behind it is unchanged
+                 1  the report, its signature or something behind it was changed
+                 2  usage, or not a report of Seatrial
+                 3  nothing is wrong, but not everything could be verified
     """
     from seatrial.report.verify import verify as check
 
@@ -249,8 +241,8 @@ def _of_signature(found: Verified) -> str:
     if found.by_key:
         return f"good, by the key {one.key}{who}"
     return (
-        f"fits the report, by the key {one.key}; whose key that is was not checked: "
-        "--signers or --key says whose counts"
+        f"fits the report, by the key {one.key}; the owner of the key was not verified: "
+        "name accepted keys by --signers or --key"
     )
 
 
@@ -278,4 +270,4 @@ def _in_all(found: Verified) -> str:
         return "Do not trust this report: it is not signed."
     if found.signature is not None and not found.signature.good:
         return "Do not trust this report: its signature is bad."
-    return "Do not trust this report: what it rests on was changed since."
+    return "Do not trust this report: something behind it was changed."

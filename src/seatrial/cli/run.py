@@ -37,8 +37,8 @@ def command(
 ) -> int:
     """Run a suite: build, launch, verify, record.
 
-    SUITE is a folder with tests (default: the current one). What happens is kept in a trial, below
-    the folder of trials; after an interruption or a crash, `seatrial resume` continues it.
+    SUITE is a folder with tests (default: the current one). A trial, below the folder of trials,
+    records everything. After an interruption or a crash, `seatrial resume` continues it.
 
     \b
     seatrial run suites/probes                   everything, on this machine
@@ -75,7 +75,7 @@ def command(
 
 
 def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
-    """The cases alone that did not pass in a trial. Raises UsageError where there is none."""
+    """Return only the cases that did not pass in a trial. Raises UsageError if there are none."""
     from seatrial.store import queries
     from seatrial.store.ingest import synced
 

@@ -1,4 +1,4 @@
-"""Driving a trial from the command line: signals in, progress and a summary out."""
+"""Drive a trial from the command line: handle signals, show progress, print a summary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seatrial.trial.requests import Request
 def drive_and_tell(
     folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
 ) -> int:
-    """Drive the trial to its end, show it live, print what came out; the exit code."""
+    """Drive the trial to its end, show it live, print its summary; return the exit code."""
     from seatrial.cli.progress import fall_silent
     from seatrial.cli.summary import print_summary
 
@@ -57,7 +57,7 @@ def drive(
 
 
 def _with_sinks(folder: TrialFolder, observer: Observer) -> Observer:
-    """The observer; where the trial's machine names sinks, their process starts with the drive."""
+    """Return the observer. If the trial's machine names sinks, it also starts their process."""
     if not folder.record().machine.sinks:
         return observer
     from seatrial.sinks.process import Starting
@@ -88,7 +88,8 @@ def _drive(
 
 
 def write_scripts(folder: TrialFolder, folders: Folders) -> int:
-    """A dry run: every script is written, nothing is submitted; `seatrial resume` would."""
+    """Write every script and submit nothing (a dry run); return 0. `seatrial resume` would run
+    them."""
     driver = Driver(folder)
     count = asyncio.run(driver.write_scripts())
     click.echo(f"{count} scripts written, nothing submitted: {folder.path}")
@@ -97,7 +98,7 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
 
 
 def cancel(folder: TrialFolder, folders: Folders) -> int:
-    """Cancel through the driver that has the trial, else by taking the trial up for that."""
+    """Cancel through the trial's driver, or by driving the trial for that; return 0."""
     folders = folders.around(folder.path)
     driver = Driver(folder, _with_sinks(folder, Silent()))
     try:
@@ -115,7 +116,8 @@ def cancel(folder: TrialFolder, folders: Folders) -> int:
 
 
 def ask(folder: TrialFolder, request: Request) -> bool:
-    """Have a request noted: at once where nobody drives the trial (True), else by its driver."""
+    """Hand a request to the trial. Return True if nobody drives it and the request is recorded at
+    once; else its driver will record it."""
     try:
         Driver(folder).answer(request)
     except Owned:
@@ -125,8 +127,8 @@ def ask(folder: TrialFolder, request: Request) -> bool:
 
 
 def answer_late(folder: TrialFolder) -> bool:
-    """Have noted what was asked of a trial in the last moments of its drive; whether there was
-    anything, and nobody drives it."""
+    """Record requests that arrived while the driver was exiting. Return True if there were any and
+    no driver is running."""
     if not requests.waiting(folder):
         return False
     try:
@@ -137,8 +139,8 @@ def answer_late(folder: TrialFolder) -> bool:
 
 
 def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
-    """Give a trial up, through the driver that has it or by taking it up for that. ``again`` is
-    what begins it anew."""
+    """Abandon a trial, through its driver or by driving it for that; return 0. ``again``: the
+    command that begins anew."""
     folders = folders.around(folder.path)
     try:
         _drive(Driver(folder, _with_sinks(folder, Silent())), folders, abandon=why)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
+from seatrial.units import show_unit
 
 if TYPE_CHECKING:
     from seatrial.store.rows import Filters, MetricRow, RunRow
@@ -39,7 +40,7 @@ SHOWN = 50
 def command(
     folders: Folders, /, since: str | None, limit: int | None, form: str, **wanted: Any
 ) -> int:
-    """List runs, newest first: what ran, where, with which verdict."""
+    """List runs, newest first: test, nodes, verdict, time."""
     from seatrial.cli.query_common import moment, opened
     from seatrial.store import queries
     from seatrial.store.rows import Filters
@@ -81,9 +82,13 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
     ]
     rows = [
         [
-            *(short[run.run_id], run.case_name, run.verdict, show_time(run.created)),
+            short[run.run_id],
+            run.case_name,
+            run.verdict,
+            show_time(run.created),
             "" if run.elapsed is None else show_seconds(run.elapsed),
-            *(run.nodes, run.trial if several else ""),
+            run.nodes,
+            run.trial if several else "",
         ]
         for run in found
     ]
@@ -107,7 +112,7 @@ def _print_json(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> Non
 
 
 def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
-    """A line for each run; behind its fields, a column for each metric and unit."""
+    """Print a line for each run; after its fields, a column for each metric and unit."""
     import csv
     import io
 
@@ -119,7 +124,7 @@ def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None
     metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    titles = [f"{name} [{unit}]" if unit not in ("", "1") else name for name, unit in metrics]
+    titles = [name + show_unit(unit, " [{}]") for name, unit in metrics]
     writer.writerow([plain_line(title) for title in [*fields, *titles]])
     for run in found:
         values = run_record(run)

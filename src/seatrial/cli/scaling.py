@@ -1,4 +1,4 @@
-"""``seatrial scaling``: what more threads, nodes or tasks give."""
+"""``seatrial scaling``: the effect of more threads, nodes or tasks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli import Folders
+from seatrial.units import show_unit
 
 if TYPE_CHECKING:
     from seatrial.studies.scaling import Cell, ScalingLine, ScalingTable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     default="50%",
     show_default=True,
     metavar="SHARE",
-    help="The least part of what is added that must become speed.",
+    help="Smallest share of an addition that must become speed.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
@@ -42,7 +43,7 @@ def command(
     pays: str,
     form: str,
 ) -> int:
-    """Show how a metric scales: speed-up, efficiency, where more stops paying, the best setting.
+    """Show how a metric scales: speed-up, efficiency, where scaling ends, the best setting.
 
     TRIAL may have conditions, as for `seatrial compare`. Settings that failed are shown with their
     cause.
@@ -83,7 +84,7 @@ def _page(one: ScalingTable, by: tuple[str, ...], pays: float) -> str:
     from seatrial.verify.reading import plain_line
 
     kind = "weak" if one.weak else "strong"
-    unit = f" in {one.unit}" if one.unit not in ("", "1") else ""
+    unit = show_unit(one.unit, " in {}")
     title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {kind}"
     lines = [click.style(plain_line(title), bold=True)]
     if one.along:
@@ -132,8 +133,14 @@ def _cells(cell: Cell) -> list[str]:
 
     interval = "" if cell.low is None else f"{shown(cell.low)}..{shown(cell.high)}"
     return [
-        *(f"{cell.x:g}", shown(cell.median), str(cell.n), shown(cell.speedup), interval),
-        *(shown(cell.ideal), share(cell.efficiency), share(cell.gain)),
+        f"{cell.x:g}",
+        shown(cell.median),
+        str(cell.n),
+        shown(cell.speedup),
+        interval,
+        shown(cell.ideal),
+        share(cell.efficiency),
+        share(cell.gain),
         cell.why or causes(cell.excluded),
     ]
 
@@ -142,13 +149,11 @@ def _knee(line: ScalingLine, x: str, pays: float) -> str:
     name = f"{line.by}: " if line.by else ""
     if line.knee is None:
         return f"{name}no knee: {line.why}"
-    said = f"knee at {x} {line.knee:g}: of what is added from there, less than"
+    said = f"knee at {x} {line.knee:g}: beyond it, less than"
     if line.knee == line.base:
-        said = (
-            f"no more than {x} {line.knee:g}, the least measured, pays: of what is added less than"
-        )
+        said = f"{x} {line.knee:g}, the smallest measured, is enough: beyond it, less than"
     doubt = "" if line.certain else f" ({line.why})"
-    return f"{name}{said} {100 * pays:g} % becomes speed{doubt}"
+    return f"{name}{said} {100 * pays:g} % of an addition becomes speed{doubt}"
 
 
 def _best(one: ScalingTable) -> str:
@@ -158,7 +163,7 @@ def _best(one: ScalingTable) -> str:
         return f"{by}, {one.x} {x:g}" if by else f"{one.x} {x:g}"
 
     assert one.best is not None
-    unit = f" {one.unit}" if one.unit not in ("", "1") else ""
+    unit = show_unit(one.unit)
     said = f"best: {setting(one.best.by, one.best.x)}: {show_number(one.best.median)}{unit}"
     if one.best.equals:
         equals = "; ".join(setting(by, x) for by, x in one.best.equals[:5])

@@ -1,4 +1,4 @@
-"""``seatrial schema``: the JSON Schema of the files that people write."""
+"""``seatrial schema``: print the JSON Schema of the files that people write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command(file: str) -> int:
 
 
 def shapes() -> dict[str, type[Struct]]:
-    """The Struct that the loader decodes each kind of file by."""
+    """Return the Struct by which the loader decodes each kind of file."""
     from seatrial.machine.model import Machine
     from seatrial.plan.model import Plan
     from seatrial.studies.score_file import ScoreFile

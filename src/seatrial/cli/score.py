@@ -58,7 +58,7 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
 
 
 def _size(wanted: ScoreFile, side: Side) -> int | None:
-    """Nodes, or cores, of the machine of a side; None where it is not known or not one."""
+    """Return the nodes, or cores, of the machine of a side; None if there is not exactly one."""
     from seatrial.errors import TrialError
     from seatrial.machine.facts import unfold
     from seatrial.trial.folder import TrialFolder
@@ -138,10 +138,12 @@ def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
     rated = wanted.score in ("ssp", "ssi") or any(part.rate != part.figure for part in parts)
     rows = [
         [
-            *(part.part, part.metric if part.metric != part.part else ""),
+            part.part,
+            part.metric if part.metric != part.part else "",
             "" if part.figure is None else show_number(part.figure),
             "" if part.unit == "1" else part.unit,
-            *(str(part.n), "" if part.count is None else str(part.count)),
+            str(part.n),
+            "" if part.count is None else str(part.count),
             show_number(part.rate) if rated and part.rate is not None else "",
             part.rate_unit if rated else "",
             causes(part.excluded) or ("" if part.n else "no figure"),

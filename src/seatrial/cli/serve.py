@@ -1,4 +1,4 @@
-"""``seatrial serve``: the pages."""
+"""``seatrial serve``: serve the web pages."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ PORT = 8420
 def command(
     folders: Folders, /, port: int, host: str, token_file: Path | None, browse: bool, log: bool
 ) -> int:
-    """Show trials, runs and judgements as web pages, live. Read only.
+    """Show trials, runs and results as live web pages. Read only.
 
-    Listens on this machine alone. From elsewhere, an ssh tunnel is the simplest way in:
+    The server listens on this machine only. From elsewhere, use an ssh tunnel:
     ssh -L 8420:localhost:8420 LOGIN-NODE
     """
     from seatrial.web.serve import serve

@@ -1,4 +1,4 @@
-"""``seatrial show``: one run in full."""
+"""``seatrial show``: show one run in full."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_SCRIPT_BYTES = 1 << 18
 )
 @click.pass_obj
 def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) -> int:
-    """Show one run in full: what was asked, what ran, events, figures, verdict, output.
+    """Show one run in full: the case, events, metrics, verdict, output.
 
     RUN is a run's id or a unique beginning of it; `seatrial runs` lists them.
     """
@@ -114,7 +114,7 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
 
 
 def _why(run: RunRow) -> str:
-    """A reason of several lines, such as the end of a build's log."""
+    """Return the lines of a reason, such as the end of a build's log."""
     from seatrial.verify.reading import plain
 
     return _section("why", plain(run.why).splitlines()) if "\n" in run.why else ""
@@ -192,7 +192,7 @@ def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
 
 
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
-    """The files of a run; one whose build failed has none but the log of that."""
+    """Return the files of a run. A run whose build failed has only the log of the build."""
     from seatrial.journal.codes import BUILD_FAILED
     from seatrial.runs.builds import LOG
     from seatrial.trial.folder import TrialFolder

@@ -102,7 +102,7 @@ def command(
 
 
 def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: str | None) -> None:
-    """Nothing to do is no success where something was asked for."""
+    """Raise UsageError if there is nothing to do for a request: that is no success."""
     from seatrial.errors import UsageError
     from seatrial.machine.load import find_machine
 
@@ -125,12 +125,12 @@ def _names_of(folder: TrialFolder) -> list[str]:
 
     try:
         return [sink.name for sink in about_of(folder).machine.sinks]
-    except TrialError:  # told when its turn comes
+    except TrialError:  # reported when its turn comes
         return []
 
 
 def _patience(text: str | None, follow: bool) -> float | None:
-    """Seconds; None: each sink's own."""
+    """Return seconds; None for each sink's own."""
     from seatrial.units import seconds
 
     if text is None and follow:
@@ -150,7 +150,7 @@ def _send(
     every: bool,
     from_start: bool,
 ) -> bool:
-    """Deliver one trial; whether all of it was taken, or is being delivered."""
+    """Deliver one trial. Return True if everything was taken, or is being delivered."""
     from seatrial.errors import TrialError
     from seatrial.sinks import sink_lags
     from seatrial.sinks.lock import DeliveryLocked
@@ -167,7 +167,7 @@ def _send(
         done = deliver(folder, sinks, lifetime, _tell, again=again, from_start=from_start)
     except DeliveryLocked as busy:
         _tell(f"{busy}, --status shows how far it is")
-        return every  # it is at work
+        return every  # it is running
     except TrialError as error:
         if not every:
             raise
@@ -184,7 +184,7 @@ def _send(
 def _sinks(
     folder: TrialFolder, names: Sequence[str], machine: str | None, every: bool
 ) -> list[Sink]:
-    """The sinks that one trial's events go to. Raises UsageError where there is none."""
+    """Return the sinks of a trial. Raises UsageError if there are none."""
     from seatrial.errors import UsageError
     from seatrial.sinks.process import wanted
     from seatrial.sinks.trial_info import about_of
@@ -221,7 +221,7 @@ def _tell(line: str) -> None:
 
 
 def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
-    """Say how much was sent now, and in all; whether nothing of it was refused."""
+    """Print how much was sent now and in all. Return True if nothing was refused."""
     from seatrial.units import count
 
     sent, refused = now.sent, now.refused
@@ -255,7 +255,7 @@ def _stop(found: Sequence[TrialFolder]) -> int:
 
 
 def _print(found: Sequence[TrialFolder], follow: bool) -> int:
-    """The events on stdout, from the journals' beginnings."""
+    """Print the events on stdout, from the beginning of the journals."""
     from seatrial.sinks.lifetime import SinkLifetime
     from seatrial.sinks.webhook import records
 
@@ -306,10 +306,15 @@ def _table(rows: Sequence[tuple[str, SinkLag]]) -> str:
     ]
     cells = [
         [
-            *(tag, each.name, each.to, str(each.sent), str(each.behind.events or "")),
+            tag,
+            each.name,
+            each.to,
+            str(each.sent),
+            str(each.behind.events or ""),
             show_seconds(each.behind.seconds) if each.behind.events else "",
             str(each.refused or ""),
-            *(show_time(each.since or None), each.error or each.told),
+            show_time(each.since or None),
+            each.error or each.told,
         ]
         for tag, each in rows
     ]

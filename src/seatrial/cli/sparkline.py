@@ -1,4 +1,4 @@
-"""Shares over time as a row of bars, in signs that the output can show."""
+"""Shares over time as a row of bars, in characters that the output can show."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-PLAIN = " .:-=+*#@"  # where the output's encoding has no blocks
+PLAIN = " .:-=+*#@"  # if the output's encoding has no block characters
 
 
 def bars(shares: Iterable[float]) -> str:
-    """Shares from 0 to 1, a sign for each: blank for none, the last for all."""
+    """Return a bar for each share from 0 to 1: a blank for 0, the tallest for 1."""
     signs = BLOCKS if _can_show(BLOCKS) else PLAIN
     most = len(signs) - 1
     return "".join(signs[max(0, min(most, round(share * most)))] for share in shares)

@@ -1,4 +1,4 @@
-"""Where the components of a plan stand, as tables or JSON."""
+"""The status of a plan's components, as tables or JSON."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from seatrial.trial.plan_trials import PlanTrial
 
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
-COURSE = 40  # characters of the utilisation's course
+COURSE = 40  # characters of the row of bars
 
 
 def print_status(found: Sequence[Status], form: str = "table") -> None:
-    """Print where trials of a plan stand: a table of all (``passed`` are runs, ``accepted`` is
+    """Print the status of trials of a plan: a table of all (``passed`` counts runs, ``accepted`` is
     their share of the node-hours), then the tests, sub-phases, notes and criteria of each. ``form``
     is ``table`` or ``json``."""
     if form == "json":
@@ -41,7 +41,7 @@ def print_status(found: Sequence[Status], form: str = "table") -> None:
 
 
 def print_json(found: Sequence[Status], more: Sequence[dict[str, Any]] = ()) -> None:
-    """The trials, then what else there is to show."""
+    """Print the trials, then ``more``."""
     import msgspec
 
     from seatrial.store.export import to_json
@@ -50,7 +50,7 @@ def print_json(found: Sequence[Status], more: Sequence[dict[str, Any]] = ()) -> 
 
 
 def print_next(found: Sequence[Status], again: str) -> None:
-    """The command that goes on with what nobody drives."""
+    """Print the command that continues trials that nobody drives."""
     stopped = [one for one in found if one.state in ("interrupted", "paused", "cancelled")]
     for one in stopped:
         if one.state == "interrupted":
@@ -60,7 +60,7 @@ def print_next(found: Sequence[Status], again: str) -> None:
 
 
 def status_of(trial: PlanTrial) -> Status:
-    """Where a trial stands; one that runs by its journal, and that nobody drives, is
+    """Return the status of a trial. A trial that runs by its journal and has no driver is
     interrupted."""
     from seatrial.acceptance.status import status
     from seatrial.journal.journal import read
@@ -72,7 +72,7 @@ def status_of(trial: PlanTrial) -> Status:
 
 
 def exit_code(found: Sequence[Status], trials: Sequence[PlanTrial]) -> int:
-    """1 where a criterion is not met, 3 where one is open or a trial is not complete (it may have
+    """Return 1 if a criterion is not met, 3 if one is open or a trial is not complete (it may have
     ended, and been extended since), else 0."""
     if any(one.verdict == "not met" for one in found):
         return 1
@@ -101,7 +101,9 @@ def _components(found: Sequence[Status]) -> str:
 def _component(one: Status) -> list[str]:
     accepted = sum(part.accepted for part in one.parts)
     return [
-        *(_title(one), one.state, one.verdict),
+        _title(one),
+        one.state,
+        one.verdict,
         show_seconds(one.clock) if one.clock else "",
         show_seconds(one.duration) if one.duration else "",
         str(accepted),
@@ -110,7 +112,7 @@ def _component(one: Status) -> list[str]:
 
 
 def _parts(one: Status) -> str:
-    """The tests: what is in flight beside what is to be, what passed and what did not."""
+    """Return the tests: runs in flight and expected, runs that passed and others."""
     columns = [
         TableColumn("test", folds=True),
         TableColumn("in flight", right=True),
@@ -121,8 +123,12 @@ def _parts(one: Status) -> str:
     ]
     rows = [
         [
-            *(part.test, str(part.in_flight), str(part.expected or "")),
-            *(str(part.running), str(part.accepted), _others(part)),
+            part.test,
+            str(part.in_flight),
+            str(part.expected or ""),
+            str(part.running),
+            str(part.accepted),
+            _others(part),
         ]
         for part in one.parts
     ]
@@ -137,7 +143,7 @@ def _others(part: TestStatus) -> str:
 
 
 def _course(one: Status) -> str:
-    """The utilisation over time, a bar for each span."""
+    """Return the utilisation over time, a bar for each span."""
     points = one.over_time
     if len(points) < 2:
         return ""
@@ -147,7 +153,7 @@ def _course(one: Status) -> str:
 
 
 def _sub_phases(one: Status) -> str:
-    """The stretches between pauses and interruptions, where there are several."""
+    """Return the stretches between pauses and interruptions, if there are several."""
     from seatrial.cli.query_common import show_time
 
     if len(one.sub_phases) < 2:
@@ -162,9 +168,12 @@ def _sub_phases(one: Status) -> str:
     ]
     rows = [
         [
-            *(str(each.number), show_time(each.start)),
+            str(each.number),
+            show_time(each.start),
             "" if each.end is None else show_time(each.end),
-            *(show_seconds(each.clock), str(each.accepted), each.ended_by),
+            show_seconds(each.clock),
+            str(each.accepted),
+            each.ended_by,
         ]
         for each in one.sub_phases
     ]
@@ -172,7 +181,7 @@ def _sub_phases(one: Status) -> str:
 
 
 def _notes(one: Status) -> str:
-    """Alerts that are open, nodes that are down, what holds launches back."""
+    """Return open alerts, nodes that are down, and what holds launches back."""
     from seatrial.cli.query_common import show_time
 
     rows = []
@@ -189,8 +198,8 @@ def _notes(one: Status) -> str:
 
 
 def criteria_table(criteria: Sequence[Sequence[Result]]) -> str:
-    """The criteria: a row for each, and one for each subject that is not met or not decided where
-    there are several."""
+    """Return the criteria: a row for each; if it has several subjects, also one for each that is
+    not met or undecided."""
     from seatrial.acceptance.criteria import show_value
 
     rows = []

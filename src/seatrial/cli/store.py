@@ -1,4 +1,4 @@
-"""``seatrial store``: the store itself. It can always be deleted: the journals are the truth."""
+"""``seatrial store``: create, update, rebuild or inspect the store of results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_GAPS = 20
 
 @click.group("store")
 def command() -> None:
-    """Look at the store, make one for a site, or rebuild it from the journals."""
+    """Create, update, rebuild or inspect the store of results."""
 
 
 @command.command("path")
@@ -35,7 +35,7 @@ def path(folders: Folders) -> int:
 @command.command("info")
 @click.pass_obj
 def info(folders: Folders) -> int:
-    """What is in the store, and where it is."""
+    """Show the contents of the store, and where it is."""
     from seatrial.cli.query_common import opened
     from seatrial.units import show_bytes
 
@@ -61,7 +61,7 @@ def info(folders: Folders) -> int:
 
 
 def _gaps(store: Store) -> list[str]:
-    """Where journals are damaged, a line each."""
+    """Return a line for each damaged part of a journal."""
     from seatrial.cli.query_common import show_time
     from seatrial.store import queries
     from seatrial.store.gaps import gaps
@@ -82,10 +82,10 @@ def _gaps(store: Store) -> list[str]:
 @click.option("--writer", default="", metavar="ROLE", help="Who collects; default: you.")
 @click.option("--viewer", "viewers", multiple=True, metavar="ROLE", help="Who may read it.")
 def create(url: str, writer: str, viewers: tuple[str, ...]) -> int:
-    """Make a site's store in a database of PostgreSQL: its schema, its tables, who may do what.
+    """Make a site's store in a PostgreSQL database: schema, tables, roles.
 
-    Connect as the owner of the database. The roles must be there; a command that is repeated adds
-    what is missing. A file needs no such command: it is made when it is first used.
+    Connect as the owner of the database. The roles must exist; repeat the command to add what is
+    missing. A store in a file needs no such command: it is made when it is first used.
 
     \b
     seatrial store create postgresql://postgres@db/seatrial \\
@@ -104,14 +104,15 @@ def create(url: str, writer: str, viewers: tuple[str, ...]) -> int:
 def update(folders: Folders) -> int:
     """Bring the store up to date with the journals below the folder of trials.
 
-    Commands that ask do so by themselves; a store that others only read needs somebody who does.
+    Commands that read the store do so themselves. A store that others only read must be updated by
+    somebody.
     """
     from seatrial.errors import StoreError, UsageError
     from seatrial.store.ingest import sync
     from seatrial.store.opening import open_store
 
     if not folders.trials.is_dir():
-        raise UsageError(f"{folders.trials}: is no folder of trials; name it with --trials")
+        raise UsageError(f"{folders.trials}: is not a folder of trials; name it with --trials")
     with open_store(folders.store) as store:
         if not store.writable:
             raise StoreError(f"{store.place}: cannot be written; connect as its writer")
@@ -134,7 +135,7 @@ def rebuild(folders: Folders) -> int:
     from seatrial.units import show_seconds
 
     if not folders.trials.is_dir():
-        raise UsageError(f"{folders.trials}: is no folder of trials; name it with --trials")
+        raise UsageError(f"{folders.trials}: is not a folder of trials; name it with --trials")
     began = time.monotonic()
     with reopen_empty(folders.store) as store:
         synced = sync(store, folders.trials, _progress)
@@ -152,7 +153,7 @@ def _tell(store: Store) -> None:
 
 
 def _progress(tag: str, done: int, whole: int) -> None:
-    """A line that rewrites itself, on a terminal alone, for journals that take a while."""
+    """Show progress in one line, on a terminal only, for journals that take a while."""
     import sys
 
     if sys.stderr.isatty() and whole > 0:

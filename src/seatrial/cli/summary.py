@@ -1,4 +1,4 @@
-"""What a trial came to: a table of figures, the counts, where everything is, what to type next."""
+"""The summary of a trial: a table of figures, the counts, its folder, the next command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seatrial.store.rows import CaseRow, Filters, SummaryRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import DriveOutcome
-from seatrial.units import Better
+from seatrial.units import better_of
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
@@ -36,8 +36,8 @@ COLUMNS = (
 
 
 def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) -> None:
-    """Print the figures of the trial and its outcome. A store that cannot be used is told, and
-    costs the table, not the trial."""
+    """Print the figures of the trial and its outcome. If the store cannot be used, only the table
+    is missing, with a message."""
     name = folder.tag
     try:
         name = _print_figures(folder, folders)
@@ -61,7 +61,8 @@ def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) 
 
 
 def _print_figures(folder: TrialFolder, folders: Folders) -> str:
-    """Print the table; how to ask the store for the trial, as it may hold its tag twice."""
+    """Print the table; return the name by which to ask the store for the trial, as it may hold its
+    tag twice."""
     with opened(folders) as store:
         trial, name = _found(store, folder)
         rows = queries.summary(store, trial)
@@ -84,7 +85,7 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
 
 
 def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
-    """The trial and how to ask for it: by its tag, or by its path where that could be another."""
+    """Return the trial and its name: its tag, or its path if the tag could be another trial's."""
     path = os.path.realpath(folder.path)
     with contextlib.suppress(UsageError):
         trial = queries.trial(store, folder.tag)
@@ -96,11 +97,12 @@ def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
 def _row(
     row: SummaryRow, case: CaseRow, failed: Counter[str], references: refs.References
 ) -> list[str]:
-    """Value: the median. Spread: (largest - least) / median, where there are two or more."""
+    """Return the row of a case and metric. Value: the median. Spread: (maximum - minimum) / median,
+    if there are two or more."""
     value = show_figure(row.median, row.unit) if row.median is not None else "none"
     spread = f"{100 * row.spread:.1f} %" if row.spread is not None else ""
     reference, verdict = _judged(row, case, references)
-    if failed:  # the runs' own verdicts count more than that on their median
+    if failed:  # the verdicts of the runs take precedence over that of their median
         of = f" of {case.repeat}"
         several = case.repeat > 1
         verdict = ", ".join(f"{n}{of} {name}" if several else name for name, n in failed.items())
@@ -114,8 +116,7 @@ def _judged(row: SummaryRow, case: CaseRow, references: refs.References) -> tupl
         return "ambiguous", CHECK_ERROR.name
     if found is None or row.median is None:
         return "", ""
-    better: Better = "lower" if row.better == "lower" else "higher"
-    figure = MetricValue(row.metric, row.median, row.unit, better)
+    figure = MetricValue(row.metric, row.median, row.unit, better_of(row.better))
     expected = show_figure(found.value, found.unit) if found.value is not None else "bounds"
     finding = refs.judge(figure, found)
     return expected, "pass" if finding is None else finding.code.name

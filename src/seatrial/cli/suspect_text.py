@@ -1,4 +1,4 @@
-"""Suspects in plain words, for the commands that tell of them."""
+"""Suspect nodes in plain words, for the commands that report them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BESIDE = "chance by these runs alone, but it explains best what the other suspec
 
 
 def print_suspects(found: Suspects, evidence: NodeEvidence) -> None:
-    """What is accused, by how much more than chance; or why nothing is."""
+    """Print the suspects with their odds against chance, or why there are none."""
     from seatrial.units import count
 
     share = f"{found.bad} of {count(found.runs, 'run')} failed or were slow"
@@ -65,7 +65,7 @@ def _print_left_out(left_out: Mapping[str, int]) -> None:
 
 
 def suspects_record(found: Suspects, evidence: NodeEvidence) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the suspects for JSON."""
     import msgspec
 
     record: dict[str, Any] = msgspec.to_builtins(found)

@@ -1,4 +1,4 @@
-"""``seatrial suspects``: the nodes that explain failed or slow runs."""
+"""``seatrial suspects``: find nodes that explain failed or slow runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def command(
     with opened(folders) as store:
         found = _outcomes(store, trials, base)
         if not found:
-            raise UsageError("no such run is over; see `seatrial runs` and `seatrial trials`")
+            raise UsageError(
+                "no run of these trials has ended; see `seatrial runs` and `seatrial trials`"
+            )
         machines = {one.machine: None for one in found}
         groups = {name: _groups(store, name, found) for name in machines}
     records = {}
@@ -73,7 +75,7 @@ def command(
 
 
 def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[RunOutcome]:
-    """The runs of these trials, each once; of all real ones where none is named."""
+    """Return the runs of these trials, each once; of all trials but rehearsals if none is named."""
     from msgspec.structs import replace
 
     from seatrial.store import queries, series
@@ -85,7 +87,7 @@ def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[RunOutco
 
 
 def _groups(store: Store, machine: str, found: list[RunOutcome]) -> dict[str, str]:
-    """The groups of a machine as its latest trial among these knows them."""
+    """Return the groups of a machine, from its latest trial among these."""
     from seatrial.errors import SeatrialError
     from seatrial.machine.facts import groups_of
     from seatrial.store import queries
@@ -97,5 +99,5 @@ def _groups(store: Store, machine: str, found: list[RunOutcome]) -> dict[str, st
             try:
                 return groups_of(TrialFolder(Path(trial.path)).record().machine)
             except (SeatrialError, ValueError):
-                continue  # its folder is gone, or was made by another version
+                continue  # its folder is gone, or another version made it
     return {}

@@ -1,8 +1,8 @@
-"""Tables as plain text: aligned columns, no boxes, nothing in them that a terminal would obey.
+"""Tables as plain text: aligned columns, no boxes, no control characters.
 
-On a terminal no table is wider than its screen: columns that can be spared are left out, and said
-so, and text is folded, at signs between its words as long as there is room. In a pipe each row
-stays one line, for grep.
+On a terminal no table is wider than the screen: columns that can be spared are left out, which is
+said, and text is folded between words if there is room. In a pipe each row stays one line, for
+grep.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from seatrial.verify.reading import plain_line
 
 GAP = "  "
 NARROWEST = 10
-READABLE = 30  # a column of text keeps its longest word, up to this, as long as others are wider
+READABLE = 30  # a text column keeps its longest word, up to this width, while others are wider
 
-# not inside of a number, such as 3.9, 1e-09, 12:30 or a date, nor before a unit: 3 s, 5 %, GB/s
+# not inside a number such as 3.9, 1e-09, 12:30 or a date, nor before a unit: 3 s, 5 %, GB/s
 _UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
 _BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=[\-.:])(?!\d)")
 
 
 class TableColumn(NamedTuple):
-    """A column: its title, whether it is aligned right, whether it may be folded; ``spare``: where
-    a terminal is too narrow it is left out, the largest number first (0: it stays; below 0: only
-    where a word would have to be broken)."""
+    """A column: its title, whether it is aligned right, whether it may be folded. ``spare``: on a
+    narrow terminal the column with the largest number is left out first (0: it stays; below 0: only
+    if a word would have to be broken)."""
 
     title: str
     right: bool = False
@@ -40,7 +40,7 @@ class TableColumn(NamedTuple):
 
 
 def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> str:
-    """The table, titles in bold. A column with nothing in it is left out."""
+    """Return the table as text, titles in bold. A column with only empty cells is left out."""
     safe = [[plain_line(cell) for cell in row] for row in rows]
     kept = [i for i in range(len(columns)) if any(row[i] for row in safe)]
     columns, safe = _chosen(columns, safe, kept)
@@ -66,7 +66,7 @@ def _chosen(
 
 
 def _that_fit(columns: list[TableColumn], rows: Cells) -> tuple[list[TableColumn], Cells]:
-    """Without the columns that can be spared, as far as the table is too wide."""
+    """Return the columns without those that can be spared, as far as the table is too wide."""
     room = screen_width()
     while room and _whole(_widest(columns, rows)) > room:
         spare = [i for i, column in enumerate(columns) if column.spare > 0]
@@ -87,7 +87,7 @@ def _widest(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
 
 
 def _readable(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
-    """The least widths at which no word is broken that need not be."""
+    """Return the smallest widths at which no word is broken."""
     widths = _widest(columns, rows)
     for i, column in enumerate(columns):
         if column.folds:
@@ -101,8 +101,9 @@ def _whole(widths: Sequence[int]) -> int:
 
 
 def _widths(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
-    """Each column as wide as its widest cell, or less where the table would be too wide: text down
-    to its longest word, then down to the narrowest, and in the end whatever is widest."""
+    """Return the width of each column: that of its widest cell, or less if the table would be too
+    wide: first text down to its longest word, then down to the narrowest, then whatever is
+    widest."""
     widths = _widest(columns, rows)
     narrow = [
         NARROWEST if column.folds else wide for column, wide in zip(columns, widths, strict=True)
@@ -120,14 +121,14 @@ def _widths(columns: Sequence[TableColumn], rows: Cells) -> list[int]:
 
 
 def _longest_word(cells: Sequence[str]) -> int:
-    """The widest piece of text that is not broken where it need not be."""
+    """Return the width of the widest piece of text between the places where it may be broken."""
     return max(
         (_width(part.rstrip()) for cell in cells for part in _BREAK_AFTER.split(cell)), default=0
     )
 
 
 def folded(sentence: str) -> str:
-    """A sentence, on a terminal in lines of its width, broken between words."""
+    """Return a sentence, on a terminal folded to its width between words."""
     import textwrap
 
     room = screen_width()
@@ -137,7 +138,7 @@ def folded(sentence: str) -> str:
 
 
 def screen_width() -> int:
-    """The width to fold to; 0 where nothing is folded."""
+    """Return the width to fold to; 0 if nothing is folded."""
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         return 0
     return shutil.get_terminal_size().columns
@@ -160,8 +161,8 @@ def _lines(columns: Sequence[TableColumn], widths: Sequence[int], row: Sequence[
 
 
 def fold(text: str, width: int) -> list[str]:
-    """Text in lines of at most that width, but for white space at their ends, broken behind a sign
-    where there is one."""
+    """Return text in lines of at most that width (white space at their ends aside), broken after a
+    sign if there is one."""
     lines = [""]
     for part in _BREAK_AFTER.split(text):
         if _width(lines[-1]) + _width(part.rstrip()) > width and lines[-1]:
@@ -180,7 +181,7 @@ def _padded(text: str, width: int, right: bool) -> str:
 
 
 def _width(text: str) -> int:
-    """The columns that a text takes on a terminal."""
+    """Return the columns that a text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(_columns(char) for char in text)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 )
 @click.pass_obj
 def command(folders: Folders, limit: int | None, form: str) -> int:
-    """List the trials, newest first: where they stand, and how many runs passed.
+    """List the trials, newest first: state, and how many runs passed.
 
-    The state is running, paused, cancelled, ended or abandoned; interrupted: nobody is running it
-    any more, and `seatrial resume` would continue it. Rehearsals are marked rehearsed.
-    Where the terminal is too narrow for it all, columns are left out before tags are folded.
+    The state is running, paused, cancelled, ended, abandoned, or interrupted: nobody drives it any
+    more, and `seatrial resume` would continue it. Rehearsals are marked rehearsed. On a narrow
+    terminal, columns are left out before tags are folded.
     """
     from seatrial.cli.query_common import nothing, opened
     from seatrial.store import queries
@@ -70,10 +70,17 @@ def _table(found: list[TrialRow]) -> str:
     ]
     rows = [
         [
-            *(row.tag, row.machine, row.state, show_time(row.started)),
+            row.tag,
+            row.machine,
+            row.state,
+            show_time(row.started),
             "" if row.elapsed is None else show_seconds(row.elapsed),
-            *(str(row.runs), str(row.passed), str(row.failed)),
-            *(str(row.running or ""), str(row.waiting or ""), "rehearsed" if row.rehearsed else ""),
+            str(row.runs),
+            str(row.passed),
+            str(row.failed),
+            str(row.running or ""),
+            str(row.waiting or ""),
+            "rehearsed" if row.rehearsed else "",
         ]
         for row in found
     ]

@@ -1,4 +1,4 @@
-"""``seatrial variability``: how much the tests of a trial vary, and which runs stand out."""
+"""``seatrial variability``: how much the tests of a trial vary, and which runs are outliers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CLASSES = {
 def command(
     folders: Folders, trial: str, test: str, metric: str, exclude: float | None, as_json: bool
 ) -> int:
-    """Tell how much the tests of TRIAL vary, which runs stand out, and what these share."""
+    """Show how much the tests of TRIAL vary, its outliers, and what they share."""
     from seatrial.cli.query_common import opened
     from seatrial.errors import SeatrialError, UsageError
     from seatrial.machine.facts import groups_of
@@ -82,22 +82,26 @@ def _print_rows(rows: list[VariabilityRow]) -> None:
 
     spared = {"mean": 2, "sd": 4, "CV": 0, "median": 0, "MAD": 3, "min": 0, "max": 1}
     columns = [
-        *(
-            TableColumn("test", folds=True),
-            TableColumn("metric"),
-            TableColumn("unit"),
-            TableColumn("n", right=True),
-        ),
+        TableColumn("test", folds=True),
+        TableColumn("metric"),
+        TableColumn("unit"),
+        TableColumn("n", right=True),
         *(TableColumn(title, right=True, spare=spare) for title, spare in spared.items()),
         TableColumn("excluded", folds=True),
     ]
     cells = [
         [
-            *(row.kind, row.metric, "" if row.unit == "1" else row.unit, str(row.spread.n)),
-            *(number(row.spread.mean), number(row.spread.deviation)),
+            row.kind,
+            row.metric,
+            "" if row.unit == "1" else row.unit,
+            str(row.spread.n),
+            number(row.spread.mean),
+            number(row.spread.deviation),
             "" if row.spread.cv is None else f"{100 * row.spread.cv:.3g} %",
-            *(number(row.spread.median), number(row.spread.mad)),
-            *(number(row.spread.low), number(row.spread.high)),
+            number(row.spread.median),
+            number(row.spread.mad),
+            number(row.spread.low),
+            number(row.spread.high),
             ", ".join(f"{count} {rule}" for rule, count in row.excluded.items()),
         ]
         for row in rows
@@ -109,7 +113,7 @@ def _print_rows(rows: list[VariabilityRow]) -> None:
 
 
 def _print_whys(rows: list[VariabilityRow]) -> None:
-    """Why a number is not there, once for each reason."""
+    """Print why numbers are missing, each reason once."""
     from seatrial.verify.reading import plain_line
 
     whys: dict[str, list[str]] = {}
@@ -122,7 +126,7 @@ def _print_whys(rows: list[VariabilityRow]) -> None:
 
 
 def _print_shape(row: VariabilityRow) -> None:
-    """What the numbers of a row hide: a level that changed, several modes, defective nodes."""
+    """Print what the numbers of a row hide: a change of level, several modes, defective nodes."""
     from seatrial.cli.query_common import show_figure
     from seatrial.units import count
     from seatrial.verify.reading import plain_line
@@ -169,7 +173,7 @@ def _print_outliers(kinds: list[RunKind]) -> None:
                 counts = Counter(outlier.why for outlier in runs)
                 causes = f" ({', '.join(f'{n} {why}' for why, n in counts.most_common())})"
             click.echo(f"  {len(runs)} {_CLASSES[name]}{plain_line(causes)}")
-            if name == "failed":  # their causes are told above
+            if name == "failed":  # their causes are printed above
                 click.echo(plain_line("    " + " ".join(_short(o.run) for o in runs[:MAX_RUNS])))
             for outlier in runs[:MAX_RUNS] if name != "failed" else ():
                 click.echo(plain_line(f"    {_short(outlier.run)}  {outlier.why}"))

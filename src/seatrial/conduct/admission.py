@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.conduct.policy import Policy, Window
+from seatrial.conduct.policy import Policy
 from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import ThrottleState
@@ -101,7 +101,7 @@ class Admission:
     def go(self, start: int, time: int) -> None:
         """The trial, which began at ``start``, starts or goes on."""
         self.start, self.since = start, time
-        spans = [(window, self._span(window)) for window in self.policy.blackouts]
+        spans = [(window, window.span(start)) for window in self.policy.blackouts]
         everyone = range(len(self.policy.entries))
         self._blackouts = [
             (*span, window.entries or everyone) for window, span in spans if not window.nodes
@@ -114,7 +114,7 @@ class Admission:
         self._reopenings = [end for _, (_, end) in spans]
         self._closing_times = [start for _, (start, _) in spans]
         outages = (window for window in self.policy.outages if not window.nodes)
-        self.outages = [self._span(window) for window in outages]
+        self.outages = [window.span(start) for window in outages]
         self._gates = None
 
     def launch(self, entry: int, event: RunSubmitted) -> None:
@@ -176,10 +176,6 @@ class Admission:
         """The times of the blackouts that are about an entry: the first, and the first behind."""
         return [(start, end) for start, end, entries in self._blackouts if entry in entries]
 
-    def _span(self, window: Window) -> tuple[int, int]:
-        since = 0 if window.absolute else self.start
-        return since + round(window.start * SECOND_NS), since + round(window.end * SECOND_NS)
-
     def shut_nodes(self, now: int, entry: int) -> frozenset[str]:
         """The nodes that a blackout keeps from an entry; of none (-1): from all of them."""
         live = [each.nodes for each in self.shut if each.holds(now, entry)]
@@ -197,7 +193,7 @@ class Admission:
             if each.closed(now, self.since)
         ]
         for window in self.policy.blackouts:
-            start, end = self._span(window)
+            start, end = window.span(self.start)
             if start <= now < end:
                 left = show_seconds((end - now) / SECOND_NS)
                 on = f" of {window.nodes}" if window.nodes else ""

@@ -286,7 +286,7 @@ class Conductor:
             remedy = "the trial ends; mend the builds, and begin the plan anew under another --name"
             return f"nothing can be launched: {unbuilt}; {remedy}"
         causes = "; ".join(filter(None, (why, unbuilt)))
-        remedy = "let back in what is mended: `seatrial accept PLAN --admit TEST` (or NODES)"
+        remedy = "let back in what is mended: `seatrial accept admit PLAN TEST` (or NODES)"
         if unbuilt:
             remedy += "; to have the others built, begin the plan anew under another --name"
         return f"nothing more can be launched: {causes}; {remedy}"

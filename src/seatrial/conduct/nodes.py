@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from seatrial.conduct.in_flight import RunInFlight
 from seatrial.conduct.policy import Exclusion
-from seatrial.machine.facts import fold, unfold
+from seatrial.machine.facts import fold, unfold_or_empty
 from seatrial.units import SECOND_NS, count, show_seconds
 
 FEW = 4  # nodes of a run, up to which each of them is blamed where nobody names the bad one
@@ -45,17 +45,17 @@ class NodeRecord:
     # ---- events in ------------------------------------------------------------------------
 
     def fall(self, nodes: str, time: int) -> None:
-        for node in _names(nodes):
+        for node in unfold_or_empty(nodes):
             self.down.add(node)
             self._went_down[node] = time
         self._recount()
 
     def rise(self, nodes: str) -> None:
-        self.down.difference_update(_names(nodes))
+        self.down.difference_update(unfold_or_empty(nodes))
         self._recount()
 
     def exclude(self, nodes: str, why: str) -> None:
-        for node in _names(nodes):
+        for node in unfold_or_empty(nodes):
             self.excluded[node] = why
             self._candidates.pop(node, None)
         self.exclusions += 1
@@ -63,7 +63,7 @@ class NodeRecord:
         self._recount()
 
     def admit(self, nodes: str) -> None:
-        for node in _names(nodes):
+        for node in unfold_or_empty(nodes):
             self.excluded.pop(node, None)
             self._forget(node)
         self._folded.clear()
@@ -89,7 +89,7 @@ class NodeRecord:
         held_against = cause in self._exclusion.causes and self._exclusion.after > 0
         if not flight.nodes or not (elsewhere or held_against):
             return
-        on = _names(flight.nodes)
+        on = unfold_or_empty(flight.nodes)
         since = flight.job_started or flight.submitted or 0
         named = [node for node in on if self._went_down.get(node, -1) >= since]
         if elsewhere:
@@ -111,7 +111,7 @@ class NodeRecord:
         """A run was good: what was merely suspected of its nodes is forgotten."""
         if not self._suspected or not flight.nodes:
             return
-        for node in self._suspected.intersection(_names(flight.nodes)):
+        for node in self._suspected.intersection(unfold_or_empty(flight.nodes)):
             named = [failure for failure in self._failed[node] if failure.named]
             if len(named) < self._exclusion.after:
                 self._candidates.pop(node, None)
@@ -184,11 +184,3 @@ class NodeRecord:
             failures = list(self._failed[node])
             if failures[0].time >= since:
                 yield node, failures
-
-
-def _names(nodes: str) -> tuple[str, ...]:
-    """The names of a node set; of what is none, nothing is concluded."""
-    try:
-        return unfold(nodes) if nodes else ()
-    except ValueError:
-        return ()

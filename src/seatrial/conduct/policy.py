@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.units import SECOND_NS
+
 Kind = Literal["once", "isolated_then_full", "sustained"]
 Weight = Literal["heavy", "normal", "light"]
 Answer = Literal["again", "elsewhere", "never"]
@@ -100,6 +102,11 @@ class Window(Struct, frozen=True, kw_only=True):
     entries: list[int] = []
     absolute: bool = False
 
+    def span(self, origin: int) -> tuple[int, int]:
+        """Return start and end (ns since the epoch) for a trial that started at ``origin``."""
+        since = 0 if self.absolute else origin
+        return since + round(self.start * SECOND_NS), since + round(self.end * SECOND_NS)
+
 
 class Exclusion(Struct, frozen=True, kw_only=True):
     """A node is excluded after ``after`` failures for one of ``causes`` there within ``within``
@@ -156,6 +163,11 @@ class Policy(Struct, frozen=True, kw_only=True):
     outages: list[Window] = []
     exclusion: Exclusion = Exclusion()
     watch: WatchLimits = WatchLimits()
+
+    def subject_of(self, window: Window) -> str:
+        """Return the tests and nodes of a window: "a, b on n[1-2]", or "everything"."""
+        tests = ", ".join(self.entries[entry].name for entry in window.entries)
+        return " on ".join(filter(None, (tests, window.nodes))) or "everything"
 
 
 def whole(policy: Policy, cases: int) -> Policy:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal, NamedTuple
 
+from seatrial.units import show_unit
+
 Kind = Literal["linear", "log", "time", "clock"]
 _LATEST = 32_503_680_000.0  # the year 3000; what no calendar of ours holds is no time
 
@@ -30,7 +32,7 @@ class Axis(NamedTuple):
 
     @property
     def words(self) -> str:
-        unit = "" if self.unit in ("", "1") else f" ({self.unit})"
+        unit = show_unit(self.unit, " ({})")
         return f"{self.title}{unit}"
 
     def holds(self, value: float | None) -> bool:

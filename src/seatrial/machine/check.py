@@ -1,4 +1,4 @@
-"""What the shape of a machine's file cannot say: names, node sets, quantities, what goes where."""
+"""Check a decoded machine file: names, node sets, quantities and references between keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_NAME = "a name must be letters, digits, ._-"
 
 
 def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
-    """Add every fault of a decoded description."""
+    """Add every fault of a decoded machine file to ``faults``."""
     spot = Spot(node, faults)
     if not _NAME.fullmatch(machine.machine):
         spot.fault(_NO_NAME, "machine")
@@ -47,7 +47,7 @@ def check(machine: Machine, node: YamlNode, faults: Faults) -> None:
 
 
 def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, str]]:
-    """What is wrong with an environment as it is written: the variable and a message."""
+    """Return the faults of an environment: (variable, message)."""
     faults = []
     for name, value in environment.items():
         if not _VARIABLE.fullmatch(name):
@@ -62,7 +62,7 @@ def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, st
 
 
 def _nodes(machine: Machine, spot: Spot) -> set[str]:
-    """The names of all nodes."""
+    """Check the nodes; return the names of all nodes."""
     if not machine.nodes:
         spot.fault("no node is described; give at least one kind", "nodes")
     seen: set[str] = set()
@@ -80,13 +80,13 @@ def _nodes(machine: Machine, spot: Spot) -> set[str]:
 
 
 def _subset(folded: str, names: set[str], at: Spot) -> None:
-    """A node set must be of the machine's nodes."""
+    """Check that a node set names nodes of the machine only."""
     if folded and (other := sorted(set(at.parsed(unfold, folded) or ()) - names)):
-        at.fault(f"{other[0]} is no node of this machine")
+        at.fault(f"{other[0]} is not a node of this machine")
 
 
 def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
-    """Groups are of the machine's nodes, and each node is in one at most."""
+    """Check that groups name nodes of the machine, and each node at most once."""
     group_of: dict[str, str] = {}
     for name, folded in machine.groups.items():
         at = spot.inside("groups", name)
@@ -97,7 +97,7 @@ def _groups(machine: Machine, names: set[str], spot: Spot) -> None:
             continue
         members = at.parsed(unfold, folded) or ()
         if other := sorted(set(members) - names):
-            at.fault(f"{other[0]} is no node of this machine")
+            at.fault(f"{other[0]} is not a node of this machine")
         if twice := [node for node in members if node in group_of]:
             at.fault(f"{twice[0]} is in the group {group_of[twice[0]]}, too; give each node one")
         group_of.update(dict.fromkeys(members, name))
@@ -116,7 +116,7 @@ def _file_system(name: str, system: FileSystem, at: Spot) -> None:
         if not _NAME.fullmatch(target.name):
             at.fault(f"{target.name!r}: {_NO_NAME}", "targets", i)
         elif target.name in seen:
-            at.fault(f"{target.name} is there twice", "targets", i)
+            at.fault(f"{target.name} is given twice", "targets", i)
         seen.add(target.name)
     at.parsed(seconds, system.timeout, "timeout")
     at.parsed(bytes_of, system.space, "space")
@@ -179,11 +179,11 @@ def _background(background: Background, nodes: int, at: Spot) -> None:
 
 
 def workload_of(swf: str, file: Path) -> Path:
-    """The path of a workload that a machine's file names, relative to its own folder."""
+    """Return the path of a workload; a relative one starts at the folder of the machine file."""
     return (file.parent / swf).absolute()
 
 
 def _share(written: int | float | str, at: Spot) -> None:
     share = at.parsed(share_of, written)
     if share is not None and share > 1:
-        at.fault(f"{written} is more than all; the most is 100%")
+        at.fault(f"{written} is more than 100%")

@@ -1,4 +1,4 @@
-"""What is wrong with the sinks of a machine's file. Secrets are told of, never shown."""
+"""Check the sinks of a machine file. No message shows a secret."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
 _MAX_BYTES = 16 << 20
 
-# The keys of each kind: those that it must have, and those that it may have.
+# The keys of each kind: required, optional.
 _KEYS: dict[str, tuple[set[str], set[str]]] = {
     "influxdb": (
         {"url"},
@@ -32,7 +32,7 @@ def check_sinks(sinks: list[Sink], at: Spot) -> None:
         if not _NAME.fullmatch(sink.name):
             spot.fault("a name must be letters, digits, _- (at most 64)", "name")
         elif sink.name in seen:
-            spot.fault(f"{sink.name} is there twice", "name")
+            spot.fault(f"{sink.name} is given twice", "name")
         seen.add(sink.name)
         _check_keys(sink, spot)
         _check_places(sink, spot)
@@ -44,13 +44,13 @@ def check_sinks(sinks: list[Sink], at: Spot) -> None:
 
 
 def _check_keys(sink: Sink, at: Spot) -> None:
-    """Each kind has its own keys."""
+    """Check that a sink has the keys of its kind and no others."""
     must, may = _KEYS.get(sink.kind, (set(), _OF_KINDS))
     defaults = Sink(name="", kind=sink.kind)
     for key in sorted(_OF_KINDS):
         given = getattr(sink, key) != getattr(defaults, key)
         if given and key not in must | may:
-            at.fault(f"is no key of a sink of the kind {sink.kind}", key)
+            at.fault(f"is not a key of a sink of the kind {sink.kind}", key)
         elif key in must and not given:
             at.fault(f"is missing; a sink of the kind {sink.kind} must have it")
     if sink.kind != "influxdb":
@@ -64,7 +64,7 @@ def _check_keys(sink: Sink, at: Spot) -> None:
 
 
 def _check_places(sink: Sink, at: Spot) -> None:
-    """URLs, files, and where secrets are: never in this file."""
+    """Check URLs and paths, and that no secret is written in the file."""
     if sink.url and not _SECRET.fullmatch(sink.url) and (why := _fault_of_url(sink.url)):
         at.fault(why, "url")
     if sink.token and not _SECRET.fullmatch(sink.token):
@@ -76,16 +76,16 @@ def _check_places(sink: Sink, at: Spot) -> None:
 
 
 def _fault_of_url(url: str) -> str:
-    """What is wrong with a URL, which is not shown: it may hold a password."""
+    """Return the fault of a URL, or "". The URL itself is not shown: it may hold a password."""
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        return "is no URL; write e.g. https://influx.site:8086"
+        return "is not a URL; write e.g. https://influx.site:8086"
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        return "is no URL that events can be sent to; write e.g. https://influx.site:8086"
+        return "is not a URL to which events can be sent; write e.g. https://influx.site:8086"
     if parts.username is not None or parts.password is not None:
         return "holds a user or a password; give user and token instead"
     if parts.fragment or any(ord(letter) <= 32 or ord(letter) >= 127 for letter in url):

@@ -1,4 +1,4 @@
-"""This host as a machine: its cores, memory, compilers and MPIs."""
+"""Detect this host as a machine: its cores, memory, compilers and MPIs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ NUMA_DOMAINS = Path("/sys/devices/system/node")
 
 
 def this_host() -> str:
-    """This host's short name, fit for a file name."""
+    """Return the short name of this host, fit for a file name."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname().split(".")[0]) or "localhost"
 
 
 def detect(name: str) -> Machine:
-    """Describe this host under that name; jobs are run by the local backend."""
-    processors = sorted(os.sched_getaffinity(0))  # in a container often fewer than the host has
+    """Describe this host under that name. The local backend runs its jobs."""
+    processors = sorted(
+        os.sched_getaffinity(0)
+    )  # in a container often fewer than those of the host
     cores = _distinct(processors, "thread_siblings_list")
     node = NodeGroup(
         names=name,
@@ -40,8 +42,8 @@ def detect(name: str) -> Machine:
 
 
 def _distinct(processors: list[int], name: str) -> int:
-    """How many different values processors have in their topology. Where the kernel tells none,
-    each processor is a core, and all are on one socket."""
+    """Return the number of distinct values of a topology file over processors. If the kernel has no
+    such file, each processor counts as a core, and all are on one socket."""
     told = {_topology(processor, name) for processor in processors}
     if "" in told:
         return len(processors) if name == "thread_siblings_list" else 1

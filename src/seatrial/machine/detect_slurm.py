@@ -1,7 +1,7 @@
-"""The cluster of this login node as a machine, as Slurm knows it.
+"""Detect the cluster of this login node as a machine, by asking Slurm.
 
-Nodes are those of the default partition, where there is one, as jobs without a partition go there:
-a node outside it could not be asked for. The other partitions are named in ``about``.
+The nodes are those of the default partition, if there is one, because jobs without a partition go
+there and could not ask for others. The other partitions are named in ``about``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 
 
 class NodeKind(NamedTuple):
-    """What like nodes have in common."""
+    """The properties that nodes of one kind share."""
 
     cores: int
     sockets: int
@@ -34,9 +34,8 @@ class NodeKind(NamedTuple):
 
 
 def detect_slurm(name: str | None) -> Machine:
-    """Describe the cluster that sinfo shows, under that name or its own. NUMA domains are not
-    Slurm's to know: one for each socket is assumed. Raises UsageError where Slurm does not answer.
-    """
+    """Describe the cluster that sinfo shows, under that name or its own. Slurm does not know NUMA
+    domains: one for each socket is assumed. Raises UsageError if Slurm does not answer."""
     partitions = _ask("sinfo", "--noheader", "--format=%P").split()
     default = next((p[:-1] for p in partitions if p.endswith("*")), "")
     kinds: dict[NodeKind, list[str]] = {}
@@ -49,8 +48,8 @@ def detect_slurm(name: str | None) -> Machine:
     others = sorted({p.rstrip("*") for p in partitions} - {default})
     about = "As Slurm describes it" + (f"; other partitions: {', '.join(others)}" if others else "")
     toolchains = detect_toolchains()
-    # Whether srun can start an MPI's tasks depends on how both were built; the MPI's own launcher
-    # finds its way into an allocation. A person who knows better writes launcher: {kind: srun}.
+    # Whether srun can start an MPI's tasks depends on how both were built. The MPI's own launcher
+    # works inside an allocation in any case. Users may choose launcher: {kind: srun}.
     own = any(toolchain.launcher for toolchain in toolchains.values())
     return Machine(
         machine=name or _cluster_name(),
@@ -64,7 +63,7 @@ def detect_slurm(name: str | None) -> Machine:
 
 
 def _ask(*command: str) -> str:
-    """The answer of one of Slurm's commands; UsageError where there is none."""
+    """Return the output of a Slurm command. Raises UsageError if it fails."""
     line = " ".join(command)
     if shutil.which(command[0]) is None:
         remedy = "load Slurm's module, or go to a login node"
@@ -85,7 +84,8 @@ def _ask(*command: str) -> str:
 
 
 def _fields(line: str) -> dict[str, str]:
-    """KEY=VALUE of a node's line. The first of a key counts: a Reason at the end may hold more."""
+    """Return KEY=VALUE of a node's line. The first of equal keys counts: a Reason at the end may
+    hold more."""
     fields: dict[str, str] = {}
     for key, value in _FIELD.findall(line):
         fields.setdefault(key, "" if value == "(null)" else value)
@@ -113,7 +113,8 @@ def _kind(fields: dict[str, str]) -> NodeKind:
 
 
 def _cores(fields: dict[str, str]) -> int:
-    """Cores that jobs can have: without those that are kept for the system (CoreSpecCount)."""
+    """Return the cores that jobs can have, without those reserved for the system
+    (CoreSpecCount)."""
     cores = _number(fields, "Sockets") * _number(fields, "CoresPerSocket")
     total = _number(fields, "CPUTot", cores)
     usable = _number(fields, "CPUEfctv") if "CPUEfctv" in fields else total
@@ -121,7 +122,7 @@ def _cores(fields: dict[str, str]) -> int:
 
 
 def _gpus(gres: str) -> int:
-    """Accelerators of ``gpu:a100:4(S:0-1),gpu:h100:2,nvme:1``: 6."""
+    """Return the number of accelerators: 6 for ``gpu:a100:4(S:0-1),gpu:h100:2,nvme:1``."""
     text = re.sub(r"\([^)]*\)", "", gres)
     found = [word.split(":") for word in text.split(",") if word.split(":")[0] == "gpu"]
     return sum(int(parts[-1]) if parts[-1].isdigit() else 1 for parts in found)

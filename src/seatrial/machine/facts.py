@@ -1,4 +1,4 @@
-"""What expressions may know of a machine's nodes."""
+"""Facts of a machine's nodes for expressions; node sets, folded and unfolded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPAN = re.compile(r"([0-9]+)-([0-9]+)")
 
 
 class NodeFacts(NamedTuple):
-    """The nodes that a test can use: facts of the first kind of them, their number, their names."""
+    """The nodes that a test can use: the facts of their first kind, their number, their names."""
 
     names: dict[str, Any]
     available: int
@@ -30,13 +30,13 @@ class NodeFacts(NamedTuple):
 
 
 def facts_of(machine: Machine, features: Sequence[str] = ()) -> NodeFacts:
-    """Facts of the nodes that have all the features, taken together. ``node.*`` describe the first
-    such kind; a test for mixed nodes names a feature."""
+    """Return the facts of all nodes that have the features. ``node.*`` describe the first kind; a
+    test for mixed nodes names a feature."""
     return _facts(machine, _usable(machine, features))
 
 
 def facts_of_each_kind(machine: Machine, features: Sequence[str] = ()) -> list[NodeFacts]:
-    """Facts of the nodes that have all the features, kind by kind."""
+    """Return the facts of the nodes that have the features, kind by kind."""
     return [_facts(machine, [kind]) for kind in _usable(machine, features)]
 
 
@@ -60,14 +60,19 @@ def _facts(machine: Machine, usable: list[NodeGroup]) -> NodeFacts:
     return NodeFacts(names, available, tuple(each.names for each in usable))
 
 
+def node_names(machine: Machine) -> list[str]:
+    """Return the names of all nodes, in the order of the machine file."""
+    return list(dict.fromkeys(name for kind in machine.nodes for name in unfold(kind.names)))
+
+
 def groups_of(machine: Machine) -> dict[str, str]:
-    """The group of each node that is in one."""
+    """Return the group of each node that is in a group."""
     return {node: name for name, folded in machine.groups.items() for node in unfold(folded)}
 
 
 @functools.lru_cache(maxsize=256)
 def unfold(names: str) -> tuple[str, ...]:
-    """The names of a node set such as ``n[001-128],login1``. Raises ValueError."""
+    """Return the names of a node set such as ``n[001-128],login1``. Raises ValueError."""
     if "[" not in names and "," not in names:
         found: tuple[str, ...] = (names,)  # a machine of one node: no need to load the library
     elif _at_most(names) > MAX_NODES:
@@ -86,15 +91,24 @@ def unfold(names: str) -> tuple[str, ...]:
     return found
 
 
+def unfold_or_empty(names: str) -> tuple[str, ...]:
+    """Return the names of a node set that a scheduler or a job wrote; none if it is empty or
+    malformed."""
+    try:
+        return unfold(names) if names else ()
+    except ValueError:
+        return ()
+
+
 def fold(names: Collection[str]) -> str:
-    """The node set of these names, such as ``n[001-128],login1``; "" of none."""
+    """Return the node set of these names, such as ``n[001-128],login1``; "" if there are none."""
     if not names:
         return ""
     if len(names) == 1:
         return next(iter(names))
     from ClusterShell.NodeSet import NodeSet
 
-    sets: list[str] = []  # the library reads n[1,2,3] in an eighth of its time for n1,n2,n3
+    sets: list[str] = []  # ClusterShell reads n[1,2,3] eight times as fast as n1,n2,n3
     numbers: dict[str, list[str]] = {}
     for name in sorted(names):
         stem = name.rstrip("0123456789")
@@ -107,7 +121,7 @@ def fold(names: Collection[str]) -> str:
 
 
 def _at_most(names: str) -> int:
-    """No fewer names than a node set holds: the library writes them all out."""
+    """Return an upper bound of the names in a node set, before ClusterShell writes them all out."""
     total = 0
     for folded in _FOLDED.findall(names):
         count = 1

@@ -1,6 +1,6 @@
-"""Finding and loading a machine's description.
+"""Find and load a machine file.
 
-    site = find_machine("c5")        # machines/c5.yaml, a path, or this host where none is named
+    site = find_machine("c5")        # machines/c5.yaml, a path, or this host for None
     site.machine                     # the description
     site.references                  # machines/c5/references.yaml, beside it
 
@@ -26,15 +26,15 @@ FOLDER = Path("machines")
 
 
 class Site(NamedTuple):
-    """A machine, and the file of its references (which need not exist yet)."""
+    """A machine, and the path of its references (the file may not exist yet)."""
 
     machine: Machine
     references: Path
 
 
 def find_machine(name: str | None) -> Site:
-    """The machine of that name or path; None: this host, as detected, or as its own file in
-    ``machines/`` describes it. Raises UsageError and InvalidFiles."""
+    """Return the machine of that name or path. None means this host: as its own file in
+    ``machines/`` describes it, else as detected. Raises UsageError and InvalidFiles."""
     from seatrial.machine.detect import detect, this_host
 
     file = machine_file(name)
@@ -45,8 +45,8 @@ def find_machine(name: str | None) -> Site:
 
 
 def machine_file(name: str | None) -> Path | None:
-    """The file of the machine of that name or path; None: it is this host, and no file describes
-    it. Raises UsageError where there is no such machine."""
+    """Return the file of the machine of that name or path, or None for this host if no file
+    describes it. Raises UsageError if there is no such machine."""
     from seatrial.machine.detect import this_host
 
     if name is not None and is_path(name):
@@ -67,12 +67,12 @@ def machine_file(name: str | None) -> Path | None:
 
 
 def is_path(name: str) -> bool:
-    """Whether a machine is named by its file, not looked up by its name."""
+    """Return True if a machine is named by its file, False if by its name."""
     return name.endswith((".yaml", ".yml")) or "/" in name
 
 
 def load_machine(path: Path) -> Site:
-    """Load a description; all its faults at once as InvalidFiles."""
+    """Load a machine file. Raises InvalidFiles with all its faults."""
     faults = Faults()
     site = read_machine(path, faults)
     faults.raise_any()
@@ -81,15 +81,15 @@ def load_machine(path: Path) -> Site:
 
 
 def read_machine(path: Path, faults: Faults) -> Site | None:
-    """As ``load_machine``, but its faults are added to ``faults``. Raises UsageError where there
-    is no such file."""
+    """Load a machine file; add its faults to ``faults``. Raises UsageError if there is no such
+    file."""
     if not _exists(path):
         raise UsageError(f"{path}: no such file; name a machine's description")
     own = Faults()
     node = read(path, own)
     machine = decode_partly(node, Machine, own) if node is not None else None
     if machine is not None and node is not None:
-        if own.found:  # what follows from them elsewhere is not told; each sink is for itself
+        if own.found:  # suppress consequential faults; sinks are independent of each other
             faulty = [key for _, key in own.found.values()]
             check_sinks(machine.sinks, Spot(node, own, faulty).inside("sinks"))
         else:
@@ -102,7 +102,8 @@ def read_machine(path: Path, faults: Faults) -> Site | None:
 
 
 def _with_paths(machine: Machine, file: Path) -> Machine:
-    """The description with the path of its workload absolute: trials keep it, its file may move."""
+    """Return the description with an absolute path of its workload: trials keep the description,
+    and the file may move."""
     background = machine.rehearsal.background
     if background is None or not background.swf:
         return machine

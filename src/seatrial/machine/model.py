@@ -14,7 +14,7 @@ LauncherKind = Literal["srun", "mpirun", "mpiexec", "none"]
 
 
 class NodeGroup(FileModel, frozen=True):
-    """Nodes that are alike."""
+    """Nodes of one kind."""
 
     names: Annotated[str, Meta(description="node set, such as n[001-128]")]
     cores: Annotated[int, Meta(description="cores of a node", ge=1)]
@@ -27,11 +27,11 @@ class NodeGroup(FileModel, frozen=True):
 
 
 class Launcher(FileModel, frozen=True):
-    """What starts tasks, and what is added to its line."""
+    """The program that starts tasks, with its options."""
 
     kind: LauncherKind
     flavour: Annotated[
-        Literal["openmpi", "mpich", "other"], Meta(description="whose mpirun or mpiexec it is")
+        Literal["openmpi", "mpich", "other"], Meta(description="the MPI of mpirun or mpiexec")
     ] = "other"
     command: Annotated[str, Meta(description="path of it; default: its name, by PATH")] = ""
     options: Annotated[list[str], Meta(description="arguments added to its line")] = []
@@ -55,35 +55,35 @@ class Toolchain(FileModel, frozen=True):
     ] = None
     modules: list[str] = []
     environment: dict[str, Scalar] = {}
-    version: Annotated[str, Meta(description="what the compiler says of itself")] = ""
+    version: Annotated[str, Meta(description="version that the compiler prints")] = ""
 
 
 class Slurm(FileModel, frozen=True):
-    """How jobs are given to Slurm."""
+    """How jobs are submitted to Slurm."""
 
     partition: str = ""
     account: str = ""
     qos: str = ""
     reservation: str = ""
     constraint: str = ""
-    nodelist: Annotated[str, Meta(description="nodes that jobs are kept on")] = ""
-    cluster: Annotated[str, Meta(description="cluster for -M, where there are several")] = ""
+    nodelist: Annotated[str, Meta(description="the only nodes for jobs")] = ""
+    cluster: Annotated[str, Meta(description="cluster for -M, if there are several")] = ""
     options: Annotated[list[str], Meta(description="further arguments of sbatch")] = []
-    poll: Annotated[float | str, Meta(description="longest time between two polls")] = "15s"
+    poll: Annotated[float | str, Meta(description="maximum time between two polls")] = "15s"
     lost_after: Annotated[
         float | str, Meta(description="time after which a job that vanished is called lost")
     ] = "30m"
 
 
 class MetadataTarget(FileModel, frozen=True):
-    """A metadata target of a file system: what run directories can be placed on."""
+    """A metadata target of a file system, on which run directories can be placed."""
 
     name: Annotated[str, Meta(description="name, such as mdt0; scripts get it as $TARGET")]
     weight: Annotated[float, Meta(description="its part in weighted placement", gt=0)] = 1.0
 
 
 class FileSystem(FileModel, frozen=True):
-    """A file system that runs work on, and how a run's directory is put on one of its targets."""
+    """A file system that runs work on, and how a run directory is placed on one of its targets."""
 
     path: Annotated[str, Meta(description="folder on it, below which run directories are made")]
     targets: Annotated[
@@ -93,12 +93,12 @@ class FileSystem(FileModel, frozen=True):
         str,
         Meta(description="bash that makes $DIRECTORY on $TARGET ($TARGET_INDEX); default: mkdir"),
     ] = ""
-    timeout: Annotated[Duration, Meta(description="longest time that placing may take")] = "30s"
+    timeout: Annotated[Duration, Meta(description="maximum time of placing")] = "30s"
     safe_load: Annotated[
-        float, Meta(description="open files that a target bears without harm; 0: unknown", ge=0)
+        float, Meta(description="open files that a target can bear; 0: unknown", ge=0)
     ] = 0
-    runs: Annotated[int, Meta(description="most runs in flight on it; 0: no cap", ge=0)] = 0
-    space: Annotated[Size, Meta(description="most space of copied decks; 0: no cap")] = 0
+    runs: Annotated[int, Meta(description="maximum runs in flight on it; 0: no cap", ge=0)] = 0
+    space: Annotated[Size, Meta(description="maximum space of copied decks; 0: no cap")] = 0
     rehearsal: FileSystemModel | None = None
 
     @property
@@ -114,7 +114,7 @@ class Gauge(FileModel, frozen=True):
 
     command: Annotated[str, Meta(description="bash; its first line of output is the number")]
     every: Annotated[Duration, Meta(description="time between two readings")] = "30s"
-    timeout: Annotated[Duration, Meta(description="longest time that a reading may take")] = "10s"
+    timeout: Annotated[Duration, Meta(description="maximum time of a reading")] = "10s"
     rehearsal: Annotated[
         str, Meta(description="what it reads in a rehearsal: FILESYSTEM or FILESYSTEM/TARGET")
     ] = ""
@@ -129,7 +129,7 @@ class Machine(FileModel, frozen=True):
     scheduler: Literal["local", "slurm"] = "local"
     slurm: Slurm = Slurm()
     jobs: Annotated[
-        int, Meta(description="most runs that are started or queued at a time; 0: no cap", ge=0)
+        int, Meta(description="maximum runs started or queued at a time; 0: no cap", ge=0)
     ] = 0
     launcher: Launcher = Launcher(kind="none")
     toolchains: Annotated[

@@ -1,5 +1,4 @@
-"""How a machine behaves in a rehearsal: the assumptions of the simulation, as its file states them
-(``rehearsal:``)."""
+"""The model of a machine in a rehearsal, as its file states it (``rehearsal:``)."""
 
 from __future__ import annotations
 
@@ -11,15 +10,17 @@ from seatrial.file_model import Duration, FileModel, Share
 
 
 class LoadLevel(FileModel, frozen=True, rename={"since": "from"}):
-    """A level of load that holds from a time on."""
+    """A level of load from a given time on."""
 
-    since: Annotated[Duration | int, Meta(description="time since the trial began; 0: from then")]
+    since: Annotated[
+        Duration | int, Meta(description="time since the trial's start; 0: at its start")
+    ]
     load: Annotated[float, Meta(description="open files on each target", ge=0)]
-    target: Annotated[str, Meta(description="the one target that it is about; default: each")] = ""
+    target: Annotated[str, Meta(description="the target with this load; default: each")] = ""
 
 
 class FileSystemModel(FileModel, frozen=True):
-    """Capacity of a file system, and what others lay on it."""
+    """Capacity of a file system, and the load that other users put on it."""
 
     metadata: Annotated[
         float, Meta(description="open files that a metadata target serves at full speed", ge=0)
@@ -27,44 +28,47 @@ class FileSystemModel(FileModel, frozen=True):
     objects: Annotated[
         int, Meta(description="object targets, over which the data of every run is striped", ge=1)
     ] = 1
-    bandwidth: Annotated[float, Meta(description="GB/s of an object target; 0: any", ge=0)] = 0
+    bandwidth: Annotated[
+        float, Meta(description="GB/s of an object target; 0: unlimited", ge=0)
+    ] = 0
     production: Annotated[
         list[LoadLevel], Meta(description="load of others on the metadata targets, over time")
     ] = []
 
 
 class Background(FileModel, frozen=True):
-    """Jobs of others on the same nodes: from a file in the Standard Workload Format, or made."""
+    """Jobs of other users on the same nodes: read from a file in the Standard Workload Format, or
+    generated."""
 
     swf: Annotated[str, Meta(description="a file in the Standard Workload Format 2.2")] = ""
     cores_per_node: Annotated[
         int, Meta(description="processors of the file that make a node", ge=1)
     ] = 1
-    load: Annotated[Share, Meta(description="share of the node-hours; made without a file")] = 0
+    load: Annotated[Share, Meta(description="share of the node-hours that generated jobs take")] = 0
     nodes: Annotated[
-        list[int], Meta(description="sizes of made jobs, in nodes; default: 1, 4, 16, 64")
+        list[int], Meta(description="nodes of generated jobs; default: 1, 4, 16, 64")
     ] = []
-    elapsed: Annotated[Duration, Meta(description="mean elapsed time of made jobs")] = "1h"
+    elapsed: Annotated[Duration, Meta(description="mean elapsed time of generated jobs")] = "1h"
 
 
 class MachineModel(FileModel, frozen=True):
-    """What happens on the machine in a rehearsal. Rates are per node."""
+    """The behaviour of the machine in a rehearsal. Rates are per node."""
 
-    submit_delay: Annotated[Duration | int, Meta(description="from asking to being queued")] = "1s"
+    submit_delay: Annotated[
+        Duration | int, Meta(description="time from submission to the queue")
+    ] = "1s"
     start_delay: Annotated[
         Duration | int, Meta(description="from free nodes to the script's start; and its end")
     ] = "2s"
     poll: Annotated[
-        Duration | int, Meta(description="how late a start or an end is known, at most")
+        Duration | int, Meta(description="maximum delay until a start or end is noticed")
     ] = "15s"
     node_failures: Annotated[
         Duration | int, Meta(description="mean time between failures of one node; 0: none")
     ] = 0
     repair: Annotated[Duration, Meta(description="mean time until a failed node is back")] = "4h"
     slow_nodes: Annotated[Share, Meta(description="share of nodes that are slow")] = 0
-    slow_by: Annotated[
-        float, Meta(description="how many times as long a run takes on a slow node", ge=1)
-    ] = 1.2
+    slow_by: Annotated[float, Meta(description="factor of a run's time on a slow node", ge=1)] = 1.2
     partitions: Annotated[
         dict[str, str], Meta(description="node sets by partition; default: one of all nodes")
     ] = {}

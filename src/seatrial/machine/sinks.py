@@ -1,4 +1,4 @@
-"""Where a machine's trials send their events: ``sinks:`` in its file."""
+"""The sinks to which a machine's trials send their events (``sinks:`` in its file)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from seatrial.file_model import Duration, FileModel, Size
 
 
 class Sink(FileModel, frozen=True):
-    """A place that gets the events of every trial of a machine."""
+    """A target that receives the events of every trial of a machine."""
 
-    name: Annotated[str, Meta(description="name of it: letters, digits, _-")]
+    name: Annotated[str, Meta(description="its name: letters, digits, _-")]
     kind: Literal["influxdb", "webhook", "file"]
     url: Annotated[
         str,
@@ -33,18 +33,19 @@ class Sink(FileModel, frozen=True):
     body: Annotated[
         Literal["lines", "array"], Meta(description="JSON lines, or one JSON array")
     ] = "lines"
-    rehearsals: Annotated[bool, Meta(description="rehearsals are sent, too")] = False
-    lines: Annotated[int, Meta(description="most lines of a request", ge=1, le=100_000)] = 5000
-    size: Annotated[Size, Meta(description="most bytes of a request")] = "1MiB"
-    every: Annotated[Duration, Meta(description="time between two looks for events")] = "2s"
-    timeout: Annotated[Duration, Meta(description="longest time that a request may take")] = "30s"
+    rehearsals: Annotated[bool, Meta(description="also send rehearsals")] = False
+    lines: Annotated[int, Meta(description="maximum lines of a request", ge=1, le=100_000)] = 5000
+    size: Annotated[Size, Meta(description="maximum bytes of a request")] = "1MiB"
+    every: Annotated[Duration, Meta(description="time between two checks for events")] = "2s"
+    timeout: Annotated[Duration, Meta(description="maximum time of a request")] = "30s"
     patience: Annotated[
-        Duration, Meta(description="how long it is tried on when the trial is over")
+        Duration, Meta(description="time of retries after the end of the trial")
     ] = "1d"
     ca: Annotated[str, Meta(description="file of certificates to trust; default: the host's")] = ""
     verify: Annotated[bool, Meta(description="check the server's certificate")] = True
 
 
 def path_of(written: str) -> Path:
-    """A path as it is written, with one's own folder in place of ``~``, where one has any."""
+    """Return a path with the user's home in place of ``~``. It stays as it is if there is no
+    home."""
     return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none

@@ -1,4 +1,4 @@
-"""The compilers and MPIs of this host, as toolchains."""
+"""Detect the compilers and MPIs of this host, as toolchains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 20.0
 
 
 class Mpi(NamedTuple):
-    """An MPI of this host: whose it is and the paths of its compilers and its launcher."""
+    """An MPI of this host: its flavour and the paths of its compilers and its launcher."""
 
     flavour: Literal["openmpi", "mpich"]
     mpicc: str
@@ -37,7 +37,7 @@ class Mpi(NamedTuple):
 
 
 def detect_toolchains() -> dict[str, Toolchain]:
-    """Every compiler that is here, with every MPI that is here."""
+    """Return a toolchain for every pair of a compiler and an MPI of this host."""
     mpis = list(_mpis())
     toolchains: dict[str, Toolchain] = {}
     for family, cc, cxx, fc in COMPILERS:
@@ -58,19 +58,20 @@ def detect_toolchains() -> dict[str, Toolchain]:
 
 
 def _has_openmp(family: str, cc: str) -> bool:
-    """Debian's clang comes without the OpenMP runtime: a flag that cannot link is not offered."""
+    """Return True if a program with the OpenMP flag links. Debian's clang comes without the
+    runtime."""
     if family != "clang":
         return True
     return _takes("int main(void) { return 0; }\n", cc, "-fopenmp", "-o", os.devnull)
 
 
 def _has_header(mpicc: str) -> bool:
-    """Debian's MPI comes without ``mpi.h`` where only programs that use it were installed."""
+    """Return True if ``mpi.h`` is installed. Debian's MPI for running programs comes without it."""
     return _takes("#include <mpi.h>\n", mpicc, "-E", "-o", os.devnull)
 
 
 def _takes(program: str, *compiler: str) -> bool:
-    """Whether a compiler with these arguments takes a C program."""
+    """Return True if a compiler with these arguments accepts a C program."""
     try:
         done = subprocess.run(
             [*compiler, "-x", "c", "-"],
@@ -97,8 +98,8 @@ def _with_mpi(plain: Toolchain, mpi: Mpi) -> Toolchain:
 
 
 def _mpis() -> Iterator[Mpi]:
-    """The MPIs on PATH, one of each kind; where there is none, the one beside this Python. That one
-    does not count as on PATH, so that an activated environment changes nothing."""
+    """Yield the MPIs on PATH, one of each flavour; if there is none, the one beside this Python.
+    That one does not count as on PATH, so that an activated environment changes nothing."""
     own = str(Path(sys.prefix) / "bin")
     others = [folder for folder in os.get_exec_path() if os.path.realpath(folder) != own]
     found = {mpi.flavour: mpi for mpi in _mpis_on(os.pathsep.join(others))}
@@ -106,7 +107,7 @@ def _mpis() -> Iterator[Mpi]:
 
 
 def _mpis_on(path: str) -> Iterator[Mpi]:
-    for name in reversed(MPI_COMPILERS):  # the plain name last, so that it is preferred
+    for name in reversed(MPI_COMPILERS):  # the plain name last: it overrides the others
         mpicc = shutil.which(name, path=path)
         if mpicc is None:
             continue
@@ -124,8 +125,8 @@ def _beside(program: str, name: str) -> str:
 
 
 def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
-    """Whose compiler it is: each of the two has a question of its own. MVAPICH and Intel MPI are
-    MPICH's children, and take its arguments."""
+    """Return the flavour of an MPI compiler, or None. Open MPI and MPICH each have an option that
+    only they know. MVAPICH and Intel MPI derive from MPICH and accept its arguments."""
     if "Open MPI" in _first_line(mpicc, "--showme:version"):
         return "openmpi"
     said = _first_line(mpicc, "-v") + " " + _first_line(mpicc, "-show")

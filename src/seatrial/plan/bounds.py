@@ -1,4 +1,4 @@
-"""The bounds of criteria: what sort of quantity each is about."""
+"""The bounds of criteria and their quantities."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ COUNTS = frozenset({"jobs_in_flight", "accepted_runs"})
 
 
 def bound_of(criterion: CriterionName, written: int | float | str) -> float:
-    """A bound of a criterion: seconds for ``mtbf``, a number for counts, else a share (that of
-    ``slowdown`` may be negative). For ``figure_of_merit`` a number is in the metric's own unit, and
-    per cent are a share of its reference. Raises ValueError with a remedy."""
+    """Return a bound of a criterion: seconds for ``mtbf``, a number for counts, else a share (which
+    may be negative for ``slowdown``). For ``figure_of_merit`` a number is in the metric's own unit,
+    and per cent are a share of its reference. Raises ValueError with a remedy."""
     if criterion == "figure_of_merit":
         return share_of(written) if isinstance(written, str) else float(written)
     if criterion == "mtbf":

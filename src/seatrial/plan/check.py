@@ -1,18 +1,17 @@
-"""What the shape of a plan cannot say: names, quantities, what there is on the machine.
+"""Check a plan as far as its cases need not be known: names, quantities, nodes and file systems.
 
-Nothing here needs cases; ``seatrial.plan.check_mix`` checks what a component runs in a phase.
+``seatrial.plan.check_mix`` checks what a component runs in a phase.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from seatrial.documents import Faults, Spot
-from seatrial.errors import UsageError
-from seatrial.machine.facts import unfold
+from seatrial.errors import UsageError, suggest
+from seatrial.machine.facts import node_names, unfold
 from seatrial.machine.model import Gauge, Machine
 from seatrial.plan.check_criteria import check_criteria, check_evidence, check_waivers
 from seatrial.plan.check_rehearsal import check_rehearsal
@@ -36,18 +35,18 @@ from seatrial.plan.model import (
     Watch,
 )
 from seatrial.plan.moments import moment_of
-from seatrial.plan.phases import names_of, phases_of, tag_of
+from seatrial.plan.phases import phases_of, tag_of
 from seatrial.suite.load import Suite
 from seatrial.suite.model import show
 from seatrial.suite.select import compile_keyword
 from seatrial.units import seconds, share_of, show_seconds, span_of
 
 LONGEST_TAG = 100
-ROUNDING = 1e-9  # by which shares may add up to more than the whole
+ROUNDING = 1e-9  # tolerance of a sum of shares above 1
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
-# Keys that mean something in components of one kind alone.
+# Keys that apply to components of one kind only.
 _OF_KIND = {"duration": "sustained", "reserve": "sustained", "repeat": "once"}
 _PART_OF_KIND = {
     **dict.fromkeys(("copies", "weight", "share", "fill"), "sustained"),
@@ -56,11 +55,11 @@ _PART_OF_KIND = {
 
 
 def check_plan(loaded: Loaded, faults: Faults) -> None:
-    """Add every fault of a plan that can be told without its cases."""
+    """Add every fault of a plan that does not depend on its cases."""
     plan, spot = loaded.plan, loaded.spot(faults)
     machine = loaded.site.machine if loaded.site else None
     _names(plan, spot)
-    # where a suite is not there, any name may be of one of its tests
+    # a missing suite may have a test of any name
     whole = [] if loaded.partly else loaded.suites
     tests = [name for suite in whole for name in suite.tests]
     for i, phase in enumerate(plan.phases):
@@ -103,7 +102,7 @@ def _names(plan: Plan, spot: Spot) -> None:
             at = spot.inside(key, i, key.removesuffix("s"))
             named.append((name, at))
             if name in names[:i]:
-                at.fault(f"{name!r} is there twice; rename one")
+                at.fault(f"{name!r} is given twice; rename one")
     for name, at in named:
         if not _NAME.fullmatch(name):
             at.fault(f"{name!r}: a name must be letters, digits, ._+-")
@@ -111,13 +110,13 @@ def _names(plan: Plan, spot: Spot) -> None:
 
 
 def _tags(plan: Plan, spot: Spot) -> None:
-    """Each trial of the plan needs a run tag of its own."""
+    """Check that each trial of the plan has a run tag of its own."""
     first: dict[str, str] = {}
     for i, component in enumerate(plan.components):
         for phase in phases_of(plan, component):
             tag, at = tag_of(plan, component, phase.phase), spot.inside("components", i)
             if len(tag) > LONGEST_TAG:
-                text = f"makes a run tag of {len(tag)} letters; the most is {LONGEST_TAG}"
+                text = f"makes a run tag of {len(tag)} letters; the maximum is {LONGEST_TAG}"
                 at.fault(text, "component")
             other = first.setdefault(tag, component.component)
             if other != component.component:
@@ -136,7 +135,7 @@ def _component(plan: Plan, component: Component, spot: Spot, at: Spot) -> None:
 
 
 def _of_kind(component: Component, at: Spot) -> None:
-    """What means something in components of another kind alone."""
+    """Check that a component has no keys that mean something only in components of another kind."""
     for key, kind in _OF_KIND.items():
         if component.kind != kind and at.given(key):
             at.fault(f"is of kind {kind} alone; this is {component.kind}", key)
@@ -176,9 +175,9 @@ def _quantities(component: Component, at: Spot) -> None:
 
 
 def _sums(component: Component, at: Spot) -> None:
-    """What the parts as they are written ask for together, of each pattern one test: whatever the
-    machine and the phases are, it is no less."""
-    # some entry that could not be read adds to a sum that is too large without it
+    """Check the sums of copies and shares as they are written, counting one test for each pattern.
+    On any machine and in any phase the component asks for no less."""
+    # unreadable entries could only increase the sum
     sure = at._replace(faulty=())
     shares = written_shares(component)
     total = sum(shares.values())
@@ -195,12 +194,12 @@ def _part(part: ComponentTest, sustained: bool, at: Spot) -> None:
     at.parsed(span_of, part.quiet_for, "quiet_for")
     share = at.parsed(share_of, part.share, "share")
     if share is not None and share > 1:
-        at.fault(f"{part.share} is more than the machine; the most is 100%", "share")
+        at.fault(f"{part.share} is more than the machine (100%)", "share")
     if part.most == 0:
         at.fault("0 lets no run of it start; remove the test, or most for no cap", "most")
     elif part.most is not None and part.copies > part.most:
         at.fault(f"{part.copies} are kept in flight, but most is {part.most}", "copies")
-    # Of a test of which nothing else is said a 0 would be weight 1, and who wrote it meant none.
+    # Without other keys a 0 would count as weight 1, although the author meant none.
     nothing = sustained and share == 0 and not (part.copies or part.weight)
     for key in ("copies", "weight", "share"):
         if part.fill and at.given(key):
@@ -222,7 +221,7 @@ def _exclude(exclude: Exclude, at: Spot) -> None:
     at.parsed(seconds, exclude.within, "within")
     share = at.parsed(share_of, exclude.most, "most")
     if share is not None and share > 1:
-        at.fault(f"{exclude.most} is more than all nodes; the most is 100%", "most")
+        at.fault(f"{exclude.most} is more than all nodes (100%)", "most")
 
 
 def _watch(watch: Watch, at: Spot) -> None:
@@ -255,7 +254,7 @@ def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spo
 
 
 def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
-    """A node set must be of the machine's nodes."""
+    """Check that a node set names nodes of the machine only."""
     if not names:
         return
     try:
@@ -263,16 +262,17 @@ def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
     except ValueError as error:
         at.fault(str(error))
         return
-    other = sorted(set(named) - set(names_of(machine))) if machine else []
+    other = sorted(set(named) - set(node_names(machine))) if machine else []
     if machine and other:
-        at.fault(f"{other[0]} is no node of {machine.machine}")
+        at.fault(f"{other[0]} is not a node of {machine.machine}")
 
 
 def _patterns(patterns: Iterable[str], tests: Sequence[str], at: Spot) -> None:
-    """Each name or pattern must be about a test; nothing is told where there is none at all."""
+    """Check that each name or pattern matches a test. Nothing is reported if there is no test at
+    all."""
     for i, pattern in enumerate(patterns):
         if tests and not any(fits([pattern], name) for name in tests):
-            at.fault(f"{pattern!r} is no test here; there are {listed(tests)}", i)
+            at.fault(f"{pattern!r} is not a test here; there are {listed(tests)}", i)
 
 
 def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
@@ -301,11 +301,11 @@ def _on_machine(component: Component, machine: Machine, at: Spot) -> None:
 
 
 def _fresh(throttle: Throttle, gauge: Gauge, at: Spot) -> None:
-    """The next reading must be able to come before the last one is stale."""
+    """Check that the next reading can arrive before the last one is stale."""
     try:
         stale = seconds(throttle.stale_after)
         longest = seconds(gauge.every) + seconds(gauge.timeout)
-    except ValueError:  # told where they are read
+    except ValueError:  # reported where they are read
         return
     if stale < longest:
         text = f"{throttle.stale_after} is shorter than {throttle.gauge} may take from a reading "
@@ -320,7 +320,7 @@ def _file_system(name: str, machine: Machine, at: Spot) -> None:
 
 
 def _targets(component: Component, targets: list[str], at: Spot) -> None:
-    """What is said of metadata targets needs some."""
+    """Check that keys about metadata targets have targets to act on."""
     for i, name in enumerate(component.targets):
         if name not in targets:
             where = "the file systems here have" if targets else "give file_system; there are"
@@ -335,7 +335,7 @@ def _targets(component: Component, targets: list[str], at: Spot) -> None:
 
 
 def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
-    """The tests that are named. ``partly``: some suites are not there."""
+    """Check the tests that are named. ``partly``: some suites are missing."""
     for i, pattern in enumerate(component.tests):
         key: str | int = pattern if isinstance(component.tests, dict) else i
         if suite.nodes and not named_tests(component, pattern, suite.nodes):
@@ -349,16 +349,16 @@ def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
 
 
 def _unknown_test(component: Component, pattern: str, suite: Suite, at: Spot, partly: bool) -> None:
-    """An entry that no test takes part by. Where a suite is not there it may be of that one, unless
-    it is all but the name of a test that is there, as after a slip of the keyboard."""
-    near = difflib.get_close_matches(pattern[:80], suite.nodes, n=1, cutoff=0.8)
+    """Report an entry that matches no test. If a suite is missing, the entry may name one of its
+    tests; it is then reported only if it is nearly the name of a known test (a typing error)."""
+    near = suggest(pattern, suite.nodes, cutoff=0.8)
     taken = any(fits([pattern], name) for name in suite.nodes)
     if partly and (taken or not near):
         return
     if partly:
-        at.fault(f"{pattern!r} is no test of the suites that are there; did you mean {near[0]!r}?")
+        at.fault(f"{pattern!r} is not a test of the suites that exist; {near}")
         return
-    why = "only tests that stand above" if taken else "no test here"
+    why = "about tests of entries above it only" if taken else "not a test here"
     at.fault(f"{pattern!r} is {why}; there are {listed(suite.nodes)}")
 
 
@@ -384,7 +384,7 @@ def _settings(component: Component, suite: Suite, at: Spot, partly: bool) -> Non
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as a message shows them: the first of many."""
+    """Return names for a message, the first of many."""
     found = list(names)
     more = f" and {len(found) - 8} more" if len(found) > 9 else ""
     return ", ".join(found[: 8 if more else 9]) + more or "none"

@@ -1,4 +1,4 @@
-"""What a component is decided by: criteria, evidence, waivers."""
+"""Check the criteria, evidence and waivers of a component."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seatrial.plan.moments import day_of
 from seatrial.suite.load import Suite
 from seatrial.verify.metrics import figure_names
 
-# Criteria that only components of one kind give numbers for.
+# Criteria that apply to components of one kind only.
 _OF_KIND = {"slowdown": "isolated_then_full", "jobs_in_flight": "sustained"}
 
 _OF_A_METRIC = ("figure_of_merit", "slowdown")
@@ -25,7 +25,7 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
-    """Add the faults of a component's criteria. ``suite`` is None where not all of its tests are
+    """Add the faults of a component's criteria. ``suite`` is None if not all of its tests are
     known."""
     runs = any(unread(at, key) for key in ("tests", "suites", "select"))
     if component.criteria and only_evidence(component) and not runs:
@@ -40,7 +40,7 @@ def check_criteria(component: Component, suite: Suite | None, at: Spot) -> None:
             if j != i:
                 spot.fault(f"is about the same as criteria[{j}]; make one of them")
         if unread(spot, "criterion"):
-            continue  # what its bounds and its metric may be depends on it
+            continue  # the valid bounds and metrics depend on it
         _bounds(criterion, spot)
         kind = _OF_KIND.get(criterion.criterion, component.kind)
         if kind != component.kind and not unread(at, "kind"):
@@ -64,7 +64,7 @@ def _bounds(criterion: Criterion, spot: Spot) -> None:
         written = getattr(criterion, key)
         if written is not None:
             found[key] = spot.parsed(partial(bound_of, criterion.criterion), written, key)
-    if not found and criterion.criterion != "figure_of_merit":  # that has its reference's
+    if not found and criterion.criterion != "figure_of_merit":  # it has the bounds of its reference
         spot.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
     least, most = found.get("at_least"), found.get("at_most")
     if least is not None and most is not None and _comparable(criterion) and least > most:
@@ -72,8 +72,8 @@ def _bounds(criterion: Criterion, spot: Spot) -> None:
 
 
 def _comparable(criterion: Criterion) -> bool:
-    """Whether its two bounds are of one thing: those of a slowdown are a gain and a loss, those of
-    a figure may be a number and per cent of a reference."""
+    """Return True if the two bounds of a criterion have the same unit. Those of a slowdown are a
+    gain and a loss; those of a figure may be a number and a share of a reference."""
     if criterion.criterion == "figure_of_merit":
         return isinstance(criterion.at_least, str) == isinstance(criterion.at_most, str)
     return criterion.criterion != "slowdown"
@@ -84,7 +84,7 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
     for i, pattern in enumerate(criterion.tests):
         if chosen and not any(fits([pattern], name) for name in chosen):
             listed = ", ".join(chosen)
-            spot.fault(f"{pattern!r} is no test of this component; it has {listed}", "tests", i)
+            spot.fault(f"{pattern!r} is not a test of this component; it has {listed}", "tests", i)
     if not criterion.metric or criterion.criterion not in _OF_A_METRIC:
         return
     known: set[str] = set()
@@ -92,7 +92,7 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
         if fits(criterion.tests, name):
             figures = figure_names(suite.tests[name])
             if figures is None:
-                return  # a function's figures are known when it has run
+                return  # the figures of a function are known only after a run
             known |= figures
     if chosen and criterion.metric not in known:
         listed = ", ".join(sorted(known)) or "none"
@@ -101,7 +101,7 @@ def _tests(component: Component, criterion: Criterion, suite: Suite, spot: Spot)
 
 
 def check_evidence(component: Component, folder: Path, at: Spot) -> None:
-    """Each document must be there, and be the one that was signed."""
+    """Check that each document exists and has the checksum that was signed."""
     for i, evidence in enumerate(component.evidence):
         spot = at.inside("evidence", i)
         if not evidence.signed_by.strip():
@@ -124,7 +124,7 @@ def check_evidence(component: Component, folder: Path, at: Spot) -> None:
 
 
 def check_waivers(component: Component, at: Spot) -> None:
-    """Each waiver needs a reason, and must be about criteria that there are."""
+    """Check that each waiver has a reason and names criteria that exist."""
     known = [criterion.criterion for criterion in component.criteria]
     unsure = any(unread(at, "criteria", i, "criterion") for i in range(len(known)))
     unsure |= not known and unread(at, "criteria")

@@ -1,7 +1,7 @@
-"""Whether what a component asks for can be, with the cases that it has on the machine of a phase.
+"""Check that a component can run as it asks, with the cases that it has on the machine of a phase.
 
-``check_mix`` looks at the tests of one component in one phase together: sizes, copies, shares,
-caps, walltimes, decks and the loads of metadata targets; ``check_sizes`` at all its phases.
+``check_mix`` checks the tests of one component in one phase together: sizes, copies, shares, caps,
+walltimes, decks and the loads of metadata targets. ``check_sizes`` checks all its phases.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.documents import Spot
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan.check import ROUNDING, listed
 from seatrial.plan.component_tests import part_of, pattern_of, written_copies, written_shares
 from seatrial.plan.model import Component, ComponentTest, Deck
-from seatrial.plan.phases import names_of
 from seatrial.plan.policy import (
     bytes_of_deck,
     bytes_on_targets,
@@ -39,9 +39,9 @@ _TOO_LARGE = re.compile(r"needs \d+ nodes; there are")
 
 class ComponentInPhase(NamedTuple):
     """A component in a phase: its tests that have cases, how each takes part, the nodes of the
-    largest case of each, and the machine; what the widest case of each takes, and of how much:
-    of its nodes, or of the cores of a host without a scheduler; and the tests that have their nodes
-    to themselves."""
+    largest case of each, and the machine; the width of the widest case of each and the width of the
+    machine, in nodes or in cores of a host without a scheduler; and the tests with exclusive
+    nodes."""
 
     component: Component
     machine: Machine
@@ -55,7 +55,7 @@ class ComponentInPhase(NamedTuple):
     at: Spot
 
     def spot(self, test: str) -> Spot:
-        """Where the plan tells how a test takes part."""
+        """Return the place in the plan that says how a test takes part."""
         pattern = pattern_of(self.component, test)
         if isinstance(self.component.tests, dict) and pattern:
             return self.at.inside("tests", pattern)
@@ -75,8 +75,8 @@ def check_mix(
     expansion: Expansion,
     at: Spot,
 ) -> None:
-    """Add the faults of a component in a phase. ``tests`` are those that it runs and that are
-    themselves without fault."""
+    """Add the faults of a component in a phase. ``tests``: those that it runs and that have no
+    fault of their own."""
     largest = largest_of(expansion.cases)
     running = ComponentInPhase(
         component,
@@ -107,7 +107,8 @@ def check_mix(
 def _without_case(
     running: ComponentInPhase, tests: Mapping[str, Test], expansion: Expansion
 ) -> None:
-    """A test that is named must run; of all that there are, those that can."""
+    """Report the tests that are named and have no case. Without names, the tests that can run
+    do."""
     why = {_test_of(what): reason for what, reason in expansion.skipped}
     left = [name for name in tests if name not in running.largest]
     if not running.component.tests:
@@ -127,8 +128,9 @@ def _without_case(
 
 
 def check_sizes(component: Component, expansions: Sequence[Expansion], at: Spot) -> None:
-    """Each case of a test that is named must fit the nodes of some phase; ``expansions`` are those
-    of the component's phases. Where ``select`` chooses cases, who wrote it chose."""
+    """Check that each case of a named test fits the nodes of some phase. ``expansions`` are those
+    of the component's phases. With ``select`` the author has chosen the cases, and nothing is
+    checked."""
     if component.select or not expansions:
         return
     runs = {case.test for expansion in expansions for case in expansion.cases}
@@ -147,7 +149,7 @@ def check_sizes(component: Component, expansions: Sequence[Expansion], at: Spot)
 
 
 def _test_of(skipped: str) -> str:
-    """The test that something skipped is of."""
+    """Return the test of a skipped case."""
     return re.split(r"[{@%]", skipped)[0]
 
 
@@ -155,7 +157,7 @@ def _walltimes(running: ComponentInPhase, expansion: Expansion) -> None:
     written = running.component.duration
     try:
         duration = 0.0 if written is None else seconds(written)
-    except ValueError:  # told where it is read
+    except ValueError:  # reported where it is read
         return
     longest: dict[str, float] = {}
     for case in expansion.cases:
@@ -172,7 +174,7 @@ def _walltimes(running: ComponentInPhase, expansion: Expansion) -> None:
 
 def _copies(running: ComponentInPhase) -> None:
     held = {name: part.copies * running.widths[name] for name, part in running.parts.items()}
-    unit = "nodes" if running.whole == len(names_of(running.machine)) else "cores"
+    unit = "nodes" if running.whole == len(node_names(running.machine)) else "cores"
     there = f"there are {running.whole}{running.where}"
     too_many = False
     for name, width in held.items():
@@ -189,9 +191,9 @@ def _copies(running: ComponentInPhase) -> None:
 def _shares(running: ComponentInPhase) -> None:
     try:
         shares = {name: share_of(part.share) for name, part in running.parts.items()}
-    except ValueError:  # told where it is read
+    except ValueError:  # reported where it is read
         return
-    if sum(written_shares(running.component).values()) > 1 + ROUNDING:  # told there, too
+    if sum(written_shares(running.component).values()) > 1 + ROUNDING:  # reported there too
         return
     total = sum(shares.values())
     if total > 1 + ROUNDING:
@@ -212,7 +214,7 @@ def _shares(running: ComponentInPhase) -> None:
 def _caps(running: ComponentInPhase) -> None:
     cap = running.component.caps.machine
     copies = sum(part.copies for part in running.parts.values())
-    if cap and copies > cap >= written_copies(running.component):  # else it has been told
+    if cap and copies > cap >= written_copies(running.component):  # otherwise it has been reported
         running.at.fault(f"{cap} is less than all copies together, {copies}", "caps", "machine")
 
 
@@ -229,7 +231,7 @@ def _opens(running: ComponentInPhase, name: str) -> None:
 
 
 def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) -> None:
-    """What the copies on a file system ask of it together."""
+    """Check the copies on a file system together."""
     there = [test for test in running.parts if running.file_system(test) == name]
     copies = sum(running.parts[test].copies for test in there)
     if system.runs and copies > system.runs:
@@ -259,7 +261,8 @@ def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) ->
 
 
 def _bytes_on_targets(running: ComponentInPhase, name: str, system: FileSystem) -> int:
-    """The space of the copies that lie on the targets of a file system, as far as they exist."""
+    """Return the bytes of the copies on the targets of a file system, as far as the sources
+    exist."""
     decks = [
         (part.deck, running.tests[test].folder)
         for test, part in running.parts.items()
@@ -295,7 +298,7 @@ def _deck(running: ComponentInPhase, name: str) -> None:
 
 
 def fault_of_name(deck: Deck, test: Test) -> str:
-    """What is wrong with a deck's name in the run directory; "" when it is good."""
+    """Return what is wrong with a deck's name in the run directory; "" if nothing is."""
     name = os.path.normpath(deck.name or Path(deck.source).name)
     if name in (".", "..") or name.startswith(("/", "../")):
         return f"{name!r} must be a name inside the run directory; give name"

@@ -1,4 +1,4 @@
-"""What a rehearsal of a plan assumes of its tests."""
+"""Check the behaviours that a rehearsal of a plan assumes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from seatrial.verify.metrics import figure_names
 
 
 def check_rehearsal(rehearsal: Rehearsal, suites: Sequence[Suite | None], at: Spot) -> None:
-    """Add the faults of the behaviours that are assumed."""
+    """Add the faults of the assumed behaviours."""
     tests = {name: test for suite in suites if suite for name, test in suite.tests.items()}
     for pattern, behaviour in rehearsal.tests.items():
         spot = at.inside("tests", pattern)
         fitting = [test for name, test in tests.items() if fits([pattern], name)]
         if tests and not fitting:
-            spot.fault(f"{pattern!r} is no test of the plan; it has {', '.join(tests)}")
+            spot.fault(f"{pattern!r} is not a test of the plan; it has {', '.join(tests)}")
         _behaviour(behaviour, spot)
         _figures(behaviour, fitting, spot)
 
@@ -41,7 +41,7 @@ def _shares(behaviour: Behaviour, keys: Sequence[str], what: str, spot: Spot) ->
     found = [spot.parsed(share_of, getattr(behaviour, key), key) for key in keys]
     total = sum(share for share in found if share is not None)
     if total > 1 + 1e-9:
-        spot.fault(f"{' and '.join(keys)} add up to {total:.4g} {what}; the most is 1")
+        spot.fault(f"{' and '.join(keys)} add up to {total:.4g} {what}; the maximum is 1")
 
 
 def _elapsed(elapsed: ElapsedModel, spot: Spot) -> None:

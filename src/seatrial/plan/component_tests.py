@@ -1,4 +1,4 @@
-"""Which tests a component runs, and how each takes part."""
+"""The tests that a component runs, and how each takes part."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ _USUAL = ComponentTest()
 
 
 def pattern_of(component: Component, test: str) -> str | None:
-    """The entry of the component's ``tests`` that is about a test: its own name, else the first
-    pattern that fits; "" where all tests are meant; None where it takes no part."""
+    """Return the entry of the component's ``tests`` that matches a test: its own name, else the
+    first pattern that matches; "" if the component names no tests; None if the test takes no
+    part."""
     if not component.tests:
         return None if only_evidence(component) else ""
     if test in component.tests:
@@ -23,7 +24,7 @@ def pattern_of(component: Component, test: str) -> str | None:
 
 
 def part_of(component: Component, test: str) -> ComponentTest | None:
-    """How a test takes part in a component; None where it does not."""
+    """Return how a test takes part in a component; None if it does not."""
     pattern = pattern_of(component, test)
     if pattern is None:
         return None
@@ -31,30 +32,31 @@ def part_of(component: Component, test: str) -> ComponentTest | None:
 
 
 def chosen_tests(component: Component, names: Iterable[str]) -> list[str]:
-    """Those of the tests that a component runs, in their order."""
+    """Return the tests that a component runs, in their order."""
     return [name for name in names if pattern_of(component, name) is not None]
 
 
 def only_evidence(component: Component) -> bool:
-    """Whether a component rests on documents alone: it has evidence, and names nothing to run."""
+    """Return True if a component has evidence and names nothing to run."""
     return bool(component.evidence) and not (
         component.tests or component.suites or component.select
     )
 
 
 def fits(patterns: Iterable[str], test: str) -> bool:
-    """Whether one of the names or patterns is about a test; none: about all."""
+    """Return True if a name or pattern matches a test, or there are no patterns."""
     wanted = list(patterns)
     return not wanted or any(test == each or fnmatchcase(test, each) for each in wanted)
 
 
 def named_tests(component: Component, pattern: str, names: Iterable[str]) -> list[str]:
-    """Those of the tests that take part by this entry of the component's ``tests``."""
+    """Return the tests that take part by this entry of the component's ``tests``."""
     return [name for name in names if pattern_of(component, name) == pattern]
 
 
 def written_shares(component: Component) -> dict[str, float]:
-    """The share that each entry of the component's ``tests`` asks for, as far as it is one."""
+    """Return the share that each entry of the component's ``tests`` asks for, if it asks for
+    one."""
     shares = {}
     if isinstance(component.tests, dict):
         for name, part in component.tests.items():
@@ -64,6 +66,7 @@ def written_shares(component: Component) -> dict[str, float]:
 
 
 def written_copies(component: Component) -> int:
-    """The copies that the component's ``tests`` ask for, a pattern's for one test of it."""
+    """Return the copies that each entry of the component's ``tests`` asks for, a pattern's for one
+    test."""
     parts = component.tests.values() if isinstance(component.tests, dict) else ()
     return sum(part.copies for part in parts)

@@ -1,10 +1,10 @@
-"""Loading a plan: its file, the machine and the suites that it names.
+"""Load a plan: its file, the machine and the suites that it names.
 
     faults = Faults()
-    loaded = load_plan(Path("plan.yaml"), faults)     # None where nothing can be made of it
+    loaded = load_plan(Path("plan.yaml"), faults)     # None if the file is no plan at all
     faults.raise_any()
 
-Suites are looked for relative to the plan's folder, and so is a machine that is named by its file.
+Paths of suites and of a machine file are relative to the plan's folder.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from seatrial.verify.check_tests import check_judging
 
 
 class Loaded(NamedTuple):
-    """A plan as it is written, with its places; ``site`` is None where the machine is at fault.
-    ``suites`` are those of each component, as far as they are there; ``partly`` are the positions
-    of the components that name others: a test may be of one of those. ``faulty`` are the keys that
-    could not be decoded."""
+    """A plan as it is written, with the places of its values. ``site`` is None if the machine is at
+    fault. ``suites``: those of each component, as far as they exist; ``partly``: the positions of
+    components that name missing suites, whose tests are unknown; ``faulty``: keys that could not be
+    decoded."""
 
     path: Path
     plan: Plan
@@ -37,13 +37,13 @@ class Loaded(NamedTuple):
     faulty: list[str]
 
     def spot(self, faults: Faults) -> Spot:
-        """The whole plan, to be checked."""
+        """Return the whole plan, to be checked."""
         return Spot(self.node, faults, self.faulty)
 
 
 def load_plan(path: Path, faults: Faults) -> Loaded | None:
-    """Read a plan, its machine and its suites; what is wrong in any of their files is added to
-    ``faults``. None where the plan's own file is none. Raises UsageError for a missing plan."""
+    """Read a plan, its machine and its suites; add the faults of all their files to ``faults``.
+    Return None if the plan's own file is no plan. Raises UsageError if it is missing."""
     if not path.exists():
         raise UsageError(f"{path}: no such file; name a plan, such as plans/acceptance.yaml")
     if path.is_dir():
@@ -61,8 +61,8 @@ def load_plan(path: Path, faults: Faults) -> Loaded | None:
 
 
 def unread(at: Spot, *key: str | int) -> bool:
-    """Whether a key inside could not be decoded, or something in it: its value is a stand-in, or
-    a part of what the file says."""
+    """Return True if a key, or something inside it, could not be decoded: the value is then a
+    default, or only a part of what the file says."""
     text = key_text((*at.key, *key))
     return any(
         other.startswith(text) and other[len(text) :][:1] in ("", ".", "[") for other in at.faulty
@@ -70,7 +70,7 @@ def unread(at: Spot, *key: str | int) -> bool:
 
 
 def _site(loaded: Loaded, faults: Faults) -> Site | None:
-    """The plan's machine."""
+    """Return the plan's machine; None if it is at fault."""
     if unread(loaded.spot(faults), "machine"):
         return None
     name = loaded.plan.machine
@@ -86,7 +86,7 @@ def _site(loaded: Loaded, faults: Faults) -> Site | None:
 
 
 def _suites(loaded: Loaded, faults: Faults) -> list[Suite]:
-    """The suites of each component; those that several components name are read once."""
+    """Return the suites of each component. A suite that several components name is read once."""
     known: dict[tuple[str, ...], tuple[Suite, bool]] = {}
     found = []
     for i, component in enumerate(loaded.plan.components):
@@ -104,7 +104,7 @@ def _suites(loaded: Loaded, faults: Faults) -> list[Suite]:
 
 
 def _load(loaded: Loaded, named: tuple[str, ...], at: Spot, faults: Faults) -> tuple[Suite, bool]:
-    """The suites that are there, as one, and whether that is all of them."""
+    """Return the suites that exist, as one, and True if none is missing."""
     paths = dict(enumerate(suite_paths(loaded.path, named)))
     own, suite = Faults(), Suite({}, {}, {})
     while paths:
@@ -122,12 +122,12 @@ def _load(loaded: Loaded, named: tuple[str, ...], at: Spot, faults: Faults) -> t
 
 
 def suite_paths(plan: Path, named: Sequence[str]) -> list[Path]:
-    """The folders of suites that a plan names."""
+    """Return the folders of suites that a plan names."""
     return [Path(os.path.normpath(plan.parent / name)) for name in named]
 
 
 def component_of(plan: Plan, name: str) -> Component:
-    """The component of that name. Raises UsageError."""
+    """Return the component of that name. Raises UsageError."""
     for component in plan.components:
         if component.component == name:
             return component

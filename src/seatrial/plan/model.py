@@ -1,7 +1,7 @@
 """An acceptance plan as people write it (``plan.yaml``).
 
 The structs are the file's shape: the loader decodes by them and ``seatrial schema plan`` prints
-them. ``seatrial.plan.policy`` makes of a component what the conductor decides by.
+them. ``seatrial.plan.policy`` turns a component into a policy for the conductor.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ Moment = Annotated[
 
 
 class Phase(FileModel, frozen=True):
-    """A stage of the installation: the machine may have grown when the next one begins."""
+    """A stage of the installation. The machine may grow from one to the next."""
 
     phase: Annotated[str, Meta(description="name of the phase")]
-    nodes: Annotated[str, Meta(description="nodes there are; default: all of the machine")] = ""
+    nodes: Annotated[str, Meta(description="its nodes; default: all of the machine")] = ""
     about: str = ""
 
 
 class Evidence(FileModel, frozen=True):
-    """A document that shows what no run of Seatrial's can, such as a vendor's own report."""
+    """A document that shows what no run of Seatrial can show, such as a vendor's report."""
 
     document: Annotated[str, Meta(description="path, relative to the plan")]
     sha256: Annotated[str, Meta(description="checksum of the document, in hex")]
@@ -60,18 +60,18 @@ class Evidence(FileModel, frozen=True):
 
 
 class Waiver(FileModel, frozen=True):
-    """Criteria that both sides agreed not to hold against the machine."""
+    """Criteria that both sides agreed not to count against the machine."""
 
     reason: str
     by: Annotated[str, Meta(description="who agreed")]
     on: Annotated[str, Meta(description="when: a date, 2026-05-01")]
     criteria: Annotated[
-        list[CriterionName], Meta(description="which of them; none: the whole component")
+        list[CriterionName], Meta(description="the criteria; none: the whole component")
     ] = []
 
 
 class Criterion(FileModel, frozen=True):
-    """One condition for acceptance; its formula is in docs/criteria.md. One bound, or both."""
+    """One condition for acceptance, with one bound or two. docs/criteria.md has its formula."""
 
     criterion: CriterionName
     at_least: Annotated[Share | Duration | None, Meta(description="lower bound")] = None
@@ -79,17 +79,15 @@ class Criterion(FileModel, frozen=True):
     tests: Annotated[
         list[str], Meta(description="names or patterns of tests; default: all of the component")
     ] = []
-    metric: Annotated[
-        str, Meta(description="metric that figure_of_merit, or slowdown, is about")
-    ] = ""
+    metric: Annotated[str, Meta(description="metric of figure_of_merit or slowdown")] = ""
 
 
 class Exclude(FileModel, frozen=True):
     """When a node gets no more runs of the trial."""
 
     after: Annotated[int, Meta(description="failures there; 0: never", ge=0)] = 3
-    within: Annotated[Duration, Meta(description="span in which they are counted")] = "24h"
-    most: Annotated[Share, Meta(description="largest share of the nodes")] = "5%"
+    within: Annotated[Duration, Meta(description="time in which they are counted")] = "24h"
+    most: Annotated[Share, Meta(description="maximum share of the nodes")] = "5%"
     causes: Annotated[
         list[Cause],
         Meta(description="failures held against nodes; default: node failure, hung, timeout"),
@@ -97,7 +95,7 @@ class Exclude(FileModel, frozen=True):
 
 
 class Retry(FileModel, frozen=True):
-    """What follows a failed run."""
+    """The reaction to a failed run."""
 
     answers: Annotated[
         dict[Cause, Answer],
@@ -106,14 +104,14 @@ class Retry(FileModel, frozen=True):
             extra_json_schema={"propertyNames": {"enum": list(get_args(Cause))}},
         ),
     ] = {}
-    attempts: Annotated[int, Meta(description="most attempts of a run in all", ge=1)] = 3
+    attempts: Annotated[int, Meta(description="maximum attempts of a run", ge=1)] = 3
     stop_after: Annotated[
-        int, Meta(description="wrong answers in a row that stop the test; 0: none do", ge=0)
+        int, Meta(description="consecutive wrong answers that stop the test; 0: never", ge=0)
     ] = 3
 
 
 class Deck(FileModel, frozen=True):
-    """The input of a test, and how its runs come by it."""
+    """The input of a test, and how its runs get it."""
 
     source: Annotated[str, Meta(description="file or folder, relative to the test's folder")]
     how: Annotated[
@@ -127,58 +125,56 @@ class ComponentTest(FileModel, frozen=True):
     """How a test takes part in a component."""
 
     copies: Annotated[int, Meta(description="copies kept in flight", ge=0)] = 0
-    weight: Annotated[float, Meta(description="its part of the node-hours, relative", ge=0)] = 0
+    weight: Annotated[float, Meta(description="its relative part of the node-hours", ge=0)] = 0
     share: Annotated[Share, Meta(description="its share of the node-hours, such as 25%")] = 0
     most: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="most copies in flight; default: no cap"),
+        Meta(description="maximum copies in flight; default: no cap"),
     ] = None
-    fill: Annotated[bool, Meta(description="it has no claim, and runs where nodes idle")] = False
-    io: Annotated[Weight, Meta(description="how heavy its I/O is")] = "normal"
+    fill: Annotated[bool, Meta(description="it has no claim and runs on idle nodes")] = False
+    io: Annotated[Weight, Meta(description="weight of its I/O")] = "normal"
     opens: Annotated[float, Meta(description="files that a run holds open", ge=0)] = 0
-    file_system: Annotated[str, Meta(description="where it runs; default: the component's")] = ""
+    file_system: Annotated[str, Meta(description="its file system; default: the component's")] = ""
     deck: Deck | None = None
     retry: Annotated[Retry | None, Meta(description="default: the component's")] = None
     quiet_for: Annotated[
         Duration | int, Meta(description="time without output after which a run is hung; 0: never")
     ] = 0
-    quiet_answer: Annotated[
-        Literal["end", "tell"], Meta(description="what is done to a hung run")
-    ] = "end"
+    quiet_answer: Annotated[Literal["end", "tell"], Meta(description="reaction to a hung run")] = (
+        "end"
+    )
     alone: Annotated[int, Meta(description="runs alone (isolated_then_full)", ge=1)] = 3
     full: Annotated[int, Meta(description="waves at full machine", ge=1)] = 1
 
 
 class Cap(FileModel, frozen=True):
-    """Most runs in flight, as far as the parts do not say less."""
+    """Maximum runs in flight, unless a test sets a lower one."""
 
     machine: Annotated[int, Meta(description="of the component; default: no cap", ge=0)] = 0
     per_target: Annotated[
         int, Meta(description="on each metadata target; default: no cap", ge=0)
     ] = 0
-    safe_load: Annotated[
-        bool, Meta(description="no target gets more load than the machine's file calls safe")
-    ] = True
+    safe_load: Annotated[bool, Meta(description="keep the load of targets below safe_load")] = True
 
 
 class Stagger(FileModel, frozen=True):
-    """Starts are spread over time, but those of tests with light I/O."""
+    """Spreads the starts of tests over time, except those with light I/O."""
 
     starts: Annotated[int, Meta(description="starts at once", ge=1)]
-    per: Annotated[Duration, Meta(description="time after which as many may follow")]
+    per: Annotated[Duration, Meta(description="time until as many may follow")]
 
 
 class Throttle(FileModel, frozen=True):
-    """A gauge that holds back starts of tests whose I/O is not light."""
+    """Holds back starts of tests whose I/O is not light, by a gauge."""
 
     gauge: Annotated[str, Meta(description="a gauge of the machine")]
-    high: Annotated[float, Meta(description="above it starts stop")]
-    low: Annotated[float, Meta(description="below it they go on")]
+    high: Annotated[float, Meta(description="starts are held back above it")]
+    low: Annotated[float, Meta(description="starts continue below it")]
     on_failure: Annotated[
-        Literal["open", "closed"], Meta(description="what holds while the gauge fails")
+        Literal["open", "closed"], Meta(description="assumed state while the gauge fails")
     ] = "closed"
     stale_after: Annotated[
-        Duration, Meta(description="time without a reading that is a failure")
+        Duration, Meta(description="time without a reading that counts as failure")
     ] = "5m"
 
 
@@ -188,37 +184,39 @@ class TimeSpan(FileModel, frozen=True, rename={"start": "from", "end": "to"}):
     start: Moment
     end: Moment
     why: str = ""
-    nodes: Annotated[str, Meta(description="nodes that it is about; default: all")] = ""
-    tests: Annotated[list[str], Meta(description="tests that it is about; default: all")] = []
+    nodes: Annotated[str, Meta(description="its nodes; default: all")] = ""
+    tests: Annotated[list[str], Meta(description="its tests; default: all")] = []
 
 
 class Watch(FileModel, frozen=True):
-    """When people are told. 0 is never."""
+    """When people are alerted. 0 means never."""
 
-    short_for: Annotated[Duration | int, Meta(description="a test has too few in flight")] = "10m"
-    silent_for: Annotated[Duration | int, Meta(description="no event at all")] = "30m"
+    short_for: Annotated[
+        Duration | int, Meta(description="alert if a test has too few in flight")
+    ] = "10m"
+    silent_for: Annotated[Duration | int, Meta(description="alert if nothing happens")] = "30m"
     wait_factor: Annotated[
-        float, Meta(description="a run waits so many times as long as is usual", ge=0)
+        float, Meta(description="alert if a run waits so many times the usual", ge=0)
     ] = 5
-    again: Annotated[Duration, Meta(description="time after which the same is told again")] = "1h"
+    again: Annotated[Duration, Meta(description="time until the same alert is repeated")] = "1h"
 
 
 class Tell(FileModel, frozen=True):
     """How alerts reach people."""
 
     command: Annotated[str, Meta(description="bash; gets $ALERT, $ALERT_KIND, $TRIAL, ...")]
-    at_most: Annotated[int, Meta(description="times that it is run", ge=1)] = 6
+    at_most: Annotated[int, Meta(description="maximum runs of the command", ge=1)] = 6
     per: Annotated[Duration, Meta(description="within this time")] = "1h"
-    timeout: Annotated[Duration, Meta(description="longest time that it may take")] = "30s"
+    timeout: Annotated[Duration, Meta(description="maximum time of the command")] = "30s"
 
 
 class Component(FileModel, frozen=True):
-    """A part of the acceptance: what runs, by which policy, and what decides it."""
+    """A part of the acceptance: what runs, by which policy, and the criteria that decide it."""
 
     component: Annotated[str, Meta(description="name of the component")]
     kind: Kind = "once"
     about: str = ""
-    phases: Annotated[list[str], Meta(description="phases that it is in; default: all")] = []
+    phases: Annotated[list[str], Meta(description="its phases; default: all")] = []
     suites: Annotated[list[str], Meta(description="suites; default: the plan's")] = []
     tests: Annotated[
         list[str] | dict[str, ComponentTest],
@@ -235,7 +233,9 @@ class Component(FileModel, frozen=True):
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="runs that wait at the scheduler; default: one a test"),
     ] = None
-    file_system: Annotated[str, Meta(description="where runs work; default: the trial's")] = ""
+    file_system: Annotated[
+        str, Meta(description="file system of the runs; default: the trial's")
+    ] = ""
     placement: Annotated[Placement, Meta(description="how metadata targets are chosen")] = (
         "round_robin"
     )
@@ -245,7 +245,7 @@ class Component(FileModel, frozen=True):
     caps: Cap = Cap()
     stagger: Stagger | None = None
     throttles: list[Throttle] = []
-    blackouts: Annotated[list[TimeSpan], Meta(description="when nothing is started")] = []
+    blackouts: Annotated[list[TimeSpan], Meta(description="times without starts")] = []
     retry: Retry = Retry()
     exclude: Exclude = Exclude()
     watch: Watch = Watch()
@@ -255,16 +255,16 @@ class Component(FileModel, frozen=True):
 
 
 class ElapsedModel(FileModel, frozen=True):
-    """A distribution of elapsed times: its mean and spread, or as runs took them."""
+    """A distribution of elapsed times: mean and spread, or the times of measured runs."""
 
     mean: Annotated[Duration | None, Meta(description="mean elapsed time")] = None
     sd: Annotated[Duration | int, Meta(description="standard deviation")] = 0
-    values: Annotated[list[Duration], Meta(description="elapsed times to draw from")] = []
-    trial: Annotated[str, Meta(description="a trial of the store to draw them from")] = ""
+    values: Annotated[list[Duration], Meta(description="elapsed times to sample")] = []
+    trial: Annotated[str, Meta(description="a trial of the store to sample")] = ""
 
 
 class ModelledMetric(FileModel, frozen=True):
-    """A distribution of a metric: normal."""
+    """A normal distribution of a metric."""
 
     mean: float
     sd: Annotated[float, Meta(ge=0)] = 0.0
@@ -276,25 +276,25 @@ class Behaviour(FileModel, frozen=True):
     elapsed: Annotated[Duration | ElapsedModel, Meta(description="elapsed time, or a distribution")]
     build: Annotated[Duration | int, Meta(description="time of its build")] = 0
     wrong: Annotated[Share, Meta(description="share of runs with a wrong answer")] = 0
-    fails: Annotated[Share, Meta(description="share of runs that end early, and fail")] = 0
+    fails: Annotated[Share, Meta(description="share of runs that fail early")] = 0
     hangs: Annotated[Share, Meta(description="share of runs that hang")] = 0
     keeps: Annotated[
         Duration | Literal["walltime"] | int,
-        Meta(description="how long a job keeps its nodes when its test has ended"),
+        Meta(description="time that a job keeps its nodes after its test"),
     ] = 0
     metadata: Annotated[Share, Meta(description="share of its time spent on metadata")] = 0
     objects: Annotated[Share, Meta(description="share of its time spent on data")] = 0
-    bandwidth: Annotated[float, Meta(description="GB/s that a run asks of them", ge=0)] = 0
+    bandwidth: Annotated[float, Meta(description="GB/s that a run asks for", ge=0)] = 0
     figures: Annotated[dict[str, ModelledMetric], Meta(description="metrics, by name")] = {}
 
 
 class Rehearsal(FileModel, frozen=True):
-    """What a rehearsal of the plan assumes, beside what the machine's file says of it."""
+    """What a rehearsal of the plan assumes, in addition to the machine's file."""
 
     tests: Annotated[
         dict[str, Behaviour], Meta(description="names or patterns of tests; the first that fits")
     ] = {}
-    assumed: Annotated[list[str], Meta(description="what is assumed, in words")] = []
+    assumed: Annotated[list[str], Meta(description="assumptions, in words")] = []
 
 
 class Plan(FileModel, frozen=True):
@@ -307,7 +307,7 @@ class Plan(FileModel, frozen=True):
     suites: Annotated[list[str], Meta(description="folders of tests, relative to the plan")] = []
     phases: list[Phase] = []
     outages: Annotated[
-        list[TimeSpan], Meta(description="planned outages, which no criterion counts")
+        list[TimeSpan], Meta(description="planned outages; criteria ignore them")
     ] = []
     alerts: Tell | None = None
     rehearsal: Rehearsal = Rehearsal()

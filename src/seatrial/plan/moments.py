@@ -1,4 +1,4 @@
-"""Moments as plans give them: a time since the trial began, or a date with its time zone."""
+"""Moments in plans: a time since the start of the trial, or a date with its time zone."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-")
 
 
 class Moment(NamedTuple):
-    """``seconds`` since the trial began or, where ``absolute``, since 1970 in UTC."""
+    """A time in seconds since the start of the trial or, if ``absolute``, since 1970 in UTC."""
 
     seconds: float
     absolute: bool
 
 
 def moment_of(text: str | int | float) -> Moment:
-    """The moment of ``90m``, ``2d`` or ``2026-05-01T08:00Z``. Raises ValueError with a remedy."""
+    """Return the moment of ``90m``, ``2d`` or ``2026-05-01T08:00Z``. Raises ValueError with a
+    remedy."""
     from datetime import datetime
 
     if not (isinstance(text, str) and _DATE.match(text)):
@@ -26,17 +27,17 @@ def moment_of(text: str | int | float) -> Moment:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no date; write e.g. 2026-05-01T08:00Z") from error
+        raise ValueError(f"{text!r} is not a date; write e.g. 2026-05-01T08:00Z") from error
     if found.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone; write e.g. 2026-05-01T08:00Z or +02:00")
     return Moment(found.timestamp(), absolute=True)
 
 
 def day_of(text: str) -> None:
-    """Raises ValueError where a text is no date such as 2026-05-01."""
+    """Raise ValueError if a text is no date such as 2026-05-01."""
     from datetime import date
 
     try:
         date.fromisoformat(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no date; write e.g. 2026-05-01") from error
+        raise ValueError(f"{text!r} is not a date; write e.g. 2026-05-01") from error

@@ -1,4 +1,4 @@
-"""The machine as it is in a phase: with the nodes that there are then."""
+"""The machine in a phase: with the nodes that exist then."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from seatrial.machine.facts import fold, unfold
 from seatrial.machine.model import Machine, NodeGroup, Slurm
 from seatrial.plan.model import Component, Phase, Plan
 
-WHOLE = Phase(phase="")  # of a plan without phases
+WHOLE = Phase(phase="")  # the phase of a plan without phases
 
 
 def phases_of(plan: Plan, component: Component) -> list[Phase]:
-    """The phases that a component is in, in the plan's order."""
+    """Return the phases that a component is in, in the plan's order."""
     phases = plan.phases or [WHOLE]
     return [each for each in phases if not component.phases or each.phase in component.phases]
 
 
 def tag_of(plan: Plan, component: Component, phase: str) -> str:
-    """The run tag of a component's trial in a phase."""
+    """Return the run tag of a component's trial in a phase."""
     return "-".join(filter(None, (plan.plan, component.component, phase)))
 
 
 def machine_of(machine: Machine, phase: Phase) -> Machine:
-    """The machine with the nodes of a phase alone. Raises ValueError for what is no node set."""
+    """Return the machine with the nodes of a phase only. Raises ValueError for a malformed node
+    set."""
     if not phase.nodes:
         return machine
     there = frozenset(unfold(phase.nodes))
@@ -37,11 +38,6 @@ def machine_of(machine: Machine, phase: Phase) -> Machine:
     return replace(machine, nodes=nodes, slurm=slurm)
 
 
-def names_of(machine: Machine) -> list[str]:
-    """The names of a machine's nodes."""
-    return [name for kind in machine.nodes for name in unfold(kind.names)]
-
-
 def kept(folded: str, names: Container[str]) -> str:
-    """Those of a node set that are among the names, folded; "" where none is."""
+    """Return those nodes of a node set that are among the names, folded; "" if none is."""
     return fold([name for name in unfold(folded) if name in names])

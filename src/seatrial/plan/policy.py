@@ -1,8 +1,9 @@
-"""From a component as it is written to the policy that the conductor decides by: plain numbers.
+"""Turn a component as it is written into the policy by which the conductor decides: plain numbers.
 
     policy = policy_of(plan, component, machine, tests, cases)
 
-The plan has been checked (``seatrial.plan.check``): what cannot be a policy raises ValueError here.
+The plan has been checked (``seatrial.plan.check``). What cannot be a policy raises ValueError
+here.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from pathlib import Path
 
 from seatrial.conduct import policy as resolved
 from seatrial.conduct.policy import Answer, Entry, Policy, Window
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine
 from seatrial.plan.component_tests import fits, part_of
 from seatrial.plan.model import Component, ComponentTest, Deck, Plan, Retry, TimeSpan
 from seatrial.plan.moments import moment_of
-from seatrial.plan.phases import kept, names_of
+from seatrial.plan.phases import kept
 from seatrial.suite.model import Case, Test
 from seatrial.units import bytes_of, seconds, share_of, span_of
 
-# What follows a failure where the plan does not say. A sustained component starts further runs of a
-# test in any case, so that it makes no run good by itself: all it can do is to keep the next run of
-# the case off the nodes that may be to blame.
+# The default reactions to a failure. A sustained component starts further runs of a test in any
+# case, so it does not retry a run; it only avoids suspect nodes for the next run of the case.
 ANSWERS: dict[str, Answer] = {
     "node failure": "elsewhere",
     "hung": "elsewhere",
@@ -45,11 +46,11 @@ def policy_of(
     tests: Mapping[str, Test],
     cases: Sequence[Case],
 ) -> Policy:
-    """The policy of a component on the machine of a phase, for its cases."""
+    """Return the policy of a component on the machine of a phase, for its cases."""
     names = list(dict.fromkeys(case.test for case in cases))
     positions = {name: i for i, name in enumerate(names)}
     parts = {name: part_of(component, name) or ComponentTest() for name in names}
-    nodes = len(names_of(machine))
+    nodes = len(node_names(machine))
     weights = weights_of(component, parts, widths_of(cases, machine), width_of_machine(machine))
     entries = [
         _entry(component, name, parts[name], weights[name], tests[name].folder) for name in names
@@ -78,7 +79,7 @@ def policy_of(
 
 
 def largest_of(cases: Iterable[Case]) -> dict[str, int]:
-    """The nodes of the largest case of each test."""
+    """Return the number of nodes of the largest case of each test."""
     largest: dict[str, int] = {}
     for case in cases:
         largest[case.test] = max(case.nodes, largest.get(case.test, 0))
@@ -86,12 +87,13 @@ def largest_of(cases: Iterable[Case]) -> dict[str, int]:
 
 
 def width_of_machine(machine: Machine) -> int:
-    """What runs share: the nodes, or the cores of a host without a scheduler."""
-    return machine.nodes[0].cores if _shared(machine) else len(names_of(machine))
+    """Return the number of nodes, or of cores on a host without a scheduler: the unit that runs
+    share."""
+    return machine.nodes[0].cores if _shared(machine) else len(node_names(machine))
 
 
 def widths_of(cases: Iterable[Case], machine: Machine) -> dict[str, int]:
-    """What the widest case of each test takes of that."""
+    """Return how many of these units the widest case of each test takes."""
     widths: dict[str, int] = {}
     for case in cases:
         width = case.nodes
@@ -103,8 +105,8 @@ def widths_of(cases: Iterable[Case], machine: Machine) -> dict[str, int]:
 
 
 def _shared(machine: Machine) -> bool:
-    """Whether runs share a node, as on a host without a scheduler."""
-    return machine.scheduler == "local" and len(names_of(machine)) == 1
+    """Return True if runs share a node, as on a host without a scheduler."""
+    return machine.scheduler == "local" and len(node_names(machine)) == 1
 
 
 # ---- the mix ------------------------------------------------------------------------------
@@ -113,9 +115,9 @@ def _shared(machine: Machine) -> bool:
 def weights_of(
     component: Component, parts: Mapping[str, ComponentTest], widths: Mapping[str, int], whole: int
 ) -> dict[str, float]:
-    """Each test's part of the node-hours, as a share of the machine. A share is itself, copies are
-    what they hold of the ``whole`` (nodes, or a shared node's cores), weights split what these
-    leave; what only fills in has none."""
+    """Return the part of the node-hours of each test, as a share of the machine. A share counts as
+    it is; copies count by their width as a share of ``whole`` (nodes, or the cores of a shared
+    node); weights split the rest; a test that only fills gaps gets 0."""
     if component.kind != "sustained":
         return dict.fromkeys(parts, 0.0)
     claims = {name: claim_of(part, widths.get(name, 1), whole) for name, part in parts.items()}
@@ -126,12 +128,12 @@ def weights_of(
 
 
 def claim_of(part: ComponentTest, width: int, whole: int) -> float:
-    """The share of the machine that a part has before weights split the rest."""
+    """Return the share of the machine that a test claims before weights split the rest."""
     return share_of(part.share) or part.copies * width / max(whole, 1)
 
 
 def relative_weight(part: ComponentTest) -> float:
-    """The weight that a part has beside the others': 1 where nothing else is said of it."""
+    """Return the weight of a test relative to the others; 1 if none is given."""
     if part.weight or part.fill or part.copies or share_of(part.share):
         return part.weight
     return 1.0
@@ -161,14 +163,14 @@ def _entry(
 
 
 def _most(part: ComponentTest) -> int:
-    """Copies that are asked for and nothing else are the cap, too; 0: no cap."""
+    """Return the cap on copies; 0 for none. Copies without other keys are also the cap."""
     if part.most is not None:
         return part.most
     return part.copies if not (part.weight or share_of(part.share)) else 0
 
 
 def answers_of(component: Component, retry: Retry) -> dict[str, Answer]:
-    """The answer to each cause of failure: the plan's, over the usual ones."""
+    """Return the reaction to each cause of failure: the plan's, else the default."""
     answers = dict(USUALLY if component.kind == "sustained" else ANSWERS)
     for cause, answer in retry.answers.items():
         answers[cause] = answer
@@ -176,13 +178,14 @@ def answers_of(component: Component, retry: Retry) -> dict[str, Answer]:
 
 
 def bytes_of_deck(deck: Deck | None, folder: str) -> int:
-    """The space that each run takes for its copy of a deck; 0 where it has none of its own."""
+    """Return the bytes that each run takes for its own copy of a deck; 0 if it has none."""
     return size_of(Path(folder) / deck.source) if deck and deck.how == "per_run" else 0
 
 
 def bytes_on_targets(decks: Iterable[tuple[Deck | None, str]], targets: int) -> int:
-    """The space of the copies of decks (each with its test's folder) that lie on each of so many
-    metadata targets, for as long as the trial does. Tests of one deck share its copies."""
+    """Return the bytes of the copies of decks (each with its test's folder) on each of so many
+    metadata targets. They stay as long as the trial runs. Tests with the same deck share its
+    copies."""
     sources = {
         os.path.normpath(Path(folder) / deck.source)
         for deck, folder in decks
@@ -192,7 +195,7 @@ def bytes_on_targets(decks: Iterable[tuple[Deck | None, str]], targets: int) -> 
 
 
 def size_of(path: Path) -> int:
-    """The bytes of a file, or of the files in a folder and its subfolders."""
+    """Return the bytes of a file, or of the files in a folder and its subfolders."""
     if not path.is_dir():
         return path.stat().st_size
     files = (Path(above) / name for above, _, names in os.walk(path) for name in names)
@@ -205,7 +208,7 @@ def size_of(path: Path) -> int:
 def targets_of(
     component: Component, machine: Machine, file_systems: Iterable[str]
 ) -> list[resolved.PolicyTarget]:
-    """The metadata targets of the file systems that a component's runs are placed on."""
+    """Return the metadata targets of the file systems that hold the runs of a component."""
     found = []
     for name in dict.fromkeys(file_systems):
         if not name:
@@ -225,7 +228,7 @@ def targets_of(
 
 
 def safe_load_of(component: Component, system: FileSystem) -> float:
-    """The most load that each metadata target is given; 0: no limit."""
+    """Return the maximum load of each metadata target; 0 for no limit."""
     return system.safe_load if component.caps.safe_load else 0.0
 
 
@@ -236,7 +239,8 @@ def _caps(
     targets: Sequence[resolved.PolicyTarget],
     decks: Sequence[tuple[Deck | None, str]],
 ) -> resolved.Caps:
-    """The caps. Of the space for decks, what their copies on targets take is not for runs'."""
+    """Return the caps. The space of copies on targets is subtracted from the space for the decks of
+    runs."""
     used = {entry.file_system for entry in entries} - {""}
     described = {name: machine.file_systems[name] for name in sorted(used)}
     space = {}
@@ -278,9 +282,9 @@ def _throttles(component: Component) -> list[resolved.ThrottleRule]:
 
 
 def windows_of(spans: Iterable[TimeSpan], names: Sequence[str], machine: Machine) -> list[Window]:
-    """The spans that concern these tests and nodes. One that is about other tests alone, or about
-    nodes that are not there, is none: to the conductor an empty list means all of them."""
-    there = frozenset(names_of(machine))
+    """Return the spans that concern these tests and nodes. A span about other tests or missing
+    nodes is left out, because an empty list means all of them to the conductor."""
+    there = frozenset(node_names(machine))
     windows = []
     for span in spans:
         entries = [i for i, name in enumerate(names) if fits(span.tests, name)]

@@ -1,4 +1,4 @@
-"""From a plan to what its trials are made of.
+"""Prepare the trials of a plan.
 
 prepared = prepare_plan(Path("plan.yaml"))      # reads and checks everything; runs nothing
 for part in prepared.parts:
@@ -34,9 +34,9 @@ from seatrial.verify.references import reference_text
 
 
 class PreparedComponent(NamedTuple):
-    """A component in one of its phases: what one trial is made of. ``machine`` has the nodes of
-    the phase alone, ``tests`` are those that the cases belong to, ``skipped`` is what cannot run
-    there, and why; ``suites`` are the folders that the tests are from."""
+    """A component in one of its phases: the content of one trial. ``machine`` has only the nodes of
+    the phase; ``tests`` are those of the cases; ``skipped``: what cannot run there, and the reason;
+    ``suites``: the folders of the tests."""
 
     tag: str
     component: Component
@@ -50,9 +50,9 @@ class PreparedComponent(NamedTuple):
 
 
 class PreparedPlan(NamedTuple):
-    """A checked plan, and its trials in the order in which they are run: phase by phase, and in
-    each as the components are written. A component that rests on evidence alone has none.
-    ``expected`` is the text of the machine's references."""
+    """A checked plan, and its trials in the order in which they run: phase by phase, and in each in
+    the order of the components. A component that rests on evidence alone has none. ``expected`` is
+    the text of the machine's references."""
 
     path: Path
     plan: Plan
@@ -67,9 +67,9 @@ def prepare_plan(
     phases: Sequence[str] = (),
     with_builds: bool = True,
 ) -> PreparedPlan:
-    """Load a plan and all that it names, check everything, and prepare the components and phases
-    that are asked for (none: all). Without ``with_builds`` no sources are read, and the cases carry
-    no build. Raises InvalidFiles with every fault, and UsageError."""
+    """Load a plan and all that it names, check everything, and prepare the chosen components and
+    phases (none: all). Without ``with_builds`` no sources are read, and the cases carry no build.
+    Raises InvalidFiles with every fault, and UsageError."""
     faults = Faults()
     loaded = load_plan(path, faults)
     expected = ""
@@ -94,7 +94,7 @@ def prepare_plan(
 
 
 class _Draft(NamedTuple):
-    """A component in a phase, before the whole plan is known to be without fault."""
+    """A component in a phase, before the whole plan is known to have no fault."""
 
     component: Component
     phase: Phase
@@ -105,7 +105,8 @@ class _Draft(NamedTuple):
 
 
 def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[_Draft]:
-    """Every component in each of its phases, checked, as far as the plan's own faults allow."""
+    """Return every component in each of its phases, checked, as far as the plan's own faults
+    allow."""
     drafts: list[_Draft] = []
     for i, component in enumerate(loaded.plan.components):
         at = loaded.spot(faults).inside("components", i)
@@ -120,15 +121,15 @@ def _drafts(loaded: Loaded, faults: Faults, keys: BuildKeys | None) -> list[_Dra
 
 
 def _stages(loaded: Loaded, component: Component, at: Spot) -> list[tuple[Phase, Machine]]:
-    """The phases of a component, each with its machine. Where a fault leaves no phase the whole
-    machine stands in: what does not fit on that fits in none."""
+    """Return the phases of a component, each with its machine. If a fault leaves no phase, the
+    whole machine is taken: what does not fit on it fits in no phase."""
     tests_unread = unread(at, "tests") and not component.tests
     if loaded.site is None or tests_unread or unread(at, "select"):
         return []
     machine = loaded.site.machine
     try:
         stages = [(each, machine_of(machine, each)) for each in phases_of(loaded.plan, component)]
-    except ValueError:  # told where the nodes of phases are checked
+    except ValueError:  # reported where the nodes of phases are checked
         stages = []
     return stages if stages and not unread(at, "phases") else [(WHOLE, machine)]
 
@@ -141,7 +142,7 @@ def _draft(
     faults: Faults,
     keys: BuildKeys | None,
 ) -> _Draft | None:
-    """A component in a phase, checked; None where a fault of it leaves no cases to be known."""
+    """Return a component in a phase, checked; None if a fault leaves its cases unknown."""
     component, suite = loaded.plan.components[i], loaded.suites[i]
     at = loaded.spot(faults).inside("components", i)
     try:
@@ -159,8 +160,8 @@ def _draft(
 
 
 def _possible(component: Component, suite: Suite, machine: Machine) -> Component:
-    """A component without the settings and toolchains that are no parameter and no toolchain here,
-    which has been told: what else is at fault can be."""
+    """Return a component without settings and toolchains that do not exist here. Those have been
+    reported; the others can still be checked."""
     wanted = chosen_tests(component, suite.tests)
     known = {name for test in wanted for name in suite.tests[test].parameters}
     settings = {name: value for name, value in component.settings.items() if name in known}
@@ -173,13 +174,13 @@ def _possible(component: Component, suite: Suite, machine: Machine) -> Component
 
 
 def _told(faults: Faults, component: int) -> bool:
-    """Whether a fault has been told from which it follows that a component cannot be expanded."""
+    """Return True if a reported fault makes it impossible to expand a component."""
     begin = tuple(f"components[{component}].{key}" for key in ("settings", "select"))
     return any(key.startswith(begin) for _, key in faults.found.values())
 
 
 def _expected(loaded: Loaded, faults: Faults) -> str:
-    """The text of the machine's references, by which the trials judge."""
+    """Return the text of the references by which the trials judge."""
     if loaded.site is None:
         return ""
     try:
@@ -213,14 +214,14 @@ def expand_component(
     faults: Faults,
     keys: BuildKeys | None = None,
 ) -> Expansion:
-    """The cases of a component on the machine of a phase."""
+    """Return the cases of a component on the machine of a phase."""
     wanted = chosen_tests(component, suite.tests)
     chosen = suite._replace(tests={name: suite.tests[name] for name in wanted})
     return expand(chosen, machine, selection_of(component), faults, keys)
 
 
 def selection_of(component: Component) -> CaseSelection:
-    """What a component selects of its tests, as the filters of ``seatrial run`` would."""
+    """Return the selection of a component, as the filters of ``seatrial run``."""
     settings = {
         name: ",".join(show(each) for each in (value if isinstance(value, list) else [value]))
         for name, value in component.settings.items()

@@ -17,7 +17,7 @@ from seatrial.errors import UsageError
 from seatrial.gc_pause import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
-from seatrial.plan.phases import names_of
+from seatrial.machine.facts import node_names
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.rehearse.event_writer import Tell
 from seatrial.rehearse.sampling import RunModel
@@ -87,7 +87,7 @@ def _rehearse_part(
     tag: str,
 ) -> Rehearsed:
     record = record_of(plan, part, tag, start, seed)
-    history = TrialHistory(part.cases, part.policy, names_of(part.machine))
+    history = TrialHistory(part.cases, part.policy, node_names(part.machine))
 
     def drive(tell: Tell) -> Ending:
         return VirtualDriver(record, part.cases, run_models, tell).drive()

@@ -42,7 +42,7 @@ from seatrial.journal.events import (
     TrialPaused,
     TrialStarted,
 )
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import node_names
 from seatrial.rehearse.event_writer import EventWriter, Tell
 from seatrial.rehearse.rehearsed_run import RehearsedRun, job_of
 from seatrial.rehearse.sampling import RunModel, draw
@@ -86,7 +86,7 @@ class VirtualDriver:
         jobs = record.asked.jobs or machine.jobs or JOBS
         limits = Limits(jobs=jobs, builds=BUILDS, refill=max(1, jobs // 4))
         self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
-        names = [name for kind in machine.nodes for name in unfold(kind.names)]
+        names = node_names(machine)
         self.cluster = SimulatedCluster(machine, names, record.seed, self.now, policy.outages)
         self._lacking = {test.name: _lacking(record, test) for test in record.tests.values()}
         partition = machine.slurm.partition

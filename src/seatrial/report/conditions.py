@@ -30,13 +30,11 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
     policy, begin = history.policy, history.start or 0
     rows: list[list[Cell]] = []
     for window in sorted(policy.blackouts, key=lambda each: (each.absolute, each.start)):
-        since = 0 if window.absolute else begin
-        start, end = (since + round(at * SECOND_NS) for at in (window.start, window.end))
+        start, end = window.span(begin)
         if start >= now or end <= begin:
             continue
-        tests = ", ".join(policy.entries[i].name for i in window.entries)
-        what = " on ".join(filter(None, (tests, window.nodes))) or "everything"
-        rows.append([start, end, (end - start) / SECOND_NS, what, window.why])
+        subject = policy.subject_of(window)
+        rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
     columns = [
         *(
             ReportColumn("from (UTC)", "time"),

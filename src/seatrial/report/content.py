@@ -16,7 +16,7 @@ from seatrial.acceptance.status import Status
 from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import File
 from seatrial.store.export import iso, to_json
-from seatrial.units import SECOND_NS, count, show_number, show_seconds
+from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_unit
 
 SHAPE: Final = 1  # of the JSON; raised when something that is there changes its meaning
 MAX_FIGURE_ROWS: Final = 200  # of the data of a figure
@@ -39,7 +39,7 @@ class ReportColumn(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"{self.title} ({self.unit})" if self.unit not in ("", "1") else self.title
+        return self.title + show_unit(self.unit, " ({})")
 
 
 class Table(Struct, frozen=True):
@@ -79,7 +79,7 @@ class ReportFigure(Struct, frozen=True):
 
 class ReportComponent(Struct, frozen=True, kw_only=True):
     """One trial: a component of a plan in one phase, or a trial of a suite. ``status`` is what
-    `seatrial accept --status --format json` gives; ``begun`` and ``ended`` in ns."""
+    `seatrial accept status --format json` gives; ``begun`` and ``ended`` in ns."""
 
     title: str
     tag: str

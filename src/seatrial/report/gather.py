@@ -7,7 +7,6 @@ Each journal is read once; its checksum is of what was read.
 
 from __future__ import annotations
 
-import getpass
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -46,7 +45,7 @@ from seatrial.studies.selection import NUMBERS, Side, SideSelection
 from seatrial.studies.selection import gather as gather_side
 from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, TrialFolder, references_of
+from seatrial.trial.folder import Record, TrialFolder, references_of, user_name
 from seatrial.units import SECOND_NS, count
 
 
@@ -83,7 +82,7 @@ def gather(
         about=about,
         plan=plan,
         made=time.time_ns(),
-        made_by=f"{_user()}@{socket.gethostname()}",
+        made_by=f"{user_name()}@{socket.gethostname()}",
         version=__version__,
         rehearsed=any(record.rehearsed for record in records),
         assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
@@ -102,13 +101,6 @@ def _title(plan: str, parts: Sequence[ReportComponent], records: Sequence[Record
     machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
     what = plan or ", ".join(part.tag for part in parts[:3])
     return f"{what} on {machines}"
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
 
 
 def _require_one_kind(records: Sequence[Record]) -> None:

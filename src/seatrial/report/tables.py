@@ -15,7 +15,7 @@ from seatrial import __version__
 from seatrial.acceptance.outages import outages_of
 from seatrial.acceptance.status import Status
 from seatrial.acceptance.trial_history import TrialHistory
-from seatrial.machine.facts import fold, unfold
+from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import Machine as MachineFile
 from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
@@ -37,7 +37,7 @@ MAX_ENVIRONMENTS: Final = 1000
 def machine(records: Sequence[Record], several: bool) -> ReportMachine:
     """A machine as these trials knew it."""
     about = records[0].machine
-    names = [name for kind in about.nodes for name in unfold(kind.names)]
+    names = node_names(about)
     scheduler = "Slurm" if about.scheduler == "slurm" else "none: jobs are started on this host"
     facts = [
         ("nodes", f"{len(names):,}: {fold(names)}"),

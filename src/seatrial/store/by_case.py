@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from seatrial.journal import codes
 from seatrial.store import queries
-from seatrial.store.queries import AT_ONCE, MEASURED, UNFINISHED
+from seatrial.store.queries import MEASURED, UNFINISHED
 from seatrial.store.rows import CaseRow, TrialRow
-from seatrial.store.schema import Store
+from seatrial.store.schema import Store, chunks
 
 ELAPSED = ("elapsed", "s", "lower")
 
@@ -42,8 +42,8 @@ def by_case(
     0: no bound), in the order of the cases. A case without such a run is there, too, with stage ""
     and nothing in it."""
     found: list[CaseRuns] = []
-    for start in range(0, len(trials), AT_ONCE):
-        found += _by_case(store, trials[start : start + AT_ONCE], since, until)
+    for some in chunks(trials):
+        found += _by_case(store, some, since, until)
     return found
 
 

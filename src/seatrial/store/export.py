@@ -19,7 +19,7 @@ from seatrial.store import queries
 from seatrial.store.queries import UNFINISHED
 from seatrial.store.rows import RUN_TIMES, CaseRow, Filters, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.units import SECOND_NS, show_number
+from seatrial.units import SECOND_NS, show_number, show_unit
 
 LONGEST_OUTPUT = 16384
 
@@ -156,7 +156,7 @@ def _test_case(
     words = {"run_id": run.run_id, "job_id": run.job_id, "nodes": run.nodes, "path": run.path}
     words |= {"target": run.target, "stage": run.stage}
     for figure in figures.get(run.row, ()):
-        unit = f" {figure.unit}" if figure.unit not in ("", "1") else ""
+        unit = show_unit(figure.unit)
         words[f"metric {figure.name}"] = show_number(figure.value) + unit
     for key, value in words.items():
         if value:

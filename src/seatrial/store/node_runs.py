@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from seatrial.journal import codes
-from seatrial.store.queries import AT_ONCE, MEASURED, run_rows
+from seatrial.store.queries import MEASURED, run_rows
 from seatrial.store.rows import RunRow
-from seatrial.store.schema import Store
+from seatrial.store.schema import Store, chunks, marks
+from seatrial.suite.model import node_suffix
 
 
 class NodeRuns(NamedTuple):
@@ -51,10 +52,8 @@ def runs_after(store: Store, trial: int, last: int, rows: Sequence[int]) -> Node
     """The runs of a trial whose row is beyond ``last``, and those of these rows."""
     sql = f"SELECT {_COLUMNS} FROM runs WHERE trial = ? AND id > ?"
     found = store.columns(sql, (trial, last))
-    for start in range(0, len(rows), AT_ONCE):
-        some = rows[start : start + AT_ONCE]
-        marks = ", ".join("?" * len(some))
-        more = store.columns(f"SELECT {_COLUMNS} FROM runs WHERE id IN ({marks})", some)
+    for some in chunks(rows):
+        more = store.columns(f"SELECT {_COLUMNS} FROM runs WHERE id IN ({marks(len(some))})", some)
         for column, values in zip(found, more, strict=True):
             column.extend(values)
     return NodeRuns(*found)
@@ -64,8 +63,8 @@ def run_ids_of(store: Store, rows: Sequence[int]) -> dict[int, str]:
     """The ids of the runs in a few rows, by which they are known again."""
     if not rows:
         return {}
-    marks = ", ".join("?" * len(rows))
-    return dict(store.rows(f"SELECT id, run_id FROM runs WHERE id IN ({marks})", rows))
+    sql = f"SELECT id, run_id FROM runs WHERE id IN ({marks(len(rows))})"
+    return dict(store.rows(sql, rows))
 
 
 def codes_of(store: Store, trial: int) -> dict[int, int]:
@@ -88,7 +87,7 @@ def cases_of(store: Store, trial: int) -> list[NodeCase]:
         " JOIN tests ON tests.id = cases.test WHERE cases.trial = ?"
     )
     return [
-        NodeCase(row, test, name.removesuffix(f"%{node}") if node else name, node)
+        NodeCase(row, test, name.removesuffix(node_suffix(node)), node)
         for row, test, name, node in store.rows(sql, (trial,))
     ]
 
@@ -96,11 +95,10 @@ def cases_of(store: Store, trial: int) -> list[NodeCase]:
 def metrics_of(store: Store, rows: Sequence[int]) -> dict[int, list[str]]:
     """The names of the metrics of each of these runs."""
     found: dict[int, list[str]] = {}
-    for start in range(0, len(rows), AT_ONCE):
-        some = rows[start : start + AT_ONCE]
+    for some in chunks(rows):
         sql = (
             "SELECT run, name FROM metrics JOIN metric_names ON metric_names.id = metrics.metric"
-            f" WHERE run IN ({', '.join('?' * len(some))}) ORDER BY run, name"
+            f" WHERE run IN ({marks(len(some))}) ORDER BY run, name"
         )
         for run, name in store.rows(sql, some):
             found.setdefault(run, []).append(name)
@@ -128,7 +126,7 @@ def figures_of(store: Store, metrics: Sequence[int], trial: int) -> list[tuple[i
     sql = (
         "SELECT metrics.run, metrics.metric, metrics.value FROM runs"
         " JOIN metrics ON metrics.run = runs.id"
-        f" AND metrics.metric IN ({', '.join('?' * len(metrics))})"
+        f" AND metrics.metric IN ({marks(len(metrics))})"
         f" WHERE runs.trial = ? AND runs.code IN ({', '.join(map(str, MEASURED))})"
     )
     return [(run, metric, value) for run, metric, value in store.rows(sql, (*metrics, trial))]

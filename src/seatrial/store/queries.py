@@ -32,12 +32,11 @@ from seatrial.store.rows import (
     SummaryRow,
     TrialRow,
 )
-from seatrial.store.schema import Store
+from seatrial.store.schema import Store, chunks, marks
 from seatrial.store.sql_filters import MAX_NAMED, conditions, trial_row, trials_chosen
 from seatrial.store.tables import STATES
 from seatrial.units import SECOND_NS
 
-AT_ONCE = 500
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 
@@ -167,11 +166,10 @@ def metrics_of(store: Store, run: RunRow) -> list[MetricRow]:
 def figures(store: Store, found: Sequence[RunRow]) -> dict[int, list[MetricRow]]:
     """The figures of many runs, by their ``row``."""
     result: dict[int, list[MetricRow]] = {}
-    for start in range(0, len(found), AT_ONCE):
-        rows = [run.row for run in found[start : start + AT_ONCE]]
+    for rows in chunks([run.row for run in found]):
         sql = (
             "SELECT run, name, value, unit, better FROM metrics JOIN metric_names ON id = metric"
-            f" WHERE run IN ({', '.join('?' * len(rows))}) ORDER BY run, name, id"
+            f" WHERE run IN ({marks(len(rows))}) ORDER BY run, name, id"
         )
         for run, *fields in store.rows(sql, rows):
             result.setdefault(run, []).append(MetricRow(*fields))

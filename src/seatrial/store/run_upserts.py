@@ -19,13 +19,12 @@ from msgspec import Struct, field
 
 from seatrial.journal.events import MetricRecorded, RunEvent
 from seatrial.journal.lifecycle import RunLife, RunState, TrialState
-from seatrial.store.schema import Writer
+from seatrial.store.schema import Writer, chunks, marks
 from seatrial.store.tables import STATES, outcome_of
 
 MAX_INTEGER = 1 << 62
 LONGEST_TEXT = 16384
 LONGEST_NAME = 200  # of what is looked up by an index, which has a largest entry
-AT_ONCE = 500
 
 
 class TrialRecord(Struct):
@@ -199,10 +198,8 @@ def _named(writer: Writer, query: str, insertion: str, key: tuple[str, ...]) -> 
 
 def _rows_of(writer: Writer, query: str, trial: int, names: Sequence[str]) -> Iterable[Any]:
     """The rows of a query that ends in IN, for any number of names."""
-    for start in range(0, len(names), AT_ONCE):
-        some = names[start : start + AT_ONCE]
-        marks = ", ".join("?" * len(some))
-        yield from writer.rows(f"{query} ({marks})", (trial, *some))
+    for some in chunks(names):
+        yield from writer.rows(f"{query} ({marks(len(some))})", (trial, *some))
 
 
 def replace(writer: Writer, table: str, key: str, records: Sequence[Struct]) -> None:

@@ -37,12 +37,14 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from seatrial.errors import StoreError
 from seatrial.store.tables import VERSION
+
+T = TypeVar("T")
 
 WAIT_S = 10.0
 ROWS_AT_ONCE = 500
@@ -121,6 +123,17 @@ class Store(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def marks(count: int) -> str:
+    """Return the marks of ``count`` parameters: ``?, ?, ?``."""
+    return ", ".join("?" * count)
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield parts of at most ROWS_AT_ONCE items: a query has a limited number of parameters."""
+    for start in range(0, len(items), ROWS_AT_ONCE):
+        yield items[start : start + ROWS_AT_ONCE]
 
 
 def turned(batches: Iterable[Sequence[Sequence[Any]]], width: int) -> list[list[Any]]:

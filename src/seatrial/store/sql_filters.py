@@ -18,8 +18,9 @@ from typing import Any
 from seatrial.errors import UsageError
 from seatrial.journal.codes import CODES
 from seatrial.store.rows import Filters
-from seatrial.store.schema import Store
+from seatrial.store.schema import Store, marks
 from seatrial.store.tables import FAILED, STATES
+from seatrial.suite.select import is_like
 
 NOTHING = "1 = 0"
 MAX_NAMED = 5
@@ -63,8 +64,7 @@ def conditions(
     if filters.toolchain:
         names = [name for (name,) in store.rows("SELECT DISTINCT toolchain FROM cases")]
         matching = [name for name in names if fnmatch.fnmatchcase(name, filters.toolchain)]
-        marks = ", ".join("?" * len(matching))
-        cases = f"SELECT id FROM cases WHERE toolchain IN ({marks})"
+        cases = f"SELECT id FROM cases WHERE toolchain IN ({marks(len(matching))})"
         if len(matching) < len(names) or not names:
             add(f"+runs.case_row IN ({cases})" if matching else NOTHING, *matching)
     return f"WHERE {' AND '.join(found)}" if found else "", values
@@ -95,17 +95,11 @@ def _of_tests(store: Store, filters: Filters, column: str) -> str:
     chosen = [
         row
         for row, name, tags in known
-        if _is_named(name, filters.test)
+        if is_like(name, filters.test)
         and (filters.tests is None or name in filters.tests)
         and (not filters.tag or f"\n{filters.tag}\n" in tags)
     ]
     return chosen_rows(column, chosen, [row for row, *_ in known])
-
-
-def _is_named(name: str, wanted: str) -> bool:
-    if any(sign in wanted for sign in "*?["):
-        return fnmatch.fnmatchcase(name, wanted)
-    return wanted in name
 
 
 def chosen_rows(column: str, chosen: list[int], known: list[int]) -> str:

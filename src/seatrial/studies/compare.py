@@ -23,7 +23,7 @@ from seatrial.statistics.multiple_testing import confirmed, student_p, unshuffle
 from seatrial.store.by_case import Kind
 from seatrial.studies.pairing import CaseGroup, CasePair, pair
 from seatrial.studies.selection import Side
-from seatrial.units import Better, unfit_of
+from seatrial.units import better_of, unfit_of
 
 MIN_RELATIVE_CHANGE = 0.02
 FEW = 8  # runs on a side, below which two modes may well pass for a difference
@@ -220,7 +220,7 @@ def _sample(values: list[float], group: CaseGroup | None) -> Sample:
 def _compared(
     row: ComparisonRow, one: list[float], other: list[float], better: str, least: float
 ) -> ComparisonRow:
-    direction: Better = "higher" if better == "higher" else "lower"
+    direction = better_of(better)
     found = two_sample.compare(one, other, direction, least)
     ps = [found.p] if found.p is not None else []
     if found.verdict in ("better", "worse") and (student := student_p(one, other)) is not None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from seatrial.journal import codes
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.statistics import outliers, suspects
 from seatrial.statistics.outliers import Outlier, Outliers
 from seatrial.store.queries import MEASURED
@@ -83,14 +83,6 @@ def _run(one: RunOutcome) -> outliers.RunSample:
     return outliers.RunSample(_name(one), seconds, cause, one.walltime, start=start)
 
 
-def nodes_of(one: RunOutcome) -> tuple[str, ...]:
-    """The nodes of a run; none where they are not known, or no node set."""
-    try:
-        return unfold(one.nodes) if one.nodes else ()
-    except ValueError:
-        return ()
-
-
 # ---- evidence -----------------------------------------------------------------------------
 
 
@@ -117,7 +109,7 @@ def jobs_of(kinds: Sequence[RunKind]) -> NodeEvidence:
             left_out[f"of {kind.name}, which never went well"] += len(kind.runs)
             continue
         for one in kind.runs:
-            nodes = nodes_of(one)
+            nodes = unfold_or_empty(one.nodes)
             if one.code in NOT_OF_NODES:
                 left_out["failed before or after its nodes' part"] += 1
             elif not nodes:

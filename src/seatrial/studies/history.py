@@ -13,19 +13,19 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, suggest
 from seatrial.gc_pause import uncollected
 from seatrial.statistics import changes
 from seatrial.store.rows import CaseName, Filters, Measured
 from seatrial.store.schema import Store
 from seatrial.store.series import case_names, measured, metric_names, not_measured
 from seatrial.studies.note_file import Near, Note, nearest
-from seatrial.units import SECOND_NS, Better, unfit
+from seatrial.suite.select import is_like
+from seatrial.units import SECOND_NS, Better, better_of, unfit
 
 ELAPSED = "elapsed"
 MANY = 400  # series for which several processes are worth their start
@@ -136,9 +136,7 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
 
 
 def _is(name: CaseName, wanted: str) -> bool:
-    if any(sign in wanted for sign in "*?["):
-        return fnmatchcase(name.name, wanted)
-    return wanted in name.name or name.case.startswith(wanted)
+    return is_like(name.name, wanted) or name.case.startswith(wanted)
 
 
 def _series(
@@ -157,7 +155,7 @@ def _series(
             excluded[why] += 1
         else:
             points.append(Point(row.time, row.value, row.run_id, cases[row.case].trial))
-    better: Better = "lower" if latest.better == "lower" else "higher"
+    better = better_of(latest.better)
     return MetricSeries(
         metric=metric,
         machine=name.machine,
@@ -182,12 +180,9 @@ def _other_kind(row: Measured, latest: Measured) -> str:
 
 
 def _unknown_metric(metric: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(metric[:100], known, n=1, cutoff=0.6)
     more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-    remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:MAX_NAMED])}"
-    return f"no run has a metric {metric[:100]!r}; {remedy}{'' if near else more}"
+    remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
+    return f"no run has a metric {metric[:100]!r}; {remedy}"
 
 
 def _no_series(store: Store, metric: str, filters: Filters, case: str) -> str:

@@ -15,7 +15,7 @@ from seatrial.store import queries, series
 from seatrial.store.rows import CaseRow, Filters, Measured, TrialRow
 from seatrial.store.schema import Store
 from seatrial.suite.model import show
-from seatrial.units import Better, count
+from seatrial.units import better_of, count
 from seatrial.verify.learning import learn
 from seatrial.verify.references import Learned, Reference
 
@@ -125,7 +125,7 @@ def _reference(pool: _Pool, used: list[_Figure], two_sided: bool) -> Reference:
         units = ", ".join(sorted(" ".join(kind) for kind in pool.kinds))
         raise ValueError(f"its figures differ in unit or direction: {units}")
     ((unit, direction),) = pool.kinds
-    better: Better = "lower" if direction == "lower" else "higher"
+    better = better_of(direction)
     value, lower, upper = learn([figure.value for figure in used], better, two_sided)
     case = pool.case
     return Reference(

@@ -10,7 +10,6 @@ lock. A line that a crash tore is skipped and counted, as in a journal.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import secrets
@@ -25,6 +24,7 @@ from msgspec import Struct
 from seatrial.decoding import DAMAGED, decoder
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import open_regular
+from seatrial.trial.folder import user_name
 from seatrial.units import SECOND_NS
 
 FILE = "notes.jsonl"
@@ -106,7 +106,6 @@ def read(path: Path) -> Diary:
 def write(path: Path, text: str, at: int, machine: str = "") -> Note:
     """Note what happened at a time (ns). Raises UsageError for a text or time that is none,
     TrialError where the file cannot be written."""
-    import getpass
     import socket
 
     text = " ".join(text.split())
@@ -116,12 +115,9 @@ def write(path: Path, text: str, at: int, machine: str = "") -> Note:
         raise UsageError(f"a note has at most {LONGEST} characters, this one has {len(text)}")
     if not 0 <= at <= time.time_ns() + AHEAD:
         raise UsageError("--at: a note's time is after 1969, and no more than a year ahead")
-    user = ""
-    with contextlib.suppress(OSError, KeyError):
-        user = getpass.getuser()
     known = {note.id for note in read(path).notes}
     new = next(number for number in iter(lambda: secrets.token_hex(4), "") if number not in known)
-    note = Note(new, at, text, machine, time.time_ns(), user, socket.gethostname())
+    note = Note(new, at, text, machine, time.time_ns(), user_name(), socket.gethostname())
     _append(path, msgspec.json.encode(note))
     return note
 

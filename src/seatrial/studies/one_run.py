@@ -27,7 +27,7 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.units import SECOND_NS, Better, show_figure
+from seatrial.units import SECOND_NS, better_of, show_figure
 from seatrial.verify import references as refs
 from seatrial.verify.references import References
 
@@ -138,7 +138,7 @@ def expected(metric: MetricRow, case: CaseRow, references: References) -> Expect
         return Expected(text)
     from seatrial.verify.figures import MetricValue
 
-    better: Better = "lower" if metric.better == "lower" else "higher"
+    better = better_of(metric.better)
     low, high = refs.bounds(found, better)
     judged = refs.judge(MetricValue(metric.name, metric.value, metric.unit, better), found)
     off = refs.percent_off(metric.value, found)

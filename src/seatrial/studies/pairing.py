@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.store.by_case import Kind
-from seatrial.studies.selection import Member, Side, case_name
+from seatrial.studies.selection import Member, Side
+from seatrial.suite.model import case_name
 
 CROSSED = ("machine", "toolchain", "stage")
 

@@ -26,8 +26,9 @@ from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
 from seatrial.store.by_case import Kind
 from seatrial.studies.compare import causes
-from seatrial.studies.selection import NUMBERS, Member, Side, case_name
-from seatrial.units import Better, unfit_of
+from seatrial.studies.selection import NUMBERS, Member, Side
+from seatrial.suite.model import case_name
+from seatrial.units import Better, better_of, unfit_of
 
 PAYS = 0.5
 
@@ -210,7 +211,7 @@ def _table(panel: Sequence[Member], asked: ScalingQuery, along: list[str]) -> Sc
     toolchain = "" if "toolchain" in asked.by else one.toolchain
     kinds = {kind for member in panel for kind in member.values if kind[0] == asked.metric}
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
-    better: Better = "higher" if direction == "higher" else "lower"
+    better = better_of(direction)
     table = ScalingTable(
         case=case_name(one.test, bound, toolchain, "", "" if "stage" in asked.by else one.stage),
         metric=asked.metric,

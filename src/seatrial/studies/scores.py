@@ -32,7 +32,7 @@ from seatrial.studies.formulas import (
 from seatrial.studies.score_file import ScoreFile, ScoreTerm
 from seatrial.studies.selection import Member, Side
 from seatrial.suite.model import show
-from seatrial.units import seconds, unfit, unfit_of
+from seatrial.units import seconds, show_unit, unfit, unfit_of
 from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
 
 DAY = 86400.0
@@ -199,7 +199,7 @@ def _rated(
         raise ValueError(f"{part.metric} is no rate: lower is better; name a rate")
     rates, example = _RATES[wanted.score]
     if not rates.search(unit):
-        said = "no unit" if unit in ("", "1") else unit
+        said = show_unit(unit, "{}") or "no unit"
         text = f"{part.metric} is in {said}, and {wanted.score} is a rate such as {example}"
         raise ValueError(f"{text}: name that metric, or give it its unit")
     return figure, unit, None

@@ -11,7 +11,7 @@ answer where one is named, or with the condition `rehearsed=yes`, which leaves o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from seatrial.store.by_case import CaseRuns, Kind, by_case
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.suite.model import show
+from seatrial.suite.select import is_like, is_pattern
 from seatrial.units import moment_of
 
 # What a condition may ask for, besides parameters, and what it means.
@@ -175,7 +176,7 @@ def _trials(store: Store, selection: SideSelection) -> list[TrialRow]:
     asked = conditions.get("rehearsed", "")
     if asked not in ("", "yes", "no"):
         raise UsageError(f"{selection.text}: rehearsed is yes or no, not {asked!r}")
-    if wanted and not any(sign in wanted for sign in "*?["):
+    if wanted and not is_pattern(wanted):
         found = [queries.trial(store, wanted)]
         if asked and found[0].rehearsed != (asked == "yes"):
             said = "is a rehearsal" if found[0].rehearsed else "is no rehearsal"
@@ -239,13 +240,6 @@ def _match(
     )
 
 
-def is_like(name: str, pattern: str) -> bool:
-    """Whether a name fits a pattern such as ``io_*``, or holds a text without a wildcard."""
-    if any(sign in pattern for sign in "*?["):
-        return fnmatchcase(name, pattern)
-    return pattern in name
-
-
 def is_named(metric: str, patterns: Sequence[str]) -> bool:
     """Whether a metric has one of these names, which may be patterns."""
     return any(metric == pattern or fnmatchcase(metric, pattern) for pattern in patterns)
@@ -259,17 +253,3 @@ def _what_there_is(members: Sequence[Member]) -> str:
         if values:
             said.append(f"{key} {', '.join(values[:5])}{', ...' if len(values) > 5 else ''}")
     return f"there are {'; '.join(said)}" if said else "its trials have no case"
-
-
-# ---- naming -------------------------------------------------------------------------------
-
-
-def case_name(
-    test: str, parameters: Mapping[str, str], toolchain: str = "", node: str = "", stage: str = ""
-) -> str:
-    """A case as tables show it, without what it was compared across."""
-    bound = ",".join(f"{name}={value}" for name, value in parameters.items())
-    name = f"{test}{{{bound}}}" if bound else test
-    name += f"@{toolchain}" if toolchain else ""
-    name += f"%{node}" if node else ""
-    return f"{name} [{stage}]" if stage else name

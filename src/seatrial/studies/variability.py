@@ -26,7 +26,7 @@ from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.evidence import NodeEvidence, RunKind, classified, jobs_of
 from seatrial.studies.history import ELAPSED
-from seatrial.units import SECOND_NS, Better, unfit
+from seatrial.units import SECOND_NS, Better, better_of, unfit
 
 
 class VariabilityRow(NamedTuple):
@@ -105,7 +105,7 @@ def _rows(
             wrong.setdefault(key, Counter())[one.verdict] += 1
             continue
         for name, unit, better, value in by_run.get(one.run_id, ()):
-            direction: Better = "lower" if better == "lower" else "higher"
+            direction = better_of(better)
             figures_of = mine.setdefault(_Metric(name, unit, direction), [])
             figures_of.append(_Value(value, one.node))
     rows = []

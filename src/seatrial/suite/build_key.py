@@ -1,10 +1,10 @@
-"""A build's key: the hash of everything that the result depends on.
+"""The key of a build: the hash of everything that its result depends on.
 
-Key = SHA-256 of the sources' names, bytes and modes, the script, the toolchain (but for its
-launcher), the environment, the modules, the parameters that the build uses, the machine's name and
-architecture; that of a prebuilt binary is of its path and checksum. A build is given those
-parameters alone that its script names or ``build.parameters`` lists, so cases that differ in others
-share it.
+Key = SHA-256 of the names, bytes and modes of the sources, the script, the toolchain (without its
+launcher), the environment, the modules, the parameters that the build uses, and the machine's name
+and architecture. The key of a prebuilt binary is made of its path and checksum. A build gets only
+those parameters that its script names or ``build.parameters`` lists, so cases that differ in other
+parameters share it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Build, Case, Test, show
 
-MAX_LINKED_FILES = 200  # files of a folder that a link leads to, of which more than the name counts
-MAX_LINKED_BYTES = 1 << 28  # bytes of these
+MAX_LINKED_FILES = 200  # files of a linked folder; of a larger one only the name counts
+MAX_LINKED_BYTES = 1 << 28  # bytes of these files
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def build_parameters(build: Build, parameters: dict[str, Scalar]) -> dict[str, Scalar]:
-    """The parameters that a build is given."""
+    """Return the parameters that a build gets."""
     words = _words(build.script)
     return {n: value for n, value in parameters.items() if n in words or n in build.parameters}
 
@@ -45,14 +45,15 @@ def _words(script: str) -> frozenset[str]:
 
 
 class BuildKeys:
-    """Computes keys; each source is read once."""
+    """Computes keys, and reads each source once."""
 
     def __init__(self) -> None:
         self._digests: dict[str, str] = {}
         self._keys: dict[tuple[str, ...], str] = {}
 
     def key(self, test: Test, case: Case, machine: Machine) -> str:
-        """The key of a case's build: 16 hex digits. Raises UsageError for an unreadable source."""
+        """Return the key of a case's build: 16 hex digits. Raises UsageError for an unreadable
+        source."""
         assert test.build is not None
         parameters = build_parameters(test.build, case.parameters)
         memo = (test.name, case.toolchain, *(f"{n}={show(v)}" for n, v in parameters.items()))
@@ -97,8 +98,8 @@ def _hash(content: object) -> str:
 
 
 def digest_of(path: Path, within: set[Path] | None = None) -> str:
-    """SHA-256 of a file, or of a folder's files and links with their names and modes. Of a link
-    that leads out of the folder what it leads to counts, too, unless that is large. ``within`` are
+    """Return the SHA-256 of a file, or of the files and links in a folder with their names and
+    modes. If a link leads out of the folder, its target counts too, unless it is large. ``within``:
     folders whose files count already."""
     if not path.is_dir():
         return _digest_of_file(path)
@@ -118,18 +119,19 @@ def _digest_of_link(link: Path, within: set[Path]) -> str:
         return text
     try:
         return f"{text} {digest_of(target, within)}"
-    except OSError:  # a device, or not for us to read
+    except OSError:  # a device, or no permission
         return text
 
 
 def _led_to(link: Path, within: set[Path]) -> Path | None:
-    """What a link out of these folders leads to, which is added to them where it is a folder. None
-    where that is in one of them or holds one (a circle), is not there, or is large."""
+    """Return the target of a link that leads out of these folders; a folder is added to them.
+    Return None if the target is inside one of them, contains one (a cycle), is missing, or is
+    large."""
     try:
         target = link.resolve(strict=True)
         held = islice(target.rglob("*"), MAX_LINKED_FILES + 1) if target.is_dir() else [target]
         sizes = [one.lstat().st_size for one in held]
-    except (OSError, RuntimeError):  # RuntimeError: round in a circle (OSError from Python 3.13)
+    except (OSError, RuntimeError):  # RuntimeError: a cycle of links (OSError from Python 3.13)
         return None
     if any(target.is_relative_to(one) or one.is_relative_to(target) for one in within):
         return None
@@ -141,7 +143,7 @@ def _led_to(link: Path, within: set[Path]) -> Path | None:
 
 
 def _files_below(folder: Path) -> list[str]:
-    """The names of the files and links in a folder and its subfolders, sorted."""
+    """Return the names of the files and links in a folder and its subfolders, sorted."""
     names: list[str] = []
 
     def unreadable(error: OSError) -> None:

@@ -1,14 +1,14 @@
-"""What the shape of a ``test.yaml`` cannot say: names, expressions, patterns, paths."""
+"""Check a decoded ``test.yaml``: names, expressions, patterns, paths."""
 
 from __future__ import annotations
 
-import difflib
 import keyword
 import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
 from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
@@ -29,8 +29,8 @@ Report = Callable[[Sequence[str | int], str], None]
 
 
 def check(test: Test, report: Report, names_known: bool = True) -> None:
-    """Report every fault of a decoded test by its key and message. Undefined names are told only
-    where ``names_known``: not when the parameters themselves could not be read."""
+    """Report every fault of a decoded test by key and message. ``names_known`` is False if the
+    parameters could not be read; undefined names are then not reported."""
     checker = _Checker(test, report, names_known)
     checker.words()
     checker.parameters()
@@ -93,7 +93,8 @@ class _Checker:
             self._independent(group, i)
 
     def _independent(self, group: list[str], i: int) -> None:
-        """The parameters of a group are bound together, where the first of them stands."""
+        """Check that no zipped parameter of a group depends on a parameter of the group or below
+        it: they are bound together, where the first of them stands."""
         order = list(self.test.parameters)
         first = min((order.index(name) for name in group if name in order), default=0)
         for name in group:
@@ -101,7 +102,7 @@ class _Checker:
             try:
                 used = compile_expression(value).names if isinstance(value, str) else ()
             except ExpressionError:
-                continue  # told where it stands
+                continue  # reported for the parameter itself
             if late := [other for other in used if other in order[first:]]:
                 message = f"{name} depends on {late[0]}, which is bound with it or after it"
                 self.fault(f"{message}; a parameter that depends needs no zip", "zip", i)
@@ -142,11 +143,10 @@ class _Checker:
 
     def _remedy(self, name: str, key: str | int) -> str:
         known = [*self.test.parameters, *FACTS]
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-        if near and near[0] != name:
-            return f"; did you mean {near[0]}?"
-        if near:
+        if name in known:
             return "; it is written further down, and must stand above"
+        if near := suggest(name, known):
+            return f"; {near}"
         words = f"for a word write [{name}]; " if key == "parameters" else ""
         return f"; {words}the facts are {', '.join(FACTS)}"
 
@@ -247,10 +247,10 @@ class _Checker:
 
 
 def collide(one: str, other: str) -> bool:
-    """Whether two names are the same, or one lies below the other."""
+    """Return True if two names are equal, or one lies below the other."""
     return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 def _is_expression(walltime: str, known: set[str]) -> bool:
-    """Whether a walltime that is no duration was meant as an expression."""
+    """Return True if a walltime that is no duration was meant as an expression."""
     return bool(known.intersection(_WORD.findall(walltime)) or set("*/+(") & set(walltime))

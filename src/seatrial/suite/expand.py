@@ -1,9 +1,9 @@
-"""From tests and a machine to cases.
+"""Expand tests on a machine into cases.
 
 expansion = expand(suite, machine, CaseSelection(keyword="stream"), faults)
 faults.raise_any()
 expansion.cases      # in the order of the suite, parameters and toolchains
-expansion.skipped    # what this machine cannot run, and why
+expansion.skipped    # cases that this machine cannot run, with the reasons
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from seatrial.units import seconds
 
 @dataclass(frozen=True, slots=True)
 class CaseSelection:
-    """What a person selected: the filters of ``seatrial run``."""
+    """The filters of ``seatrial run``."""
 
     keyword: str = ""
     tags: Sequence[str] = ()
@@ -42,7 +42,7 @@ class CaseSelection:
 
 
 class Expansion(NamedTuple):
-    """The cases, and what cannot run here as (what, why)."""
+    """The cases, and what was skipped: (case, reason)."""
 
     cases: list[Case]
     skipped: list[tuple[str, str]]
@@ -55,9 +55,9 @@ def expand(
     faults: Faults,
     build_keys: BuildKeys | None = None,
 ) -> Expansion:
-    """Bind every parameter of every selected test on every toolchain. Faults of the tests are
-    added to ``faults``; UsageError where the selection itself cannot be. Without ``build_keys``
-    sources are not read and the cases carry no build."""
+    """Bind every parameter of every selected test on every toolchain. Faults of the tests are added
+    to ``faults``. Raises UsageError for a selection that is invalid. Without ``build_keys`` no
+    sources are read, and the cases carry no build."""
     settings = _settings(suite, selection.settings)
     keep = compile_keyword(selection.keyword) if selection.keyword.strip() else None
     chains = _selected_toolchains(machine, selection.toolchains)
@@ -84,7 +84,7 @@ def expand(
 def _finished(
     case: Case, test: Test, machine: Machine, selection: CaseSelection, build_keys: BuildKeys | None
 ) -> Case:
-    """The case with what a selected case alone needs: its repeats and its build's key."""
+    """Return the case with its repeats and the key of its build, which only selected cases need."""
     import msgspec
 
     key = build_keys.key(test, case, machine) if build_keys and test.build else ""
@@ -104,7 +104,8 @@ def _settings(suite: Suite, given: Mapping[str, str]) -> dict[str, list[Scalar]]
 
 
 def _setting(name: str, text: str) -> list[Scalar]:
-    """The values of ``--set name=text``: literal, and typed as a plain word of a test.yaml is."""
+    """Return the values of ``--set name=text``. They are typed as plain words of a test.yaml
+    are."""
     values: list[Scalar] = []
     for part in text.split(","):
         word = part.strip()
@@ -116,7 +117,8 @@ def _setting(name: str, text: str) -> list[Scalar]:
 
 
 def _selected_toolchains(machine: Machine, patterns: Sequence[str]) -> list[str]:
-    """Names of toolchains by pattern; ``default`` is the machine's first."""
+    """Return the names of toolchains that match the patterns; ``default`` is the machine's
+    first."""
     names = list(machine.toolchains)
     if not patterns:
         return names
@@ -131,7 +133,7 @@ def _selected_toolchains(machine: Machine, patterns: Sequence[str]) -> list[str]
 
 
 class _Binder:
-    """Binds one test on one machine."""
+    """Binds the parameters of one test on one machine."""
 
     def __init__(self, test: Test, machine: Machine, settings: Mapping[str, list[Scalar]]) -> None:
         self.test = test
@@ -157,8 +159,8 @@ class _Binder:
                     yield from self._bind(binding, names, chain, facts, skip)
 
     def _usable_nodes(self, skip: Any) -> list[NodeFacts]:
-        """The nodes that can be used, taken together; for each_node by kind, as each has facts of
-        its own."""
+        """Return the facts of the usable nodes: of all together, or kind by kind for each_node,
+        because each kind has facts of its own."""
         requires = self.test.requires
         for command in requires.commands:
             if shutil.which(command) is None:
@@ -176,7 +178,8 @@ class _Binder:
         return [facts]
 
     def _toolchains(self, chains: list[str], skip: Any) -> list[str]:
-        """A test that is not built here and has no wish runs on the default toolchain alone."""
+        """Return the toolchains of the test. A test without a build and without a wish runs on the
+        default toolchain only."""
         wanted = self.test.toolchains
         if wanted:
             found = [c for c in chains if any(fnmatchcase(c, pattern) for pattern in wanted)]
@@ -240,8 +243,8 @@ def case_id(
     node: str,
     size: tuple[int, int, int],
 ) -> str:
-    """The identity of a case: 16 letters and digits of the SHA-256 of what it means. The order in
-    which parameters are written does not matter. ``size``: nodes, tasks, threads of each task."""
+    """Return the identity of a case: 16 letters and digits of the SHA-256 of its meaning. The order
+    of the parameters does not matter. ``size``: nodes, tasks, threads of each task."""
     bound = [f"{name}={show(parameters[name])}" for name in sorted(parameters)]
     shape = "x".join(map(str, size))
     text = "\n".join((test, machine, toolchain, node, shape, *bound))  # each is one line of text
@@ -252,7 +255,7 @@ Quantity = Callable[[Mapping[str, Any]], Any]
 
 
 def _count(written: int | str | None, key: str) -> Any:
-    """A function from names to a count of at least 1; None where nothing is written."""
+    """Return a function from names to a count of at least 1; None if there is no expression."""
     if not isinstance(written, str):
         return None if written is None else lambda names: written
 
@@ -275,8 +278,8 @@ def _walltime(written: int | float | str) -> Quantity:
 
 
 def _evaluated(written: str, key: str, convert: Callable[[Any], Any]) -> Quantity:
-    """A function from names to the converted value of an expression. It raises ExpressionError with
-    the key of ``run`` in which the expression stands."""
+    """Return a function from names to the converted value of an expression. It raises
+    ExpressionError with the key of ``run`` that holds the expression."""
     expression = compile_expression(written)
 
     def quantity(names: Mapping[str, Any]) -> Any:

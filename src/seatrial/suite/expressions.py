@@ -4,8 +4,8 @@
     expression.names                                # {"node.cores"}
     expression.evaluate({"node.cores": 4})          # [1, 2, 3]
 
-They are parsed once by Python's own parser and turned into functions from a fixed set of node
-types; nothing is ever given to ``eval``. Values stay small: no result can exhaust memory.
+Python's own parser parses them once; a fixed set of node types becomes functions. Nothing is given
+to ``eval``. The size of values is bounded, so no result can exhaust memory.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _Function = Callable[[Names], Value]
 
 
 class ExpressionError(ValueError):
-    """The expression is not one, or has no value; the text says why and what to write. ``key`` is
-    where in the test it stands, once that is known."""
+    """A text is not an expression, or has no value; the message says why and what to write.
+    ``key``: the key of the test that holds it, if known."""
 
     def __init__(self, message: str, *key: str | int) -> None:
         super().__init__(message)
@@ -49,14 +49,14 @@ class ExpressionError(ValueError):
 
 
 class Expression(NamedTuple):
-    """A parsed expression: its text, the names it uses, and its value under given names."""
+    """A parsed expression: its text, the names that it uses, and its value under given names."""
 
     text: str
     names: frozenset[str]
     function: _Function
 
     def evaluate(self, names: Names) -> Value:
-        """Raises ExpressionError, which names the expression."""
+        """Return the value. Raises ExpressionError, which names the expression."""
         try:
             return self.function(names)
         except ExpressionError as error:
@@ -240,7 +240,7 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 def _whole(value: float) -> int | float:
-    """A division that comes out even is a whole number: 4 / 2 is 2, fit for a count."""
+    """Return the quotient as an int if the division is even: 4 / 2 is 2, fit for a count."""
     return int(value) if value == int(value) else value
 
 
@@ -268,7 +268,7 @@ def _integer(value: Value) -> int:
 
 
 def _range(*bounds: Value) -> list[int]:
-    """range(a, b): a, a+1, ... below b, as in Python; a third number is the step."""
+    """Return range(a, b): a, a+1, ... below b, as in Python; a third number is the step."""
     if not 1 <= len(bounds) <= 3:
         raise ExpressionError("range takes one to three numbers: range(a, b)")
     numbers = range(*(_integer(bound) for bound in bounds))
@@ -278,7 +278,7 @@ def _range(*bounds: Value) -> list[int]:
 
 
 def _powers_of_two(*bounds: Value) -> list[int]:
-    """powers_of_two(x): 1, 2, 4, ... up to x; powers_of_two(a, x) starts at a or above."""
+    """Return powers_of_two(x): 1, 2, 4, ... up to x; powers_of_two(a, x) starts at a or above."""
     if not 1 <= len(bounds) <= 2:
         raise ExpressionError("powers_of_two takes the largest value, or the least and the largest")
     least, largest = (1, *bounds) if len(bounds) == 1 else bounds

@@ -1,6 +1,6 @@
-"""The input files of tests: what they held when a trial was made.
+"""The checksums of test inputs when a trial is made.
 
-digests(tests)      # {"/suite/deck.txt": "9f86d08188..."}, kept in trial.json
+digests(tests) # {"/suite/deck.txt": "9f86d08188..."}, kept in trial.json
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from pathlib import Path
 from seatrial.suite.build_key import digest_of
 from seatrial.suite.model import Input, Test
 
-MAX_BYTES = 1 << 28  # bytes of an input that are read
+MAX_BYTES = 1 << 28  # bytes; larger inputs are not read
 MAX_FILES = 200
 
 
 def digests(tests: Iterable[Test]) -> dict[str, str]:
-    """The hash of each input of these tests, by its path; "" where there is none (below)."""
+    """Return the hash of each input of these tests, by its path; "" if it has none (see
+    ``digest``)."""
     paths = {path_of(item) for test in tests for item in test.inputs}
     return {path: digest(path) for path in sorted(paths)}
 
@@ -28,14 +29,14 @@ def path_of(item: str | Input) -> str:
 
 
 def name_of(item: str | Input) -> str:
-    """What an input is called in the run directory."""
+    """Return the name of an input in the run directory."""
     named = "" if isinstance(item, str) else item.name
     return named or Path(path_of(item)).name
 
 
 def digest(path: str) -> str:
-    """SHA-256 of a file, or of a folder's files; "" where it cannot be read, is larger than
-    ``MAX_BYTES`` or of more than ``MAX_FILES`` files."""
+    """Return the SHA-256 of a file, or of a folder's files. Return "" if it cannot be read, is
+    larger than ``MAX_BYTES`` or has more than ``MAX_FILES`` files."""
     place = Path(path)
     try:
         files = [place] if place.is_file() else islice(place.rglob("*"), MAX_FILES + 1)

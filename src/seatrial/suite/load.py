@@ -1,18 +1,17 @@
-"""Loading a suite: a folder of tests, each a ``test.yaml`` with its sources.
+"""Load a suite: a folder of tests, each a ``test.yaml`` with its sources.
 
     faults = Faults()
     suite = load([Path("suites/probes")], faults)
-    faults.raise_any()                     # everything that is wrong, at once
+    faults.raise_any()                     # all faults at once
 
-A test's name is its folder's path below the suite's root: the nearest folder upwards with a
-``suite.yaml``, or the path that was given. Hidden folders, links to folders and trials are passed
-over. Reading runs nothing.
+The name of a test is the path of its folder below the suite's root. The root is the nearest folder
+upwards with a ``suite.yaml``, else the path that was given. Hidden folders, links to folders and
+trials are skipped. Loading runs no code of the suite.
 """
 
 # ruff: noqa: PTH100, PTH110, PTH119, PTH120 - os.path takes .. out, never raises, and is quick
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +22,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.documents import Faults, SourceLocation, Spot, YamlNode, decode_partly, read
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, suggest
 from seatrial.suite.check import check
 from seatrial.suite.model import Input, Test
 
@@ -35,22 +34,23 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*"
 
 
 class Suite(NamedTuple):
-    """Tests by name; the documents that they were read from, for the places of faults; and of
-    those in which a fault was found the keys that could not be decoded."""
+    """Tests by name; the documents that they were read from, for the places of faults; and the keys
+    that could not be decoded, by document."""
 
     tests: dict[str, Test]
     nodes: dict[str, YamlNode]
     faulty: dict[str, list[str]]
 
     def fault(self, faults: Faults, test: str, key: Sequence[str | int], message: str) -> None:
-        """Add a fault of a test, at the place of the key or as near as its file goes. What only
-        follows from a key that could not be decoded is not told. The test is faulty from now on."""
+        """Add a fault of a test, at the place of the key or as near as its file allows. A fault
+        that only follows from a key that could not be decoded is left out. The test is marked as
+        faulty."""
         Spot(self.nodes[test], faults, self.faulty.setdefault(test, [])).fault(message, *key)
 
 
 def load(paths: Sequence[Path], faults: Faults) -> Suite:
-    """Load every test below the paths. Raises UsageError where there is none; what is wrong in the
-    files is added to ``faults``."""
+    """Load every test below the paths. Faults of the files are added to ``faults``. Raises
+    UsageError if there is no test."""
     nodes = _read_all(paths, faults)
     merged = {name: node for name in nodes if (node := _inherit(name, nodes, faults)) is not None}
     suite = Suite({}, merged, {})
@@ -70,8 +70,8 @@ def load(paths: Sequence[Path], faults: Faults) -> Suite:
 
 
 def _names_known(node: YamlNode, keys: list[str]) -> bool:
-    """Whether all parameters could be read: none of the keys at fault is, or might have been meant
-    as, that of the parameters."""
+    """Return True if all parameters could be read: no faulty key is, or was meant as,
+    ``parameters``."""
     for key in keys:
         own = node.value[key].value if key in node.value else None
         unknown = key not in Test.__struct_fields__ and isinstance(own, dict)
@@ -81,7 +81,7 @@ def _names_known(node: YamlNode, keys: list[str]) -> bool:
 
 
 def _read_all(paths: Sequence[Path], faults: Faults) -> dict[str, YamlNode]:
-    """The documents of all tests, by name."""
+    """Return the documents of all tests, by name."""
     nodes: dict[str, YamlNode] = {}
     seen: set[str] = set()
     for path in paths:
@@ -131,7 +131,7 @@ def _test_files(path: Path, faults: Faults) -> Iterator[Path]:
 
 
 def _name(folder: Path, given: Path) -> str:
-    """The folder's path below its suite's root; a root's own test has the root's name."""
+    """Return the folder's path below its suite's root; the root's own test has the root's name."""
     place = os.path.abspath(folder)
     root = place if given.name == TEST_FILE and given.is_file() else os.path.abspath(given)
     upper = place
@@ -145,9 +145,9 @@ def _name(folder: Path, given: Path) -> str:
 
 
 def _inherit(name: str, nodes: dict[str, YamlNode], faults: Faults) -> YamlNode | None:
-    """The test's document with those that it inherits laid under it."""
+    """Return the test's document merged over those that it inherits."""
     node, chain = nodes[name], [name]
-    if not node.place.line:  # its file could not be read: that fault has been told
+    if not node.place.line:  # its file could not be read, which has been reported
         return None
     while isinstance(node.value, dict) and "inherits" in node.value:
         parent = node.value["inherits"]
@@ -155,8 +155,7 @@ def _inherit(name: str, nodes: dict[str, YamlNode], faults: Faults) -> YamlNode 
             faults.add(parent.place, "inherits", "must be the name of a test of this suite")
             return None
         if parent.value not in nodes:
-            near = difflib.get_close_matches(parent.value[:80], nodes, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else "name a test that is here"
+            remedy = suggest(parent.value, nodes) or "name a test that is here"
             faults.add(parent.place, "inherits", f"no test {parent.value[:80]!r}; {remedy}")
             return None
         if parent.value in chain:
@@ -172,7 +171,8 @@ def _inherit(name: str, nodes: dict[str, YamlNode], faults: Faults) -> YamlNode 
 
 
 def _lay_over(under: YamlNode, over: YamlNode) -> YamlNode:
-    """Mappings are merged key by key, an empty value takes a key away; the rest is replaced."""
+    """Return one node merged over another: mappings key by key, an empty value removes a key, any
+    other value replaces."""
     if not (isinstance(under.value, dict) and isinstance(over.value, dict)):
         return over
     values = dict(under.value)

@@ -1,11 +1,12 @@
-"""A test as people write it (``test.yaml``), and a case: a test with everything bound.
+"""A test as people write it (``test.yaml``), and a case: a test with every parameter bound.
 
-The structs are the file's shape: the loader decodes by them and ``seatrial schema`` prints them,
-so the two cannot differ.
+The structs are the file's shape: the loader decodes by them and ``seatrial schema`` prints them, so
+the two cannot differ.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -21,9 +22,9 @@ Reduce = Literal["first", "last", "min", "max", "median", "mean", "sum"]
 
 
 class Requires(FileModel, frozen=True):
-    """What a node or machine must have; cases that cannot have it are not made."""
+    """Requirements on nodes and machine; a case that does not meet them is not made."""
 
-    nodes: Annotated[int, Meta(description="least number of nodes of the machine", ge=1)] = 1
+    nodes: Annotated[int, Meta(description="minimum nodes of the machine", ge=1)] = 1
     features: Annotated[list[str], Meta(description="features that each node must have")] = []
     commands: Annotated[
         list[str], Meta(description="commands that must be on the caller's PATH")
@@ -39,8 +40,8 @@ class Input(FileModel, frozen=True):
 
 
 class Build(FileModel, frozen=True):
-    """How a test is built: once for each distinct content, outside any allocation. It has a script,
-    or names a binary that there is."""
+    """How a test is built: once for each build key, outside any allocation. It has a script, or
+    names a prebuilt binary."""
 
     script: Annotated[str, Meta(description="bash; its working directory is the build's own")] = ""
     prebuilt: Annotated[
@@ -51,22 +52,22 @@ class Build(FileModel, frozen=True):
         list[str], Meta(description="files and folders copied into the build directory")
     ] = []
     parameters: Annotated[
-        list[str], Meta(description="parameters the build needs though its script names them not")
+        list[str], Meta(description="parameters that the build needs, besides those in its script")
     ] = []
-    timeout: Annotated[Duration, Meta(description="longest time a build may take")] = "1h"
+    timeout: Annotated[Duration, Meta(description="maximum time of a build")] = "1h"
 
 
 class RunSpec(FileModel, frozen=True):
     """How a test is run."""
 
-    script: Annotated[str, Meta(description="bash as written; the run directory is its place")]
+    script: Annotated[str, Meta(description="bash as written; it starts in the run directory")]
     nodes: Annotated[Expression, Meta(description="number of nodes")] = 1
-    tasks: Annotated[Expression | None, Meta(description="number of tasks in all")] = None
+    tasks: Annotated[Expression | None, Meta(description="total number of tasks")] = None
     tasks_per_node: Annotated[Expression | None, Meta(description="tasks on each node")] = None
     threads_per_task: Annotated[Expression, Meta(description="threads of each task")] = 1
-    walltime: Annotated[Expression | float, Meta(description="longest time, e.g. 5m")] = "10m"
+    walltime: Annotated[Expression | float, Meta(description="maximum time, e.g. 5m")] = "10m"
     launcher: Annotated[
-        Launcher | None, Meta(description="what starts the tasks; default: the machine's")
+        Launcher | None, Meta(description="starter of the tasks; default: the machine's")
     ] = None
     scope: Annotated[
         Literal["machine", "each_node"],
@@ -76,9 +77,9 @@ class RunSpec(FileModel, frozen=True):
 
 
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
-    """One condition for a right answer: exactly one of the kinds, about one file."""
+    """One condition for a right answer: exactly one of the kinds, on one file."""
 
-    in_file: Annotated[str, Meta(description="file that is looked at")] = "stdout"
+    in_file: Annotated[str, Meta(description="file to check")] = "stdout"
     exit_code: Annotated[
         int | Literal["any"] | None, Meta(description="exit code of the script; any: not checked")
     ] = None
@@ -87,12 +88,12 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     matches: Annotated[str | None, Meta(description="regular expression that must match")] = None
     file: Annotated[str | None, Meta(description="file that must exist; it may be empty")] = None
     value: Annotated[str | None, Meta(description="pattern with one group: a number")] = None
-    equals: Annotated[float | None, Meta(description="what that number must be")] = None
+    equals: Annotated[float | None, Meta(description="expected value of that number")] = None
     tolerance: Annotated[float, Meta(description="absolute tolerance", ge=0)] = 0.0
     relative: Annotated[float, Meta(description="relative tolerance, 0.01 is 1 %", ge=0)] = 0.0
     identical: Annotated[str | None, Meta(description="file whose bytes must be the same")] = None
     sha256: Annotated[str | None, Meta(description="checksum of that file, in hex")] = None
-    size_limit: Annotated[Size | None, Meta(description="most bytes read of the file")] = None
+    size_limit: Annotated[Size | None, Meta(description="maximum bytes read of the file")] = None
 
 
 class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
@@ -101,24 +102,22 @@ class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
     find: Annotated[str, Meta(description="regular expression with one group, line by line")]
     unit: Annotated[str, Meta(description="unit of the figure, such as MB/s; 1 for none")]
     better: Annotated[Better, Meta(description="direction of improvement")]
-    reduce: Annotated[
-        Reduce | None, Meta(description="how several values become one; needed if there are")
-    ] = None
-    in_file: Annotated[str, Meta(description="file that is searched")] = "stdout"
-    size_limit: Annotated[Size | None, Meta(description="most bytes read of the file")] = None
+    reduce: Annotated[Reduce | None, Meta(description="how to reduce several values to one")] = None
+    in_file: Annotated[str, Meta(description="file to search")] = "stdout"
+    size_limit: Annotated[Size | None, Meta(description="maximum bytes read of the file")] = None
 
 
 class TestFile(FileModel, frozen=True):
     """A ``test.yaml``."""
 
-    __test__ = False  # not a test of pytest's
+    __test__ = False  # pytest must not collect it
 
     app: Annotated[str, Meta(description="application")]
     run: RunSpec
-    about: Annotated[str, Meta(description="one sentence: what is measured or tested")] = ""
-    tags: Annotated[list[str], Meta(description="words to select by")] = []
+    about: Annotated[str, Meta(description="one sentence: purpose of the test")] = ""
+    tags: Annotated[list[str], Meta(description="words for selection")] = []
     inherits: Annotated[
-        str | None, Meta(description="name of a test of this suite whose keys are taken over")
+        str | None, Meta(description="test of this suite whose keys it inherits")
     ] = None
     parameters: Annotated[
         dict[str, Scalar | list[Scalar]],
@@ -149,7 +148,7 @@ class TestFile(FileModel, frozen=True):
 
 
 class Test(TestFile, frozen=True, kw_only=True):
-    """A test of a suite: its file's content, where it is, and its name in the suite."""
+    """A test of a suite: the content of its file, its folder, and its name in the suite."""
 
     __test__ = False
 
@@ -160,9 +159,9 @@ class Test(TestFile, frozen=True, kw_only=True):
 class Case(Struct, frozen=True, kw_only=True):
     """A test with every parameter bound, on one machine and toolchain.
 
-    ``id`` is the hash of what the case means: test, parameters, machine, toolchain, the numbers of
+    ``id`` is the hash of the case's meaning: test, parameters, machine, toolchain, the numbers of
     nodes, tasks and threads and, for ``scope: each_node``, the node. Scripts, repeats and display
-    names are not part of it, so that a series goes on when they change. ``walltime`` is in seconds,
+    names are not part of it, so a series continues when they change. ``walltime`` is in seconds,
     ``build`` a build key or "".
     """
 
@@ -183,17 +182,38 @@ class Case(Struct, frozen=True, kw_only=True):
     @property
     def bindings(self) -> str:
         """The parameters as people read them: ``touch=all,threads=2``."""
-        return ",".join(f"{name}={show(value)}" for name, value in self.parameters.items())
+        return bindings_text(self.parameters)
 
     @property
     def name(self) -> str:
         """The display name: ``stream{touch=all,threads=2}@gcc``."""
-        bound = f"{{{self.bindings}}}" if self.parameters else ""
-        node = f"%{self.node}" if self.node else ""
-        chain = f"@{self.toolchain}" if self.toolchain else ""
-        return f"{self.test}{bound}{chain}{node}"
+        return case_name(self.test, self.parameters, self.toolchain, self.node)
+
+
+def case_name(
+    test: str,
+    parameters: Mapping[str, Scalar],
+    toolchain: str = "",
+    node: str = "",
+    stage: str = "",
+) -> str:
+    """Return the display name of a case: ``stream{touch=all,threads=2}@gcc%n017 [full]``."""
+    bound = f"{{{bindings_text(parameters)}}}" if parameters else ""
+    chain = f"@{toolchain}" if toolchain else ""
+    name = f"{test}{bound}{chain}{node_suffix(node)}"
+    return f"{name} [{stage}]" if stage else name
+
+
+def node_suffix(node: str) -> str:
+    """Return the end of a case's name that tells its node: ``%n017``, or ""."""
+    return f"%{node}" if node else ""
+
+
+def bindings_text(parameters: Mapping[str, Scalar]) -> str:
+    """Return parameters as people read them: ``touch=all,threads=2``."""
+    return ",".join(f"{name}={show(value)}" for name, value in parameters.items())
 
 
 def show(value: Scalar) -> str:
-    """A parameter's value as scripts and people see it: true and false in small letters."""
+    """Return a parameter's value as scripts and people see it; true and false in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)

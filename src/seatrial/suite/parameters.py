@@ -3,7 +3,7 @@
     space = ParameterSpace.of(test)
     list(space.bindings({"node.cores": 4}))     # [{"touch": "all", "threads": 1}, ...]
 
-Parameters are bound in the order in which they are written; an expression may use facts and the
+Parameters are bound in the order in which they are written. An expression may use facts and the
 parameters above it.
 """
 
@@ -25,14 +25,14 @@ Source = list[Scalar] | Expression
 
 @dataclass(frozen=True, slots=True)
 class ParameterAxis:
-    """Parameters that advance together (mostly one), and where their values come from."""
+    """Parameters that advance together (mostly one), and the source of their values."""
 
     names: tuple[str, ...]
     sources: tuple[Source, ...]
 
     def rows(self, names: Mapping[str, Any]) -> list[tuple[Scalar, ...]]:
-        """The values of the axis, each once. Raises ExpressionError for zipped lists of unequal
-        length."""
+        """Return the distinct values of the axis. Raises ExpressionError for zipped lists of
+        unequal length."""
         named = list(zip(self.names, self.sources, strict=True))
         columns = [_values(name, source, names) for name, source in named]
         if len({len(column) for column in columns}) > 1:
@@ -50,7 +50,7 @@ class ParameterAxis:
 
 @dataclass(frozen=True, slots=True)
 class ParameterSpace:
-    """The axes in order and the conditions that leave a binding out."""
+    """The axes in order, and the conditions that exclude a binding."""
 
     axes: tuple[ParameterAxis, ...]
     excluded: tuple[Expression, ...]
@@ -59,7 +59,7 @@ class ParameterSpace:
     def of(
         cls, test: TestFile, settings: Mapping[str, list[Scalar]] | None = None
     ) -> ParameterSpace:
-        """The space of a checked test; ``settings`` replace the values of parameters."""
+        """Return the space of a checked test; ``settings`` replace the values of parameters."""
         settings = settings or {}
         sources = {n: settings.get(n) or source_of(value) for n, value in test.parameters.items()}
         group_of = {name: tuple(group) for group in test.zip for name in group}
@@ -73,7 +73,7 @@ class ParameterSpace:
         return cls(tuple(axes), tuple(compile_expression(text) for text in test.exclude))
 
     def bindings(self, facts: Mapping[str, Any]) -> Iterator[dict[str, Scalar]]:
-        """Every binding that is not excluded. Raises ExpressionError."""
+        """Yield every binding that is not excluded. Raises ExpressionError."""
         own = {name for axis in self.axes for name in axis.names}
         bound: list[dict[str, Scalar]] = [{}]
         for axis in self.axes:
@@ -102,7 +102,7 @@ class ParameterSpace:
 def _dependent(
     axis: ParameterAxis, bound: list[dict[str, Scalar]], facts: Mapping[str, Any]
 ) -> Iterator[dict[str, Scalar]]:
-    """The bindings with an axis whose values depend on the parameters before it."""
+    """Yield the bindings with an axis whose values depend on the parameters before it."""
     for binding in bound:
         for row in axis.rows({**facts, **binding}):
             yield _with(binding, axis, row)
@@ -115,7 +115,8 @@ def _with(
 
 
 def source_of(value: Scalar | list[Scalar]) -> Source:
-    """A list is literal; a number or truth value is one value; a text is an expression."""
+    """Return the source of values: a list is literal, a number or truth value is one value, a text
+    is an expression."""
     if isinstance(value, list):
         return value
     return compile_expression(value) if isinstance(value, str) else [value]
@@ -135,7 +136,7 @@ def _values(name: str, source: Source, names: Mapping[str, Any]) -> list[Scalar]
 
 
 def fault_of_value(value: object) -> str:
-    """Why a value cannot be a parameter's; "" when it can."""
+    """Return why a value cannot be a parameter's; "" if it can."""
     if not isinstance(value, Scalar):
         return "a value must be a number or a text; lists in lists are not known"
     if isinstance(value, str) and ("\0" in value or "\n" in value or "\r" in value):

@@ -1,16 +1,17 @@
-"""Selecting cases: ``-k "stream and not touch=one"``, as in pytest.
+"""Select cases: ``-k "stream and not touch=one"``, as in pytest.
 
-A word selects a case when, in any case of letters, it is part of the display name (which holds the
-parameters), or words of the toolchain's name begin with it: ``openmpi`` and ``gcc`` are in
-``@gcc-openmpi``, ``pi`` is not. Or it is one of the test's tags. ``name=value`` selects by the
-exact value of a parameter. Words are joined by ``and``, ``or``, ``not`` and parentheses; quotes
-keep spaces and parentheses in a word: ``flags="-O3 -g"``.
+A word selects a case if it is, ignoring case, a part of the display name (which holds the
+parameters), the beginning of a word of the toolchain's name (``openmpi`` and ``gcc`` select
+``@gcc-openmpi``, ``pi`` does not), or one of the test's tags. ``name=value`` selects by the exact
+value of a parameter. Words are joined by ``and``, ``or``, ``not`` and parentheses. Quotes keep
+spaces and parentheses in a word: ``flags="-O3 -g"``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
@@ -24,8 +25,20 @@ _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
 _DEEPEST = 50
 
 
+def is_pattern(text: str) -> bool:
+    """Return True if a text holds a wildcard of the shell: ``*``, ``?`` or ``[``."""
+    return any(sign in text for sign in "*?[")
+
+
+def is_like(name: str, pattern: str) -> bool:
+    """Return True if a name matches a pattern such as ``io_*``, or contains a text without a
+    wildcard."""
+    return fnmatchcase(name, pattern) if is_pattern(pattern) else pattern in name
+
+
 def compile_keyword(text: str) -> Predicate:
-    """A predicate over a case and its test's tags. Raises UsageError naming what is wrong."""
+    """Return a predicate over a case and the tags of its test. Raises UsageError that names the
+    mistake."""
     parser = _Parser(text)
     predicate = parser.either(0)
     if parser.position < len(parser.tokens):

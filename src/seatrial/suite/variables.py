@@ -1,4 +1,4 @@
-"""The environment variables that build and run scripts are given, beside their parameters."""
+"""The environment variables that build and run scripts get, beside their parameters."""
 
 from __future__ import annotations
 
@@ -30,28 +30,18 @@ RUN_ONLY: dict[str, str] = {
     "SEATRIAL_TEST": "the test's own folder",
 }
 
-SHELL_OWN = frozenset(
-    {
-        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "TMPDIR", "LANG", "LC_ALL"),
-        *("IFS", "ENV", "EUID", "UID", "PPID", "RANDOM", "SECONDS", "LINENO", "HOSTNAME"),
-        *(
-            "SHELLOPTS",
-            "GROUPS",
-            "DIRSTACK",
-            "FUNCNAME",
-            "OPTIND",
-            "OPTARG",
-            "PIPESTATUS",
-            "CDPATH",
-        ),
-        *("GLOBIGNORE", "TMOUT", "POSIXLY_CORRECT", "EPOCHREALTIME", "EPOCHSECONDS", "REPLY"),
-        *("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "MODULEPATH", "LOADEDMODULES"),
-    }
-)
+_SHELL_OWN = """
+PATH HOME USER LOGNAME SHELL PWD OLDPWD TMPDIR LANG LC_ALL
+IFS ENV EUID UID PPID RANDOM SECONDS LINENO HOSTNAME
+SHELLOPTS GROUPS DIRSTACK FUNCNAME OPTIND OPTARG PIPESTATUS CDPATH
+GLOBIGNORE TMOUT POSIXLY_CORRECT EPOCHREALTIME EPOCHSECONDS REPLY
+LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH MODULEPATH LOADEDMODULES
+"""
+SHELL_OWN = frozenset(_SHELL_OWN.split())
 
 RESERVED = SHELL_OWN | BUILD_AND_RUN.keys() | RUN_ONLY.keys()
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a parameter may not have this name, because scripts or bash use it."""
+    """Return True if scripts or bash use this name, so no parameter may have it."""
     return name in RESERVED or name.startswith(("BASH", "SLURM_", "SEATRIAL_", "_"))

@@ -230,3 +230,13 @@ def tags(trials: Path) -> list[str]:
     if not trials.is_dir():
         return []
     return sorted(p.parent.name for p in trials.glob("[!.]*/trial.json"))
+
+
+def user_name() -> str:
+    """Return the name of the user, or the number of one without a name, as in a container."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -12,8 +12,7 @@ from seatrial.machine.model import Machine
 from seatrial.machine.rehearsal_model import MachineModel
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.suite.inputs import digests
-from seatrial.trial.folder import Record, TrialOptions
-from seatrial.trial.prepare import user_name
+from seatrial.trial.folder import Record, TrialOptions, user_name
 
 
 def record_of(

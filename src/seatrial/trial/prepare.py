@@ -6,8 +6,6 @@ folder = create(trials, prepared.record(tag), prepared.cases)
 
 from __future__ import annotations
 
-import getpass
-import os
 import re
 import socket
 import time
@@ -24,7 +22,7 @@ from seatrial.suite.expand import CaseSelection, expand
 from seatrial.suite.inputs import digests
 from seatrial.suite.load import load
 from seatrial.suite.model import Case, Test
-from seatrial.trial.folder import Record, TrialOptions
+from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count
 from seatrial.verify.check_tests import check_judging
 from seatrial.verify.references import reference_text
@@ -109,11 +107,3 @@ def new_tag(trials: Path, suites: list[str]) -> str:
     while (trials / tag).exists():
         tag, number = f"{stem}-{number}", number + 1
     return tag
-
-
-def user_name() -> str:
-    """The user's name; in a container there may be none, but a number."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())

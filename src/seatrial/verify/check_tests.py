@@ -1,4 +1,4 @@
-"""What a person wrote about judging, checked before anything runs."""
+"""Check the ``verify`` and ``metrics`` keys of tests before anything runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Is the answer right? One function for each kind of check, and what is wrong with a written one.
+"""The checks of ``verify:``: one function for each kind, and the faults of a check as it is
+written.
 
 for finding in find_faults(test.verify, run_directory, exit_code):
     print(finding.code.name, finding.text)   # wrong answer  stdout does not contain '...'
@@ -29,8 +30,8 @@ KINDS = ("exit_code", "contains", "absent", "matches", "file", "value", "identic
 
 
 def find_faults(checks: Sequence[Check], folder: Path, exit_code: int | None) -> list[Finding]:
-    """What the checks of a test find against a run, the exit code first. Where no check speaks of
-    the exit code, it must be 0. ``exit_code`` is None when the script left none."""
+    """Return the findings of a test's checks on a run, the exit code first. If no check is about
+    the exit code, it must be 0. ``exit_code`` is None if the script left none."""
     codes = [check for check in checks if check.exit_code is not None]
     others = [check for check in checks if check.exit_code is None]
     ordered = [*(codes or [Check(exit_code=0)]), *others]
@@ -39,7 +40,7 @@ def find_faults(checks: Sequence[Check], folder: Path, exit_code: int | None) ->
 
 
 def find_fault(check: Check, folder: Path, exit_code: int | None) -> Finding | None:
-    """What one check finds against the run in ``folder``; None when it holds. It raises nothing,
+    """Return the finding of one check on the run in ``folder``; None if it passes. Raises nothing,
     whatever the job wrote."""
     if check.exit_code is not None:
         return _exit_code(check, exit_code)
@@ -58,7 +59,8 @@ def find_fault(check: Check, folder: Path, exit_code: int | None) -> Finding | N
 
 
 def unreadable(error: Unreadable, missing: Code) -> Finding:
-    """The finding for a file that cannot be read; ``missing`` is the verdict where it is absent."""
+    """Return the finding for a file that cannot be read. ``missing``: the verdict if it does not
+    exist."""
     if isinstance(error, Missing):
         return Finding(missing, str(error))
     return Finding(TOO_LARGE if isinstance(error, TooLarge) else CHECK_ERROR, str(error))
@@ -105,7 +107,8 @@ def _file(check: Check, folder: Path) -> Finding | None:
 
 
 def _value(check: Check, folder: Path) -> Finding | None:
-    """Every number that is found must hold, so that a right one cannot hide a wrong one."""
+    """Return the finding of a ``value`` check. Every number that is found must pass, so that a
+    right one cannot hide a wrong one."""
     if check.equals is None:
         raise ValueError("value: needs equals:")
     pattern = check.value or ""
@@ -156,7 +159,7 @@ def _text_of(check: Check, folder: Path) -> str:
 
 
 def faults_of_check(check: Check) -> list[str]:
-    """What is wrong with a check as a person wrote it, for the loader of suites."""
+    """Return the faults of a check as a person wrote it, for the loader of suites."""
     kinds = [kind for kind in KINDS if getattr(check, kind) is not None]
     if len(kinds) != 1:
         given = f"{' and '.join(kinds)} are given" if kinds else "none is given"
@@ -192,7 +195,7 @@ def _faults_of_companions(check: Check, kind: str) -> list[str]:
 
 
 def fault_of_pattern(pattern: str, groups: int | None) -> str:
-    """What is wrong with a regular expression that must have so many groups; "" when it is good."""
+    """Return the fault of a regular expression that must have so many groups; "" if it has none."""
     try:
         has = re.compile(pattern, re.MULTILINE).groups
     except (re.error, OverflowError, RecursionError) as error:
@@ -206,7 +209,7 @@ def fault_of_pattern(pattern: str, groups: int | None) -> str:
 
 
 def fault_of_size(size: int | str) -> str:
-    """What is wrong with a size as it is written; "" when it is good."""
+    """Return the fault of a size as it is written; "" if it has none."""
     try:
         return "" if bytes_of(size) > 0 else f"{size!r} must be more than 0"
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What judging a run yields: figures of merit, and findings against it.
+"""The results of judging a run: figures of merit, and findings against it.
 
 number("1.5D+03")                      # 1500.0, as Fortran prints it
 MetricValue("triad", 5693.6, "MB/s", "higher")
@@ -23,10 +23,10 @@ _LONGEST_NUMBER = 100
 class MetricValue(Struct, frozen=True, omit_defaults=True):
     """A measured figure of merit; ``value`` is finite and in ``unit``.
 
-    Where a reference applies: ``reference`` is its value (None if it has only bounds), ``low`` and
-    ``high`` the bounds in the same unit (None: unbounded), ``percent`` the figure's distance from
-    the reference's value, negative below. ``labels`` tell apart the figures of one name that a
-    well-known output has, such as a message size.
+    If a reference applies: ``reference`` is its value (None if it has only bounds), ``low`` and
+    ``high`` are the bounds in the same unit (None: unbounded), ``percent`` is the distance from the
+    reference's value, negative below. ``labels``, such as a message size, distinguish figures of
+    one name in the output of a known format.
     """
 
     name: str
@@ -47,15 +47,15 @@ class MetricValue(Struct, frozen=True, omit_defaults=True):
 
 
 class Finding(NamedTuple):
-    """One thing that speaks against a run, as a sentence, and the verdict it leads to."""
+    """One finding against a run, as a sentence, and the verdict that follows."""
 
     code: Code
     text: str
 
 
 def number(text: str) -> float:
-    """The value of a number as C and Fortran print it, with an exponent of E or D. Raises
-    ValueError, saying what it is, for anything else: no commas, no nan, nothing infinite."""
+    """Return the value of a number as C and Fortran print it, with an exponent of E or D. Raises
+    ValueError, with the reason, for anything else: commas, nan, infinity."""
     if _NOT_FINITE.fullmatch(text[:_LONGEST_NUMBER]):
         raise ValueError(f"{shown(text)} is not a finite number")
     if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
@@ -67,5 +67,5 @@ def number(text: str) -> float:
 
 
 def shown(text: str, longest: int = 60) -> str:
-    """Text in quotes, for a sentence: bounded, control characters escaped."""
+    """Return text in quotes for a sentence: bounded, with control characters escaped."""
     return repr(text if len(text) <= longest else text[: longest - 3] + "...")

@@ -1,7 +1,7 @@
 """The known output formats: the modules of ``verify/outputs``, each with its name.
 
 form = find_format("ior")
-figures = form.read(text)             # ValueError with the reason for what is not a whole output
+figures = form.read(text)             # ValueError with the reason if the output is not complete
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 from types import ModuleType
 from typing import NamedTuple
 
+from seatrial.errors import suggest
 from seatrial.verify import outputs
 from seatrial.verify.figures import MetricValue, shown
 from seatrial.verify.reading import DEFAULT_LIMIT
@@ -20,8 +21,8 @@ LONGEST_LABEL = 200
 
 
 class Format(NamedTuple):
-    """A format: what it reads (``about``), from which file of a run, at most how many bytes; its
-    figures' names where all are known beforehand."""
+    """A format: a description (``about``), the file of a run that it reads, the maximum bytes of
+    that file; the names of its figures if all are known in advance."""
 
     name: str
     about: str
@@ -31,13 +32,13 @@ class Format(NamedTuple):
     module: ModuleType
 
     def read(self, text: str) -> list[MetricValue]:
-        """The figures of a whole output, each name and labels once. Raises ValueError with the
-        reason for one that is truncated, failed, or of something else."""
+        """Return the figures of a complete output, each name and labels once. Raises ValueError
+        with the reason if the output is truncated, failed, or of another program."""
         figures: list[MetricValue] = self.module.parse(text)
         if not figures:
             raise ValueError("it has no figures")
         if len(figures) > MAX_FIGURES:
-            raise ValueError(f"it has {len(figures)} figures; the most is {MAX_FIGURES}")
+            raise ValueError(f"it has {len(figures)} figures; the maximum is {MAX_FIGURES}")
         seen: set[str] = set()
         for figure in figures:
             name = figure.full_name
@@ -52,7 +53,7 @@ class Format(NamedTuple):
 
 
 def formats() -> list[str]:
-    """The names of the formats."""
+    """Return the names of the formats."""
     import pkgutil
 
     names = (module.name for module in pkgutil.iter_modules(outputs.__path__))
@@ -60,12 +61,10 @@ def formats() -> list[str]:
 
 
 def find_format(name: str) -> Format:
-    """The format of that name. Raises ValueError, with the nearest name, where there is none."""
+    """Return the format of that name. Raises ValueError, with the nearest name, if there is
+    none."""
     if name not in (known := formats()):
-        import difflib
-
-        near = difflib.get_close_matches(name[:40].lower(), known, n=1, cutoff=0.6)
-        remedy = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+        remedy = suggest(name.lower(), known) or f"known are {', '.join(known)}"
         raise ValueError(f"{shown(name)} is not a known output format; {remedy}")
     module = importlib.import_module(f"{outputs.__name__}.{name}")
     return Format(

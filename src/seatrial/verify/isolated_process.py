@@ -1,4 +1,4 @@
-"""Run a Python file in a process of its own, so that what it does cannot hurt the trial."""
+"""Run a Python file in a separate process, so that it cannot harm the trial."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Apart(Exception):
 
 
 def run_apart(file: str, options: list[str], question: bytes, seconds: float, cwd: str) -> bytes:
-    """What ``file`` writes on stdout when it is given ``question`` on stdin. ``options`` are the
-    interpreter's. Raises Apart when it does not end well within ``seconds``; then it and what it
-    started are killed."""
+    """Return what ``file`` writes on stdout when it gets ``question`` on stdin. ``options``: of the
+    interpreter. Raises Apart if it fails or takes longer than ``seconds``; it and its children are
+    then killed."""
     import subprocess
 
     try:
@@ -48,11 +48,11 @@ def run_apart(file: str, options: list[str], question: bytes, seconds: float, cw
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill it with what it started. It is not reaped yet, so its number is still its own."""
+    """Kill the process and its children. It is not reaped yet, so its number is still its own."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            with contextlib.suppress(OSError):  # what was not taken is not wanted any more
+            with contextlib.suppress(OSError):  # discard what was not read
                 pipe.close()

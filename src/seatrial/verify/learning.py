@@ -1,4 +1,4 @@
-"""A reference from measurements.
+"""Learn a reference from measurements.
 
 value, lower, upper = learn([5693.6, 5701.2, 5688.0], "higher")      # 5693.6, -0.02, None
 """
@@ -20,7 +20,8 @@ DEVIATIONS = 3.5
 def learn(
     samples: Sequence[float], better: Better, two_sided: bool = False
 ) -> tuple[float, float | None, float | None]:
-    """A reference from measurements: value, lower, upper, the latter two as in ``Reference``.
+    """Return a reference from measurements: value, lower, upper, the latter two as in
+    ``Reference``.
 
     The value is the median m. The tolerance is max(2 %, 3.5 s / |m|), where s is a robust standard
     deviation: 1.4826 b MAD for five samples or more, with b the small-sample correction of Croux

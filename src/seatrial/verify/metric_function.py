@@ -1,11 +1,11 @@
-"""The escape hatch: a Python function of a test that reads the figures out of a run's directory.
+"""Call a Python function of a test that reads the figures from a run directory.
 
     # metrics: {python: figures.py:read}     in figures.py, in the test's folder:
     def read(run_directory: Path) -> dict[str, float | tuple[float, str, str]]:
         return {"gap": 1.5, "rate": (12.0, "GB/s", "higher")}    # alone: no unit, higher is better
 
-The function runs in a process of its own, which this file is, too, so that a hang, a crash, an exit
-or what it prints cannot hurt the trial. Its working directory is the run's.
+The function runs in a separate process (this file is also its main program), so a hang, a crash, an
+exit or its prints cannot harm the trial. Its working directory is the run directory.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class MetricFunctionFailed(Exception):
 
 
 def fault_of_function(named: str, folder: Path) -> str:
-    """What is wrong with ``file.py:function``; "" when it is good. Nothing is imported."""
+    """Return the fault of ``file.py:function``; "" if it has none. Nothing is imported."""
     found = _NAMED.fullmatch(named)
     if not found:
         return f"{named[:80]!r} does not name a function; write file.py:function"
-    path = folder / found["file"]  # absolute where the test inherits it from another folder
+    path = folder / found["file"]  # absolute if the test inherits it from another folder
     return "" if path.is_file() else f"{path} is missing"
 
 
 def call(named: str, folder: Path, run_directory: Path) -> list[tuple[str, float, str, str]]:
-    """What the function ``file.py:function`` of the test in ``folder`` returns for a run: name,
-    value, unit, better. Raises CustomFailed when it fails or takes longer than a minute."""
+    """Return the figures that ``file.py:function`` of the test in ``folder`` returns for a run:
+    name, value, unit, better. Raises CustomFailed if it fails or takes longer than a minute."""
     from seatrial.verify.isolated_process import Apart, run_apart
 
     if fault := fault_of_function(named, folder):
@@ -54,8 +54,8 @@ def call(named: str, folder: Path, run_directory: Path) -> list[tuple[str, float
         "run_directory": str(run_directory.absolute()),
         "seconds": FUNCTION_SECONDS,
     }
-    # From / and with -P: neither a json.py that the job left in its directory (an empty part in
-    # PYTHONPATH stands for where we start) nor a module beside this file may stand in for another.
+    # From / and with -P: neither a json.py that the job left in its directory (an empty entry in
+    # PYTHONPATH means the working directory) nor a module beside this file may shadow another.
     try:
         answer = run_apart(__file__, ["-P"], json.dumps(asked).encode(), FUNCTION_SECONDS, "/")
         figures, fault = json.loads(answer)
@@ -71,8 +71,8 @@ def call(named: str, folder: Path, run_directory: Path) -> list[tuple[str, float
 
 def _answer() -> None:
     asked = json.load(sys.stdin)
-    signal.alarm(int(asked["seconds"]) + 5)  # ends it even where the trial was killed
-    answer_to = os.dup(1)  # not inherited; what the function prints goes where stderr goes
+    signal.alarm(int(asked["seconds"]) + 5)  # ends it even if the trial was killed
+    answer_to = os.dup(1)  # not inherited; prints of the function go to stderr
     os.dup2(2, 1)
     figures, fault = [], ""
     try:
@@ -84,11 +84,11 @@ def _answer() -> None:
         data = json.dumps([[], f"its answer has {len(data)} bytes; that is too much"]).encode()
     with os.fdopen(answer_to, "wb") as pipe:
         pipe.write(data)
-    os._exit(0)  # threads that it left behind are not waited for
+    os._exit(0)  # does not wait for threads that it left behind
 
 
 def _call(asked: dict[str, str]) -> Any:
-    sys.dont_write_bytecode = True  # a suite may be read-only, and is not ours to fill
+    sys.dont_write_bytecode = True  # write no __pycache__: a suite may be read-only
     os.chdir(asked["run_directory"])
     path = asked["path"]
     sys.path.insert(0, str(Path(path).parent))
@@ -126,7 +126,7 @@ def _last_line(error: BaseException) -> str:
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f" ({Path(where.filename).name}:{where.lineno})"
         return traceback.format_exception_only(error)[-1].strip()[-2000:] + place
-    except Exception:  # an exception whose own text cannot be made
+    except Exception:  # an exception whose str() fails
         return type(error).__name__
 
 

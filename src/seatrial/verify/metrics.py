@@ -1,4 +1,4 @@
-"""How fast was it? The figures of merit of one run: by pattern, by a parser, by a function.
+"""The figures of merit of one run: by pattern, by a parser, by a function.
 
 figures, findings = measure(test, run_directory)
 """
@@ -25,8 +25,8 @@ Measured = tuple[list[MetricValue], list[Finding]]
 
 
 def measure(test: Test, folder: Path) -> Measured:
-    """The figures of the run in ``folder``, in the order of the test, and a finding for each that
-    there should be and is not. It raises nothing, whatever the job wrote."""
+    """Return the figures of the run in ``folder``, in the order of the test, and a finding for each
+    that is missing. Raises nothing, whatever the job wrote."""
     figures: list[MetricValue] = []
     findings: list[Finding] = []
     named: dict[str, Metric] = {}
@@ -47,7 +47,7 @@ def measure(test: Test, folder: Path) -> Measured:
 
 
 def _once(figures: list[MetricValue], findings: list[Finding]) -> Measured:
-    """Finite figures, each name once."""
+    """Return the finite figures, each name once; add findings for the others."""
     kept: dict[str, MetricValue] = {}
     for figure in figures:
         if not abs(figure.value) < float("inf"):
@@ -62,8 +62,8 @@ def _once(figures: list[MetricValue], findings: list[Finding]) -> Measured:
 
 
 def figure_names(test: Test) -> frozenset[str] | None:
-    """The names of a test's figures; None where they are known only when it has run: those of a
-    function, and of a parser that does not say."""
+    """Return the names of a test's figures; None if they are known only after it has run: those of
+    a function, and of a parser that does not name them."""
     names = {name for name in test.metrics if name not in (FROM, PYTHON)}
     if PYTHON in test.metrics:
         return None
@@ -79,7 +79,8 @@ def figure_names(test: Test) -> frozenset[str] | None:
 
 
 def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
-    """All patterns for one file are searched at once: it is read, and passed on, but once."""
+    """Return the matches of all patterns. Those of one file are searched together, so that it is
+    read once."""
     figures: dict[str, MetricValue] = {}
     findings: list[Finding] = []
     by_file: dict[tuple[str, str | int | None], list[str]] = {}
@@ -123,12 +124,12 @@ def _figure(name: str, metric: Metric, found: list[str]) -> MetricValue:
 
 
 def reduced(values: list[float], how: Reduce) -> float:
-    """One value for several; there must be one at least. A sum may overflow to infinity."""
+    """Return one value for several; there must be at least one. A sum may overflow to infinity."""
     return _REDUCERS[how](values)
 
 
 def _mean(values: list[float]) -> float:
-    return sum(value / len(values) for value in values)  # a plain sum might overflow
+    return sum(value / len(values) for value in values)  # a plain sum could overflow
 
 
 def _median(values: list[float]) -> float:
@@ -184,8 +185,8 @@ def _custom(named: str, test: Test, folder: Path) -> Measured:
 
 
 def faults_of_metrics(test: Test) -> list[tuple[str, str]]:
-    """What is wrong with the metrics of a test as a person wrote them, for the loader of suites:
-    the key, such as ``metrics.triad.find``, and a message. No code of the test is imported."""
+    """Return the faults of a test's metrics as a person wrote them, for the loader of suites: the
+    key, such as ``metrics.triad.find``, and a message. No code of the test is imported."""
     from seatrial.verify.metric_function import fault_of_function
 
     faults: list[tuple[str, str]] = []

@@ -1,5 +1,5 @@
-"""Bounded reading of what a job wrote. Nothing in its directory is trusted: a name may be a FIFO, a
-directory, a device or a loop of links, a file may have any size and hold any bytes.
+"""Read what a job wrote, within bounds. Nothing in its directory is trusted: a name may be a FIFO,
+a directory, a device or a loop of links; a file may have any size and hold any bytes.
 
 text = read_text(run_directory, "stdout", DEFAULT_LIMIT)
 piece = tail(run_directory / "stderr", 4096)
@@ -21,15 +21,15 @@ CHUNK = 1 << 20
 
 
 class Unreadable(SeatrialError):
-    """A file cannot be read: no right to it, or it is no regular file."""
+    """A file cannot be read: permission is missing, or it is no regular file."""
 
 
 class Missing(Unreadable):
-    """A file is not there."""
+    """A file does not exist."""
 
 
 class TooLarge(Unreadable):
-    """A file is larger than what may be read of it."""
+    """A file is larger than the limit."""
 
 
 RAISE_LIMIT = "write less, or raise `size_limit:` in the test"
@@ -38,8 +38,8 @@ RAISE_LIMIT = "write less, or raise `size_limit:` in the test"
 def read_text(
     folder: Path, name: str, limit: int = DEFAULT_LIMIT, remedy: str = RAISE_LIMIT
 ) -> str:
-    """The text of a file, its lines ended by a newline alone; bytes that are not UTF-8 become the
-    replacement character. ``name`` is relative to ``folder``, or absolute; ``limit`` in bytes.
+    """Return the text of a file; lines end in a newline alone, and bytes that are not UTF-8 become
+    the replacement character. ``name`` is relative to ``folder``, or absolute; ``limit`` in bytes.
     Raises TooLarge, Missing or Unreadable, which name the file as ``name``."""
     descriptor = _open(folder / name, name)
     try:
@@ -47,22 +47,19 @@ def read_text(
         data = b"" if size > limit else _read_at_most(descriptor, name, limit + 1)
     finally:
         os.close(descriptor)
-    size = max(size, len(data))  # it may have grown meanwhile
+    size = max(size, len(data))  # the file may have grown meanwhile
     if size > limit:
-        raise TooLarge(
-            f"{name} has {show_bytes(size)}; the most that is read of it is {show_bytes(limit)}; "
-            f"{remedy}"
-        )
+        raise TooLarge(f"{name} has {show_bytes(size)}; the limit is {show_bytes(limit)}; {remedy}")
     return decoded(data)
 
 
 def decoded(data: bytes) -> str:
-    """Bytes as text: lines end in a newline alone, bytes that are not UTF-8 are replaced."""
+    """Return bytes as text: lines end in a newline alone, bytes that are not UTF-8 are replaced."""
     return data.decode("utf-8", errors="replace").replace("\r\n", "\n")
 
 
 def size_of(folder: Path, name: str) -> int:
-    """The size of a regular file in bytes. Raises Missing or Unreadable."""
+    """Return the size of a regular file in bytes. Raises Missing or Unreadable."""
     descriptor = _open(folder / name, name)
     try:
         return os.fstat(descriptor).st_size
@@ -71,8 +68,8 @@ def size_of(folder: Path, name: str) -> int:
 
 
 def sha256(folder: Path, name: str) -> str:
-    """The checksum of a file of any size, in hex and in constant memory. What is appended while it
-    is read does not count. Raises Missing or Unreadable."""
+    """Return the checksum of a file of any size, in hex, in constant memory. Bytes appended
+    meanwhile do not count. Raises Missing or Unreadable."""
     import hashlib
 
     digest = hashlib.sha256()
@@ -88,7 +85,7 @@ def sha256(folder: Path, name: str) -> str:
 
 
 class FileExcerpt(NamedTuple):
-    """The beginning or the end of a file; ``size`` is that of the whole file."""
+    """The beginning or the end of a file; ``size`` is the size of the whole file."""
 
     text: str
     size: int
@@ -98,12 +95,12 @@ class FileExcerpt(NamedTuple):
 
 
 def head(path: Path, limit: int) -> FileExcerpt | None:
-    """The first bytes of a regular file as text; None if it cannot be read."""
+    """Return the first bytes of a regular file as text; None if it cannot be read."""
     return _piece(path, limit, from_end=False)
 
 
 def tail(path: Path, limit: int) -> FileExcerpt | None:
-    """The last bytes of a regular file as text; None if it cannot be read."""
+    """Return the last bytes of a regular file as text; None if it cannot be read."""
     return _piece(path, limit, from_end=True)
 
 
@@ -126,12 +123,13 @@ def _piece(path: Path, limit: int, from_end: bool) -> FileExcerpt | None:
 
 
 def plain(text: str) -> str:
-    """Text that cannot abuse a terminal: what is not printable is escaped, but newline and tab."""
+    """Return text that is safe on a terminal: everything unprintable is escaped except newline and
+    tab."""
     return _escaped(text, "\n\t")
 
 
 def plain_line(text: str) -> str:
-    """The same on one line: newline and tab are escaped too."""
+    """Return text that is safe on a terminal, on one line: newline and tab are escaped too."""
     return _escaped(text, "")
 
 
@@ -170,5 +168,5 @@ def _read_at_most(descriptor: int, name: str, most: int) -> bytes:
 def _read(descriptor: int, name: str, most: int) -> bytes:
     try:
         return os.read(descriptor, most)
-    except OSError as error:  # a file server that went away, a stale handle
+    except OSError as error:  # the file server is gone, or the handle is stale
         raise Unreadable(f"{name} cannot be read: {error.strerror}") from error

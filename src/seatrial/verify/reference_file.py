@@ -1,4 +1,4 @@
-"""Writing ``references.yaml``: new references go in, what people wrote there stays.
+"""Write ``references.yaml``: add new references, keep what people wrote.
 
 accept(path, [Reference(test="stream", metric="triad", unit="MB/s", value=5693.6, lower=-0.02)])
 """
@@ -24,9 +24,9 @@ _ORDER = ("value", "lower", "upper", "min", "max")
 
 
 def accept(path: Path, entries: Sequence[Reference]) -> None:
-    """Put references into a file, made if missing: each replaces the one for the same test, metric,
-    where and toolchain, others stay as they are written. The file is replaced at once, never half
-    written. Raises InvalidFiles where it or an entry is not valid, UsageError where it cannot be
+    """Put references into a file, which is made if missing. Each replaces the one for the same
+    test, metric, where and toolchain; others stay as they are written. The file is replaced
+    atomically. Raises InvalidFiles if it or an entry is not valid, UsageError if it cannot be
     written or would be too large to be read."""
     path = path.resolve()  # a link to the file stays a link
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -58,9 +58,9 @@ def accept(path: Path, entries: Sequence[Reference]) -> None:
 
 
 def merged(old: str, entries: Sequence[Reference], path: Path) -> str:
-    """The text of a file with references put in; ``old`` may be empty. Comments stay where the list
-    is written in lines, one reference below the other; of any other style only those at the top do.
-    Raises InvalidFiles; ``path`` is only named."""
+    """Return the text of a file with references put in; ``old`` may be empty. If the references are
+    written one below the other, comments stay; in any other style only those at the top do. Raises
+    InvalidFiles; ``path`` is used in messages only."""
     faults = [
         f"{path}: {entry.test} {entry.metric}: {key}: {message}"
         for entry in entries
@@ -96,8 +96,8 @@ def _reads_as(text: str, wanted: dict[Identity, Reference], path: Path) -> bool:
 def _spliced(
     old: str, order: list[Identity], new: dict[Identity, Reference], path: Path
 ) -> str | None:
-    """The old text with the lines of each replaced reference exchanged and new ones at its end;
-    None where the references are not one below the other. ``order``: whose lines come when."""
+    """Return the old text with the lines of replaced references exchanged and new ones at the end;
+    None if the references are not one below the other. ``order``: the order of the lines."""
     lines = old.splitlines(keepends=True)
     starts = _starts(old, lines, path)
     if starts is None or len(starts) != len(order):
@@ -105,7 +105,7 @@ def _spliced(
     indent = lines[starts[0]][: -len(lines[starts[0]].lstrip())]
     parts = ["".join(lines[: starts[0]])]
     for name, start, end in zip(order, starts, [*starts[1:], len(lines)], strict=True):
-        body_end = end  # what stands above a reference belongs to it
+        body_end = end  # lines above a reference belong to it
         while body_end > start + 1 and _is_comment(lines[body_end - 1]):
             body_end -= 1
         kept = "".join(lines[start:body_end])
@@ -117,7 +117,8 @@ def _spliced(
 
 
 def _starts(old: str, lines: list[str], path: Path) -> list[int] | None:
-    """The index of the line in which each reference starts; None for any style but a dash each."""
+    """Return the index of the line in which each reference starts; None unless each starts with a
+    dash."""
     node = parse(old.encode(), path, Faults())
     if node is None:
         return None
@@ -152,7 +153,7 @@ def _sorted(entries: dict[Identity, Reference]) -> list[Identity]:
 
 
 def _written(entry: Reference, indent: str) -> str:
-    """One item of the list, as YAML."""
+    """Return one item of the list, as YAML."""
     pairs = [("test", _scalar(entry.test)), ("metric", _scalar(entry.metric))]
     if entry.where:
         pairs.append(("where", _mapping(entry.where)))
@@ -176,8 +177,8 @@ def _mapping(values: Mapping[str, Scalar]) -> str:
 
 
 def _scalar(value: Scalar) -> str:
-    """A value that is read back as itself: text in quotes where it could be read as a number or a
-    word of YAML's, or where it holds anything unusual."""
+    """Return a value as YAML that is read back unchanged: text is quoted if it could be read as a
+    number or a word of YAML, or holds anything unusual."""
     text = show(value)
     read_back = plain_scalar(text)  # a very long integer would come back as a float
     alike = read_back == value and type(read_back) is type(value)

@@ -1,10 +1,10 @@
-"""What a metric is expected to be on a machine: ``machines/<name>/references.yaml``.
+"""The expected values of metrics on a machine: ``machines/<name>/references.yaml``.
 
 references = load(Path("machines/frost/references.yaml"))
 reference = matching(references, "stream", "triad", {"threads": 2}, "gcc")
 finding = judge(figure, reference)          # None, or e.g. performance: triad ... is 12 % below ...
 
-They are learned from measurements by ``verify.learning`` and written by ``verify.reference_file``.
+``verify.learning`` learns them from measurements, ``verify.reference_file`` writes them.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ DEFAULT_TOLERANCE = 0.05
 
 
 class Learned(FileModel, frozen=True):
-    """Where a reference comes from that was accepted from measurements."""
+    """The origin of a reference that was accepted from measurements."""
 
     trial: Annotated[str, Meta(description="run tag of the trial; of several, the latest")]
-    runs: Annotated[int, Meta(description="number of runs that it was learned from", ge=1)]
+    runs: Annotated[int, Meta(description="number of runs behind it", ge=1)]
     at: Annotated[str, Meta(description="day on which it was accepted, such as 2026-11-21")]
     trials: Annotated[int, Meta(description="number of trials that gave figures", ge=1)] = 1
 
 
 class Reference(FileModel, frozen=True):
-    """What one metric of one test is expected to be, with relative or absolute bounds."""
+    """The expected value of one metric of one test, with relative or absolute bounds."""
 
     test: Annotated[str, Meta(description="name of the test in its suite")]
     metric: Annotated[str, Meta(description="name of the metric")]
     unit: Annotated[str, Meta(description="unit of the figures here; the metric's own")]
     where: Annotated[
-        dict[str, Scalar], Meta(description="parameters that the case must have; others: any")
+        dict[str, Scalar], Meta(description="parameters of the case; others: any")
     ] = {}
     toolchain: Annotated[
         str | None, Meta(description="name or pattern of toolchains; default: any")
     ] = None
     value: Annotated[
         float | None,
-        Meta(description="what is expected; alone: at most 5 % worse, by the metric's direction"),
+        Meta(description="expected figure; without bounds at most 5 % worse"),
     ] = None
-    lower: Annotated[float | None, Meta(description="how far below, as a fraction: -0.05")] = None
-    upper: Annotated[float | None, Meta(description="how far above, as a fraction: 0.10")] = None
-    min: Annotated[float | None, Meta(description="least figure, instead of value")] = None
-    max: Annotated[float | None, Meta(description="largest figure, instead of value")] = None
+    lower: Annotated[float | None, Meta(description="lower bound, as a fraction: -0.05")] = None
+    upper: Annotated[float | None, Meta(description="upper bound, as a fraction: 0.10")] = None
+    min: Annotated[float | None, Meta(description="minimum, instead of value")] = None
+    max: Annotated[float | None, Meta(description="maximum, instead of value")] = None
     learned: Annotated[Learned | None, Meta(description="written by seatrial reference")] = None
 
 
@@ -70,7 +70,7 @@ class ReferencesFile(FileModel, frozen=True):
 
 class References(Struct, frozen=True):
     """The references of a machine as they are written, and by test and metric. ``References()``
-    holds none, ``References.of(entries)`` those."""
+    holds none, ``References.of(entries)`` holds those."""
 
     entries: list[Reference] = []
     by_metric: dict[tuple[str, str], list[Reference]] = {}
@@ -84,15 +84,16 @@ class References(Struct, frozen=True):
 
 
 class AmbiguousReference(UsageError):
-    """Two references apply to one figure and neither is the more specific."""
+    """Two references apply to one figure, and neither is more specific."""
 
 
 # ---- reading ------------------------------------------------------------------------------
 
 
 def load(path: Path) -> References:
-    """The references of a file; none where there is no file. Raises InvalidFiles, all faults."""
-    with contextlib.suppress(OSError):  # other trouble than its absence is read's to tell
+    """Return the references of a file; none if it does not exist. Raises InvalidFiles with all
+    faults."""
+    with contextlib.suppress(OSError):  # read() reports other errors
         if not path.is_symlink() and not path.exists():
             return References()
     from seatrial.yaml_positions import Faults, read
@@ -103,13 +104,14 @@ def load(path: Path) -> References:
 
 
 def reference_text(path: Path) -> str:
-    """The text of a file of references, once it is found to be valid; "" where there is no file.
-    Raises InvalidFiles, all faults."""
+    """Return the text of a valid file of references; "" if it does not exist. Raises InvalidFiles
+    with all faults."""
     return path.read_text(encoding="utf-8") if load(path).entries else ""
 
 
 def loads(text: str, path: Path) -> References:
-    """As ``load``, for text at hand; ``path`` is only named in faults."""
+    """Return the references of a text. ``path`` is used in messages only. Raises InvalidFiles with
+    all faults."""
     from seatrial.yaml_positions import Faults, parse
 
     faults = Faults()
@@ -136,13 +138,13 @@ def _checked(node: YamlNode | None, faults: Faults) -> References:
 
 
 def identity(reference: Reference) -> tuple[object, ...]:
-    """What a reference is for: two that have the same are one written twice."""
+    """Return the key of a reference. Two references with the same key are a duplicate."""
     where = tuple(sorted((name, show(value)) for name, value in reference.where.items()))
     return reference.test, reference.metric, where, reference.toolchain
 
 
 def faults_of(reference: Reference) -> list[tuple[str, str]]:
-    """What is wrong with a reference as a person wrote it: the key and a message."""
+    """Return the faults of a reference as a person wrote it: the key and a message."""
     value, lower, upper = reference.value, reference.lower, reference.upper
     least, most = reference.min, reference.max
     faults = []
@@ -179,8 +181,8 @@ def matching(
     parameters: dict[str, Scalar],
     toolchain: str,
 ) -> Reference | None:
-    """The reference for a figure: of those that apply the one with most ``where`` keys, then one
-    with a toolchain. Raises AmbiguousReference where two are alike in that."""
+    """Return the reference for a figure: among those that apply the one with most ``where`` keys,
+    then one with a toolchain. Raises AmbiguousReference if two are equal in that."""
     entries = references.by_metric.get((test, metric), [])
     found = [entry for entry in entries if applies(entry, parameters, toolchain)]
     if not found:
@@ -197,7 +199,7 @@ def matching(
 
 
 def applies(reference: Reference, parameters: dict[str, Scalar], toolchain: str) -> bool:
-    """Is the reference for a case with these parameters on this toolchain?"""
+    """Return True if the reference applies to a case with these parameters on this toolchain."""
     pattern = reference.toolchain
     if pattern is not None and not fnmatchcase(toolchain, pattern):
         return False
@@ -208,7 +210,8 @@ def applies(reference: Reference, parameters: dict[str, Scalar], toolchain: str)
 
 
 def _same(one: Scalar, other: Scalar) -> bool:
-    """Equal as a script sees them, 2 and "2" are; and 2 and 2.0 as numbers."""
+    """Return True if two values are equal as a script sees them (2 and "2"), or as numbers (2 and
+    2.0)."""
     if show(one) == show(other):
         return True
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (one, other))
@@ -226,9 +229,9 @@ def _said(reference: Reference) -> str:
 
 
 def bounds(reference: Reference, better: Better) -> tuple[float | None, float | None]:
-    """The least and the largest figure that meet a reference, in its unit; None: unbounded. A value
-    without lower and upper bounds the worse side alone, 5 % off: below it where higher is better,
-    above it where lower is."""
+    """Return the smallest and the largest figure that meet a reference, in its unit; None:
+    unbounded. A value without bounds limits only the worse side, at 5 %: below it if higher is
+    better, above it if lower is."""
     value, lower, upper = reference.value, reference.lower, reference.upper
     if value is None:
         return reference.min, reference.max
@@ -241,15 +244,16 @@ def bounds(reference: Reference, better: Better) -> tuple[float | None, float | 
 
 
 def percent_off(figure: float, reference: Reference) -> float | None:
-    """How far a figure is from a reference's value in percent, negative below; None where the
-    reference has only bounds."""
+    """Return the distance of a figure from a reference's value in per cent, negative below; None if
+    the reference has only bounds."""
     if not reference.value:
         return None
     return 100 * (figure - reference.value) / abs(reference.value)
 
 
 def judge(figure: MetricValue, reference: Reference) -> Finding | None:
-    """PERFORMANCE where the figure misses its reference, CHECK_ERROR where their units differ."""
+    """Return a finding PERFORMANCE if the figure misses its reference, CHECK_ERROR if their units
+    differ, else None."""
     name, unit = figure.name, "" if figure.unit == "1" else f" {figure.unit}"
     if figure.unit != reference.unit:
         return Finding(
@@ -274,5 +278,6 @@ def judge(figure: MetricValue, reference: Reference) -> Finding | None:
 
 
 def _close(one: float, other: float) -> bool:
-    """Equal but for rounding: 0.95 * 12000 must not miss a bound of 5 % below 12000."""
+    """Return True if two figures are equal but for rounding: 0.95 * 12000 must not miss a bound of
+    5 % below 12000."""
     return math.isclose(one, other, rel_tol=1e-12)

@@ -1,8 +1,8 @@
-"""Search text for patterns, where neither may hang the trial: Python's matching takes time that can
-grow with the square of the text, or worse, and cannot be interrupted. A text of more than a page is
-therefore searched in a process of its own, which this file is, too; it needs nothing of Seatrial.
+r"""Search text for patterns in bounded time. Python's matching may take time that grows with the
+square of the text, or worse, and cannot be interrupted. A text of more than a page is therefore
+searched in a separate process. This file is its main program too, and imports nothing of Seatrial.
 
-values, = find_all([r"Triad:\\s+(\\S+)"], text)        # ["5693.6"]
+values, = find_all([r"Triad:\s+(\S+)"], text)        # ["5693.6"]
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class SearchFailed(Exception):
 
 
 def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[list[str]]:
-    """For each pattern what its group found, or the whole match where it has no group, up to
-    ``most`` matches each and LONGEST_MATCH characters each. ``^`` and ``$`` stand for the ends of
-    lines. Raises SearchFailed when it takes too long, re.error for a pattern that is none."""
+    """Return for each pattern the texts of its group, or of the whole match if it has no group: up
+    to ``most`` matches, each up to LONGEST_MATCH characters. ``^`` and ``$`` match at the ends of
+    lines. Raises SearchFailed if it takes too long, re.error for an invalid pattern."""
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
     if len(text) <= PAGE:
         return [_find(pattern, text, most) for pattern in compiled]
@@ -51,13 +51,13 @@ def _find(pattern: re.Pattern[str], text: str, most: int) -> list[str]:
 
 
 def _answer() -> None:
-    """The process of its own: patterns on stdin's first line, the text after it."""
+    """Answer in the separate process: patterns on the first line of stdin, the text after it."""
     import json
     import signal
     import sys
 
     header = json.loads(sys.stdin.buffer.readline())
-    signal.alarm(int(header["seconds"]) + 5)  # ends it even where the trial was killed
+    signal.alarm(int(header["seconds"]) + 5)  # ends it even if the trial was killed
     text = sys.stdin.buffer.read().decode("utf-8", errors="surrogatepass")
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in header["patterns"]]
     json.dump([_find(pattern, text, header["most"]) for pattern in compiled], sys.stdout)

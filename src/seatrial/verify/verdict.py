@@ -1,4 +1,4 @@
-"""The verdict on one run: right answer? fast enough?
+"""The verdict on one run: is its answer right, is it fast enough?
 
 verdict = judge(test, case, run_directory, exit_code, references)
 verdict.code.name, verdict.why      # performance, triad 5694 MB/s is 12.4 % below its reference ...
@@ -26,8 +26,8 @@ LONGEST_WHY = 1000
 
 
 class Verdict(Struct, frozen=True):
-    """What a run is worth. ``why`` names the first cause and counts the others; it is empty for a
-    pass. The figures that were found are there whatever the code is."""
+    """The verdict on a run. ``why`` names the first cause and counts the others; it is empty for a
+    pass. ``figures`` are those that were found, whatever the code."""
 
     code: Code
     why: str
@@ -37,8 +37,8 @@ class Verdict(Struct, frozen=True):
 def judge(
     test: Test, case: Case, folder: Path, exit_code: int | None, references: References
 ) -> Verdict:
-    """The verdict on the run in ``folder``: its exit code first (None: the script left none), then
-    the checks, the metrics, the references. It raises nothing, whatever the job wrote."""
+    """Return the verdict on the run in ``folder``: its exit code first (None: the script left
+    none), then the checks, the metrics, the references. Raises nothing, whatever the job wrote."""
     findings: list[Finding] = []
     figures: list[MetricValue] = []
     try:
@@ -47,7 +47,7 @@ def judge(
         findings += missing
         figures, missed = _compared(figures, case, references, complete=not missing)
         findings += missed
-    except Exception as error:  # a parser's mistake must cost one verdict, not the trial
+    except Exception as error:  # a bug in a parser must cost one verdict, not the trial
         text = f"judging the run failed: {type(error).__name__}: {error}"
         findings.append(Finding(CHECK_ERROR, text))
     if not findings:
@@ -59,8 +59,8 @@ def judge(
 def _compared(
     figures: list[MetricValue], case: Case, references: References, complete: bool
 ) -> tuple[list[MetricValue], list[Finding]]:
-    """The figures with their references, and what these find. Where the metrics are ``complete``, a
-    reference for a figure that there is not is a finding, too: it would else never be missed."""
+    """Return the figures with their references, and the findings. If the metrics are ``complete``,
+    a reference for a missing figure is a finding too; otherwise nobody would notice."""
     compared: list[MetricValue] = []
     findings: list[Finding] = []
     for figure in figures:
@@ -83,7 +83,7 @@ def _compared(
 
 
 def _beside(figure: MetricValue, reference: refs.Reference) -> MetricValue:
-    """The figure with its reference; without it where their units differ."""
+    """Return the figure with its reference; without it if their units differ."""
     if figure.unit != reference.unit:
         return figure
     low, high = refs.bounds(reference, figure.better)

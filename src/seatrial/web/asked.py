@@ -9,13 +9,12 @@ Whatever cannot be read is an ``Unclear``, which names the parameter, the value 
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import urlencode
 
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, suggest
 from seatrial.units import moment_of, share_of
 
 MOST_PARAMETERS = 100
@@ -86,8 +85,8 @@ class Asked:
         known = sorted(self._known.union(others))
         for name, _value in self.query:
             if name not in known:
-                near = difflib.get_close_matches(name[:40], known, 1)
-                remedy = f"did you mean {near[0]}? It knows" if near else "it knows"
+                near = suggest(name, known)
+                remedy = f"{near} It knows" if near else "it knows"
                 remedy += f" {', '.join(known) or 'none'}"
                 raise Unclear(f"{name[:40]!r} is no parameter of this page; {remedy}", name)
 

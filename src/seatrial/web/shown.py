@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 from seatrial.journal import codes
-from seatrial.units import SECOND_NS, show_bytes, show_number, show_seconds
+from seatrial.units import SECOND_NS, show_bytes, show_number, show_seconds, show_unit
 
 NOTHING = "–"
 
@@ -84,7 +84,7 @@ def figure(value: float | None, unit: str) -> str:
     """A figure with its unit; a bare number has none."""
     if value is None:
         return NOTHING
-    return number(value) + (f"\N{NO-BREAK SPACE}{unit}" if unit not in ("", "1") else "")
+    return number(value) + show_unit(unit, "\N{NO-BREAK SPACE}{}")
 
 
 def percent(value: float | None, digits: int = 1) -> str:

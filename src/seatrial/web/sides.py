@@ -12,14 +12,14 @@ from seatrial.errors import UsageError
 from seatrial.store import queries
 from seatrial.store.schema import Store
 from seatrial.studies.selection import SideSelection, parse_side
+from seatrial.suite.select import is_pattern
 
 
 def side_of(text: str, rehearsed: bool) -> SideSelection:
     """A side as a person writes it; ``rehearsed``: a pattern chooses among rehearsals, if the side
     itself says nothing of them. Raises UsageError that says what to write."""
     side = parse_side(text)
-    is_pattern = not side.trial or any(sign in side.trial for sign in "*?[")
-    if rehearsed and is_pattern:
+    if rehearsed and (not side.trial or is_pattern(side.trial)):
         side.conditions.setdefault("rehearsed", "yes")
     return side
 

@@ -288,7 +288,7 @@ def test_labels_are_part_of_a_metric_s_name(tmp_path: Path) -> None:
 def test_too_many_figures_are_refused() -> None:
     rows = "".join(f"{size} 1.0\n" for size in range(MAX_FIGURES + 1))
     reason = refused("osu", f"# OSU MPI Latency Test v7.3\n# Size  Latency (us)\n{rows}")
-    assert "50001 figures; the most is 50000" in reason
+    assert "50001 figures; the maximum is 50000" in reason
     assert "more than 200" in refused("osu", f"# OSU {'a' * 300} v7\n# Latency (us)\n1.5\n")
 
 

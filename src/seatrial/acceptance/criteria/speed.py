@@ -19,7 +19,7 @@ from seatrial.acceptance.trial_history import RecordedMetric as Measured
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.plan.model import Criterion
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.units import Better, count, show_number
+from seatrial.units import better_of, count, show_figure, show_number
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
@@ -171,7 +171,7 @@ def _against_reference(
     if not figures:
         why = f"no run with a right answer has given {criterion.metric}"
         return undecided(criterion, why, subject=group.name)
-    better: Better = "lower" if figures[0].better == "lower" else "higher"
+    better = better_of(figures[0].better)
     value = median(sorted(figure.value for figure in figures))
     unit = "" if reference.unit == "1" else f" {reference.unit}"
     low, high = refs.bounds(reference, better)
@@ -203,4 +203,4 @@ def _against_reference(
 
 def _shown(value: float, figures: Sequence[Measured]) -> str:
     unit = figures[0].unit
-    return show_number(value) + (f" {unit}" if unit not in ("", "1") else "")
+    return show_figure(value, unit)

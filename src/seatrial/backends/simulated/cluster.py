@@ -367,9 +367,8 @@ class SimulatedCluster:
         return masks or {"": self._names.all}
 
     def _outage(self, window: Window) -> SimulatedOutage:
-        since = 0 if window.absolute else self._start
         nodes = self._names.mask(window.nodes) if window.nodes else self._names.all
-        return SimulatedOutage(since + ns(window.start), since + ns(window.end), nodes)
+        return SimulatedOutage(*window.span(self._start), nodes)
 
 
 def joined(sets: Collection[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What several parsers ask of a text."""
+"""Helpers of several parsers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seatrial.verify.figures import shown
 
 
 def once(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
-    """The only match. Raises ValueError, naming ``what``, for none and for several."""
+    """Return the only match. Raises ValueError that names ``what`` if there is none, or several."""
     found = None
     for match in pattern.finditer(text):
         if found is not None:
@@ -20,7 +20,7 @@ def once(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
 
 
 def end_whole(text: str) -> None:
-    """Raises ValueError for a text whose last line was cut: no newline ends it. For formats that
-    have no closing line."""
+    """Raise ValueError if no newline ends a text: its last line was cut. For formats without a
+    closing line."""
     if text and not text.endswith("\n"):
         raise ValueError(f"its last line is cut: {shown(text[text.rfind(chr(10)) + 1 :])}")

@@ -18,7 +18,7 @@ TESTS: dict[str, tuple[str, Better]] = {
     "allreduce": ("us", "lower"),
 }
 STATISTICS = ("avg", "p99")
-NETWORKS = ("isolated", "congested")  # as of GPCNeT, so that both make the same table
+NETWORKS = ("isolated", "congested")  # the same as in GPCNeT, so that both make the same table
 
 _TITLE = re.compile(r"^congestion of \d+ ranks: ", re.MULTILINE)
 _DONE = re.compile(r"^congestion finished, all messages correct$", re.MULTILINE)
@@ -26,9 +26,9 @@ _ROW = r"^{test} {statistic} alone (\S+) loaded (\S+) {unit} impact (\S+) low (\
 
 
 def parse(text: str) -> list[MetricValue]:
-    """avg and p99 of each test, labelled ``test`` and ``network`` (isolated or congested), and the
-    impact_avg, impact_p99 with the ends of their intervals, labelled ``test``. Raises ValueError
-    with the reason where a line is missing."""
+    """Return avg and p99 of each test, labelled ``test`` and ``network`` (isolated or congested),
+    and impact_avg and impact_p99 with the ends of their intervals, labelled ``test``. Raises
+    ValueError with the reason if a line is missing."""
     once(_TITLE, text, "title 'congestion of'")
     once(_DONE, text, "closing line 'congestion finished'")
     figures: list[MetricValue] = []

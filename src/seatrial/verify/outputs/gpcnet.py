@@ -29,9 +29,10 @@ Table = dict[str, dict[str, str]]  # test -> column -> text
 
 
 def parse(text: str) -> list[MetricValue]:
-    """avg and p99 of each test, labelled ``test`` and ``network`` (isolated or congested), and the
-    factors impact_avg and impact_p99, made of these (the program prints them with one decimal).
-    Raises ValueError with the reason where a table is missing or does not agree with the others."""
+    """Return avg and p99 of each test, labelled ``test`` and ``network`` (isolated or congested),
+    and the factors impact_avg and impact_p99, computed from these (the program prints them with one
+    decimal). Raises ValueError with the reason if a table is missing or does not agree with the
+    others."""
     once(_TITLE, text, "title 'NetworkLoad Tests'")
     tables = _tables(text)
     for which, _ in _TABLES:
@@ -76,8 +77,8 @@ def _of_test(test: str, column: str, name: str, tables: dict[str, Table]) -> lis
 
 
 def _tables(text: str) -> dict[str, Table]:
-    """The rows of the three kinds of table. A verbose build has more columns, a table of congested
-    tests for each test, and rows and tables of the congestors: these are passed over."""
+    """Return the rows of the three kinds of table. A verbose build has more columns, a table of
+    congested tests for each test, and rows and tables of the congestors; all these are skipped."""
     tables: dict[str, Table] = {}
     which, columns = "", [""]
     for line in text.split("\n"):

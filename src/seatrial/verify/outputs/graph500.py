@@ -26,9 +26,9 @@ _FAILED = re.compile(r"^.*\bvalidation (?:failed|error).*$", re.MULTILINE | re.I
 
 
 def parse(text: str) -> list[MetricValue]:
-    """construction_time, bfs_harmonic_mean and bfs_median_time, and those of sssp where it was run.
-    Raises ValueError with the reason where a validation failed, or a kernel's list of figures is
-    not whole: it ends with harmonic_stddev_TEPS and stddev_validate."""
+    """Return construction_time, bfs_harmonic_mean and bfs_median_time, and those of sssp if it was
+    run. Raises ValueError with the reason if a validation failed, or the list of a kernel's figures
+    is not complete: it ends with harmonic_stddev_TEPS and stddev_validate."""
     if failed := _FAILED.search(text):
         raise ValueError(f"Graph500 says {shown(failed[0].strip())}")
     end_whole(text)

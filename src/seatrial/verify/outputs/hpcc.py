@@ -49,8 +49,8 @@ _CLOSED = re.compile(r"^End of HPC Challenge tests\.$", re.MULTILINE)
 
 
 def parse(text: str) -> list[MetricValue]:
-    """The rates, bandwidths and latencies, under HPCC's own names. Raises ValueError with the
-    reason where the summary is not whole, is none of success, or a benchmark was not run."""
+    """Return the rates, bandwidths and latencies, under HPCC's own names. Raises ValueError with
+    the reason if the summary is not complete, reports no success, or lacks a benchmark."""
     begin = once(_BEGIN, text, "line 'Begin of Summary section.'").end()
     end = once(_END, text, "line 'End of Summary section.'").start()
     once(_CLOSED, text, "line 'End of HPC Challenge tests.'")

@@ -27,8 +27,8 @@ _BANDWIDTH = re.compile(
 
 
 def parse(text: str) -> list[MetricValue]:
-    """rate: the rating; bandwidth: the raw total. Raises ValueError with the reason where the
-    result is not valid, or the file ends with it."""
+    """Return rate (the rating) and bandwidth (the raw total). Raises ValueError with the reason if
+    the result is not valid, or the file ends before it."""
     result = once(_RESULT, text, "line 'HPCG result is ...'")
     if result[1] != "VALID":
         raise ValueError("HPCG says that its result is INVALID")

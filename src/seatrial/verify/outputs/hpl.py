@@ -20,9 +20,9 @@ _END = re.compile(r"^End of Tests\.", re.MULTILINE)
 
 
 def parse(text: str) -> list[MetricValue]:
-    """rate and time, labelled ``variant``, ``n``, ``nb``, ``p`` and ``q``, and best: the highest
-    rate. Raises ValueError with the reason where a residual was not checked or did not pass, or the
-    closing lines are missing or count otherwise."""
+    """Return rate and time, labelled ``variant``, ``n``, ``nb``, ``p`` and ``q``, and best, the
+    highest rate. Raises ValueError with the reason if a residual was not checked or did not pass,
+    or the closing lines are missing or give other counts."""
     once(_END, text, "closing line 'End of Tests.'")
     finished = int(once(_FINISHED, text, "line 'Finished ... tests'")[1][:9])
     passed = int(once(_PASSED, text, "line of tests that passed")[1][:9])

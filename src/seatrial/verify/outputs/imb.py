@@ -37,15 +37,15 @@ _COLUMNS: dict[str, tuple[str, str, Better]] = {
 }
 _PASSED_OVER = {"#repetitions", "t_CPU[usec]"}
 _LABELS = {"#bytes": "bytes", "Group": "group"}
-_FIRST_OF_MB = 2018  # older versions print MiB/s under the same head
+_FIRST_OF_MB = 2018  # older versions print MiB/s under the same heading
 _MIB = 1.048576
 _AGREES = 0.005
 
 
 def parse(text: str) -> list[MetricValue]:
-    """time, bandwidth and so on, by column, labelled ``benchmark``, ``processes`` and ``bytes``
-    (not of a barrier). Raises ValueError with the reason where a row or the closing line is
-    missing, a sample was given up, a column is not known, or IMB found defects."""
+    """Return time, bandwidth and so on, by column, labelled ``benchmark``, ``processes`` and
+    ``bytes`` (except for a barrier). Raises ValueError with the reason if a row or the closing line
+    is missing, a sample was given up, a column is not known, or IMB found defects."""
     version = int(once(_TITLE, text, "title 'Intel(R) MPI Benchmarks ...'")[1].partition(".")[0])
     once(_END, text, "closing line '# All processes entering MPI_Finalize'")
     usual = "MB/s" if version >= _FIRST_OF_MB else "MiB/s"
@@ -80,7 +80,7 @@ def parse(text: str) -> list[MetricValue]:
 
 
 def _require_modes(figures: list[MetricValue]) -> None:
-    """Raises ValueError where a benchmark has some figures with a mode, and some without one."""
+    """Raise ValueError if a benchmark has some figures with a mode and some without one."""
     with_mode: dict[int | str, bool] = {}
     for figure in figures:
         benchmark, has = figure.labels["benchmark"], "mode" in figure.labels
@@ -120,15 +120,16 @@ def _row(
             raise ValueError(f"it has a column that is not known: {shown(column)}")
         name, unit, better = _COLUMNS[column]
         if name == "bandwidth" and values.get("#bytes") == 0:
-            continue  # of no bytes: always 0
+            continue  # always 0 for 0 bytes
         unit = _megabyte(values) or usual if name == "bandwidth" else unit
         figures.append(MetricValue(name, value, unit, better, labels=labels))
     return figures
 
 
 def _megabyte(values: dict[str, float]) -> str:
-    """The unit of a row's Mbytes/sec, as it follows from the bytes and the time: a call moves the
-    message once, twice (Sendrecv) or four times (Exchange). "" where neither unit fits."""
+    """Return the unit of a row's Mbytes/sec, as it follows from the bytes and the time: a call
+    moves the message once, twice (Sendrecv) or four times (Exchange). Return "" if neither unit
+    fits."""
     time = values.get("t[usec]", values.get("t_max[usec]", 0.0))
     size = values.get("#bytes", 0.0)
     if not size or not time:

@@ -40,7 +40,7 @@ _AGREES = 0.01
 
 
 def parse(text: str) -> list[MetricValue]:
-    """Each phase, bandwidth, iops and score. Raises ValueError with the reason where a phase is
+    """Return each phase, bandwidth, iops and score. Raises ValueError with the reason if a phase is
     missing, invalid or zero, or the score does not follow from the phases."""
     phases: dict[str, float] = {}
     for line in text.split("\n"):

@@ -29,10 +29,10 @@ _STATISTICS = ("max", "min", "mean")
 
 
 def parse(text: str) -> list[MetricValue]:
-    """write_max, write_min, write_mean, read_max, read_min, read_mean: of what was run; those of a
-    second and further test in one output are labelled ``test``. Where there is no summary (2.10
-    without -v) the two maxima alone. Raises ValueError with the reason where the closing line is
-    missing, a row is not whole, or IOR found wrong data."""
+    """Return write_max, write_min, write_mean, read_max, read_min and read_mean, as far as they
+    were run. Those of a second and further test in one output are labelled ``test``. Without a
+    summary (2.10 without -v) only the two maxima are returned. Raises ValueError with the reason if
+    the closing line is missing, a row is not complete, or IOR found wrong data."""
     if text.lstrip().startswith("{"):
         return _of_json(text)
     once(_TITLE, text, "title 'IOR-...: MPI Coordinated Test of Parallel I/O'")
@@ -67,7 +67,8 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
 
 
 def _columns(line: str) -> list[str]:
-    """The titles of the columns; in old versions ``Max (MiB)`` and ``Std Dev`` have blanks."""
+    """Return the titles of the columns; in old versions ``Max (MiB)`` and ``Std Dev`` have
+    blanks."""
     columns: list[str] = []
     for word in line.split():
         if word == "Dev" or word.startswith("("):
@@ -87,7 +88,7 @@ def _of_maxima(text: str) -> list[MetricValue]:
             mib, mb = number(told[2]), number(told[3])
             if abs(mib * 1.048576 - mb) > 0.01 + 1e-3 * mb:
                 raise ValueError(f"its MiB/s and MB/s do not agree: {shown(line)}")
-            if mib:  # 0 of what was not asked for
+            if mib:  # 0 for operations that were not requested
                 figures.append(MetricValue(f"{told[1].lower()}_max", mib, "MiB/s", "higher"))
     if not figures:
         raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")

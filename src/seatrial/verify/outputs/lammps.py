@@ -21,10 +21,11 @@ _END = re.compile(r"^Total wall time: [\d:]+$", re.MULTILINE)
 
 
 def parse(text: str) -> list[MetricValue]:
-    """For each run, labelled ``run`` (from 1): loop_time, timesteps (a second) and atom_steps (a
-    second), made of the loop's time, which has more digits than the rates printed; speed where
-    LAMMPS tells one (ns/day, or tau/day in reduced units). A run of 0 steps counts and gives none.
-    Raises ValueError with the reason where it ended in an error or before its closing line."""
+    """Return for each run, labelled ``run`` (from 1): loop_time, timesteps (per second) and
+    atom_steps (per second), computed from the loop's time, which has more digits than the printed
+    rates; and speed if LAMMPS prints one (ns/day, or tau/day in reduced units). A run of 0 steps
+    counts and gives none. Raises ValueError with the reason if it ended in an error or before its
+    closing line."""
     if fault := _ERROR.search(text):
         raise ValueError(f"LAMMPS says {shown(fault[0])}")
     once(_END, text, "closing line 'Total wall time:'")

@@ -16,7 +16,7 @@ from seatrial.verify.outputs._text import once
 
 _STARTED = re.compile(r"^mdtest-([0-9]*)\S+ was launched with \d+ total task", re.MULTILINE)
 _FINISHED = re.compile(r"^-- finished at .*--[ \t]*$", re.MULTILINE)
-# 1.8 and 1.9 say SUMMARY alone; newer ones may have a second table, of times.
+# 1.8 and 1.9 say only SUMMARY; newer versions may have a second table, with times.
 _SUMMARY = re.compile(
     r"^SUMMARY(?: rate)?(?: \(in ops/sec\))?: \(of (\d+) iterations?\)[ \t]*\n"
     r"[ \t]+Operation[ \t]+(.*)\n",
@@ -24,7 +24,7 @@ _SUMMARY = re.compile(
 )
 _OPERATION = re.compile(r"[ \t]*(?:(Directory|File|Tree) (\w+))[ \t]*:?[ \t]+(.+)")
 _OPERATIONS = {"creation", "stat", "rename", "read", "removal"}
-# Rows of a kind come together, those of what was not run with zeros: in which versions, by kind.
+# The rows of each kind, and the major version since which mdtest always prints them (0 if not run).
 _ALWAYS = {
     "Directory": {"creation": 1, "stat": 1, "rename": 4, "removal": 1},
     "File": {"creation": 1, "stat": 1, "read": 3, "removal": 1},
@@ -36,9 +36,9 @@ _STATISTICS = ("max", "min", "mean")
 
 
 def parse(text: str) -> list[MetricValue]:
-    """file_creation_max, file_creation_min, file_creation_mean and so on: over iterations, of what
-    was run (mdtest prints 0 for the rest). Raises ValueError with the reason where the summary or
-    the closing line is missing, or a row is not whole."""
+    """Return file_creation_max, file_creation_min, file_creation_mean and so on, over iterations,
+    as far as they were run (mdtest prints 0 for the rest). Raises ValueError with the reason if the
+    summary or the closing line is missing, or a row is not complete."""
     started = once(_STARTED, text, "line 'mdtest-... was launched with ... tasks'")
     finished = once(_FINISHED, text, "closing line '-- finished at'")
     summary = once(_SUMMARY, text, "summary of rates")
@@ -62,7 +62,7 @@ def parse(text: str) -> list[MetricValue]:
 
 
 def _require_rows(rows: Sequence[tuple[str, str]], version: int) -> None:
-    """Raises ValueError where one is missing that the others do not come without."""
+    """Raise ValueError if a row is missing that always comes with the others."""
     for kind in ("Tree", *dict.fromkeys(kind for kind, _ in rows)):
         for operation, since in _ALWAYS[kind].items():
             if version >= since and (kind, operation) not in rows:
@@ -70,7 +70,7 @@ def _require_rows(rows: Sequence[tuple[str, str]], version: int) -> None:
 
 
 def _row(line: str, columns: int) -> tuple[tuple[str, str], list[MetricValue]]:
-    """Which row it is, and its figures."""
+    """Return the name of a row, and its figures."""
     row = _OPERATION.fullmatch(line)
     if row is None or row[2] not in _OPERATIONS:
         raise ValueError(f"its summary has a row that is not known: {shown(line)}")

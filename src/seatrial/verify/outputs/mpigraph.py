@@ -27,8 +27,9 @@ _ROUNDED = 0.0006  # the matrix has three decimals
 
 
 def parse(text: str) -> list[MetricValue]:
-    """The figures send_max, send_avg, send_min (the slowest pair) and recv_max, recv_avg, recv_min.
-    Raises ValueError with the reason where the matrices are not whole, or belie them."""
+    """Return the figures send_max, send_avg, send_min (the slowest pair) and recv_max, recv_avg,
+    recv_min. Raises ValueError with the reason if the matrices are not complete, or contradict
+    them."""
     if not text.startswith("START mpiGraph"):
         _line(text, "START mpiGraph")
     elif "\nSTART mpiGraph" in text:
@@ -57,8 +58,9 @@ def _of_matrix(text: str, way: Way, ranks: int) -> list[MetricValue]:
 
 
 def rows(text: str, way: Way) -> Iterator[tuple[str, list[float]]]:
-    """Each rank's name (``host:rank``) and its rates to (Send) or from (Recv) every rank in the
-    same order, in MiB/s; with itself it is 0. Raises ValueError where a row is not whole."""
+    """Return each rank's name (``host:rank``) and its rates to (Send) or from (Recv) every rank in
+    the same order, in MiB/s; the rate with itself is 0. Raises ValueError if a row is not
+    complete."""
     for rank, (name, line) in enumerate(lines(text, way)):
         try:
             values = list(map(float, line.split(b"\t")))
@@ -70,8 +72,8 @@ def rows(text: str, way: Way) -> Iterator[tuple[str, list[float]]]:
 
 
 def lines(text: str, way: Way) -> Iterator[tuple[str, bytes]]:
-    """Each rank's name and its rates as they are written: as many as there are ranks, digits and
-    points with a tab between any two. Raises ValueError where a row is not whole."""
+    """Return each rank's name and its rates as they are written: one for each rank, digits and
+    points, separated by tabs. Raises ValueError if a row is not complete."""
     header, end = _line(text, f"{way}\t")
     names = header.split("\t")
     if names.pop() or len(set(names)) != len(names):
@@ -89,8 +91,8 @@ def lines(text: str, way: Way) -> Iterator[tuple[str, bytes]]:
 
 
 def _line(text: str, words: str) -> tuple[str, int]:
-    """The rest of the only line that begins with these words, and where it ends. By ``find``: a
-    pattern would take seconds in the 0.3 GiB of a large machine."""
+    """Return the rest of the only line that begins with these words, and where it ends. It uses
+    ``find``: a pattern would take seconds in the 0.3 GiB of a large machine."""
     start = text.find(f"\n{words}")
     end = text.find("\n", start + 1)
     if start < 0 or end < 0:

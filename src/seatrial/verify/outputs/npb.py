@@ -24,8 +24,8 @@ _NEEDED = ("Class", "Time in seconds", "Mop/s total", "Verification")
 
 
 def parse(text: str) -> list[MetricValue]:
-    """rate (and rate_per_process or rate_per_thread) and time, labelled ``benchmark`` and
-    ``class``. Raises ValueError with the reason where a benchmark did not complete, or its
+    """Return rate (and rate_per_process or rate_per_thread) and time, labelled ``benchmark`` and
+    ``class``. Raises ValueError with the reason if a benchmark did not complete, or its
     verification was not successful."""
     completed = list(_COMPLETED.finditer(text))
     if not completed:

@@ -29,7 +29,7 @@ _COLUMNS: tuple[tuple[re.Pattern[str], str, str, Better], ...] = (
     (re.compile(r"(?:Bandwidth )?\(?MB/s\)?"), "bandwidth", "MB/s", "higher"),
     (re.compile(r"Messages/s"), "message_rate", "1/s", "higher"),
 )
-# Settings, and the parts of the overall time of a non-blocking call.
+# Columns that are ignored: settings, and the parts of the overall time of a non-blocking call.
 _PASSED_OVER = re.compile(
     r"Iterations|(?:Compute|Coll\. Init|MPI_Test|MPI_Wait|(?:Min|Max) Comm\.) ?\(us\)"
 )
@@ -37,9 +37,9 @@ _CHECKED = re.compile(r"Validation")
 
 
 def parse(text: str) -> list[MetricValue]:
-    """latency, bandwidth, message_rate and so on, by column, labelled ``benchmark`` (its title) and
-    ``bytes`` (not of a barrier). Raises ValueError with the reason where there are none below a
-    title, a row is not whole, a column is not known, or OSU's own validation failed."""
+    """Return latency, bandwidth, message_rate and so on, by column, labelled ``benchmark`` (its
+    title) and ``bytes`` (except for a barrier). Raises ValueError with the reason if there are none
+    below a title, a row is not complete, a column is not known, or OSU's own validation failed."""
     end_whole(text)
     figures: list[MetricValue] = []
     benchmark, columns, found = "", [""], True

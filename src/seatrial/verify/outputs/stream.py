@@ -22,8 +22,8 @@ _RATE = re.compile(r"^Function[ \t]+(?:Best )?Rate[ \t]+\(?(\S*?)\)?[ \t]", re.M
 
 
 def parse(text: str) -> list[MetricValue]:
-    """The figures copy, scale, add and triad. Raises ValueError with the reason where they are not
-    there once each, not finite, or not validated by STREAM itself."""
+    """Return the figures copy, scale, add and triad. Raises ValueError with the reason if one is
+    missing, repeated or not finite, or STREAM did not validate them."""
     if "Failed Validation" in text:
         raise ValueError("STREAM says 'Failed Validation'")
     for header in _RATE.finditer(text):

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from seatrial.machine.facts import groups_of, unfold
+from seatrial.machine.facts import groups_of
 from seatrial.machine.model import Machine
 
 MOST_OF_BLOCK = 40_000
@@ -36,11 +36,6 @@ class Block(Struct, frozen=True):
     titles: list[str]
     columns: int
     places: list[int]
-
-
-def names_of(machine: Machine) -> list[str]:
-    """The nodes of a machine, in the order of its description."""
-    return list(dict.fromkeys(name for kind in machine.nodes for name in unfold(kind.names)))
 
 
 def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> list[Block]:

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal import codes
+from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
 from seatrial.statistics import defective_nodes
 from seatrial.store import node_runs, queries
@@ -26,10 +27,9 @@ from seatrial.store.queries import MEASURED, UNFINISHED
 from seatrial.store.rows import TrialRow
 from seatrial.studies.evidence import NOT_OF_NODES, WILLED
 from seatrial.studies.history import ELAPSED
-from seatrial.units import Better
+from seatrial.units import Better, better_of
 from seatrial.web.asked import Asked
 from seatrial.web.nodes.kept import Kept
-from seatrial.web.nodes.layout import names_of
 from seatrial.web.nodes.on_nodes import Columns, Held, fleet_of, narrow
 from seatrial.web.records import record_of
 from seatrial.web.site import Site
@@ -97,7 +97,7 @@ def view_of(site: Site, asked: Asked) -> View:
         rehearsed = asked.flag("rehearsed")
         chosen = [trial for trial in every if rehearsed or not trial.rehearsed]
     machine = _machine_of(chosen or every)
-    names = names_of(machine) if machine is not None else []
+    names = node_names(machine) if machine is not None else []
     held = fleet_of(site, name, names).held(store, chosen)
     since, until = asked.moment("since"), asked.moment("until")
     test = asked.text("test")
@@ -197,9 +197,7 @@ def _figures_of(site: Site, view: View, metric: str) -> RunFigures:
         values = np.where(right, columns.elapsed, np.nan)
     if not np.isfinite(values).any():
         raise UsageError(f"no chosen run with a right answer has a metric {metric[:100]!r}")
-    return _related(
-        view, metric, values, unit, "higher" if better == "higher" else "lower", left_out
-    )
+    return _related(view, metric, values, unit, better_of(better), left_out)
 
 
 def _measured(site: Site, view: View, metric: str, kinds: list[int]) -> _Pairs:

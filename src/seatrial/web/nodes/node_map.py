@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 from msgspec import Struct
 
-from seatrial.units import Better, show_number
+from seatrial.units import Better, show_figure
 from seatrial.web.nodes.layout import Block
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def by_deviation(z: Figures, bound: float | None) -> Shading:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return show_number(value) + ("" if unit in ("", "1") else f" {unit}")
+    return show_figure(value, unit)
 
 
 def _counted(levels: list[int], names: Sequence[str], means: Sequence[str]) -> Shading:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.acceptance.trial_history import names_in
 from seatrial.journal.events import NodeAdmitted, NodeDown, NodeExcluded, NodeUp
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
@@ -72,7 +72,7 @@ def states_of(turns: Sequence[Turn]) -> dict[str, State]:
     states: dict[str, State] = {}
     excluded: dict[str, dict[str, Turn]] = {}  # by node and trial, the last word last
     for one in turns:
-        for name in names_in(one.nodes):
+        for name in unfold_or_empty(one.nodes):
             old = states.get(name, State())
             if one.state == DOWN:
                 states[name] = replace(old, down=old.down or one.time, down_why=one.why)
@@ -93,4 +93,4 @@ def states_of(turns: Sequence[Turn]) -> dict[str, State]:
 
 def turns_of_node(turns: Sequence[Turn], node: str) -> list[Turn]:
     """Those that happened to one node."""
-    return [one for one in turns if node in names_in(one.nodes)]
+    return [one for one in turns if node in unfold_or_empty(one.nodes)]

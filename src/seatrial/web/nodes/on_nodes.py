@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.store import node_runs
 from seatrial.store.node_runs import NodeCase, NodeRuns
 from seatrial.store.queries import MEASURED
@@ -101,12 +101,8 @@ class Names:
 
     def _merged(self, folded: str) -> list[Span]:
         """The spans of any node set, name by name; a node that no description has gets a place."""
-        try:
-            names = unfold(folded) if folded else ()
-        except ValueError:
-            return []
         found: list[Span] = []
-        for place in sorted({self._place(name) for name in names}):
+        for place in sorted({self._place(name) for name in unfold_or_empty(folded)}):
             if found and found[-1][1] == place - 1:
                 found[-1] = (found[-1][0], place)
             else:

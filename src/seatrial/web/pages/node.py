@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from seatrial import draw
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, suggest
 from seatrial.journal.codes import code_of
 from seatrial.store import node_runs
 from seatrial.store.pagination import again_of
@@ -165,10 +164,10 @@ def data(site: Site, asked: Asked) -> Node:
     name = asked.path["node"]
     place = view.held.place_of.get(name)
     if place is None:
-        near = difflib.get_close_matches(name[:60], view.held.names[:20_000], n=1, cutoff=0.5)
+        near = suggest(name, view.held.names[:20_000], cutoff=0.5)
         raise UsageError(
             f"{view.name} has no node {name[:60]!r} by its description or by the chosen runs"
-            + (f"; did you mean {near[0]}?" if near else "")
+            + (f"; {near}" if near else "")
         )
     here = view.held.on(place)
     shown = asked.number("runs", RUNS, least=1, most=MOST_RUNS)

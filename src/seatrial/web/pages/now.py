@@ -10,7 +10,7 @@ from msgspec import Struct
 from seatrial.errors import SeatrialError
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
-from seatrial.store.schema import Store
+from seatrial.store.schema import Store, marks
 from seatrial.web.asked import Asked
 from seatrial.web.site import Site
 from seatrial.web.trials.followed import Standing
@@ -110,8 +110,7 @@ def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
     """The runs that had their verdicts last; before there are any, those that were created last."""
     if not judged:
         return queries.runs(store, Filters(trial=row.path, limit=LATEST_RUNS))
-    marks = ", ".join("?" * len(judged))
-    where = f"WHERE runs.run_id IN ({marks}) AND runs.trial = ?"
+    where = f"WHERE runs.run_id IN ({marks(len(judged))}) AND runs.trial = ?"
     found = queries.run_rows(store, where, [*judged, row.row], queries.NEWEST)
     over = [run for run in found if run.judged is not None]  # the store may be a moment behind
     return sorted(over, key=lambda run: run.judged or 0, reverse=True)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.journal.codes import code_of
 from seatrial.journal.events import EVENT_NAMES, ScriptStarted
-from seatrial.machine.facts import unfold
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.store import pagination, queries
 from seatrial.store.gaps import gaps
 from seatrial.store.pagination import BuildRow
@@ -206,10 +206,7 @@ def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
 
 
 def _nodes(text: str) -> Nodes:
-    try:
-        names = unfold(text) if text else ()
-    except ValueError:  # a job may have written anything
-        names = ()
+    names = unfold_or_empty(text)
     return Nodes(text, list(names[:MOST_NODES]), len(names))
 
 

@@ -303,11 +303,9 @@ def windows_of(following: Following) -> list[Window]:
     found = []
     for kind, windows in (("blackout", policy.blackouts), ("outage", policy.outages)):
         for window in windows:
-            since = 0.0 if window.absolute else origin
-            tests = ", ".join(policy.entries[place].name for place in window.entries)
-            about = " on ".join(filter(None, (tests, window.nodes))) or "everything"
-            text = f"{kind} of {about}" + (f": {window.why}" if window.why else "")
-            start, end = since + window.start, since + window.end
+            text = f"{kind} of {policy.subject_of(window)}"
+            text += f": {window.why}" if window.why else ""
+            start, end = (at / SECOND_NS for at in window.span(course.history.start))
             if start < last and end > origin:
                 found.append(Window(start=start, end=end, kind=kind, text=text))
     return found

@@ -1,0 +1,264 @@
+"""A plan as one accepts it: run its components, or show how far they are and their criteria.
+
+acceptance = Acceptance(folders, Path("plan.yaml"), components=("stability",))
+acceptance.run(quiet=False, form="table")     # the exit code
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from seatrial.backends.choose import require_scheduler
+from seatrial.cli import Folders, status_table
+from seatrial.cli.plan_control import command_of
+from seatrial.cli.run_driver import answer_late, drive
+from seatrial.errors import UsageError
+from seatrial.plan.model import Component
+from seatrial.plan.phases import phases_of
+from seatrial.plan.prepare import PreparedComponent, prepare_plan
+from seatrial.report.planned import rehearsals
+from seatrial.trial import plan_trials
+from seatrial.trial.folder import TrialFolder
+from seatrial.trial.plan_trials import PlanTrial
+from seatrial.units import count, show_seconds
+
+_EVIDENCE_KEYS = ("document", "sha256", "signed_by", "signed_on", "about")
+
+
+class Acceptance:
+    """The chosen components and phases of a plan (none: all), with their trials. ``name`` stands
+    for the plan's in the trials' tags. Raises InvalidFiles with every fault, and UsageError."""
+
+    def __init__(
+        self,
+        folders: Folders,
+        path: Path,
+        name: str = "",
+        components: Sequence[str] = (),
+        phases: Sequence[str] = (),
+        *,
+        with_builds: bool = True,
+    ) -> None:
+        self.folders, self.name = folders, name
+        self.components, self.phases = components, phases
+        self.prepared = prepare_plan(path, components, phases, with_builds)
+        self.plan = self.prepared.plan.plan
+
+    def _latest(self, part: PreparedComponent) -> PlanTrial | None:
+        return plan_trials.latest(self.folders.trials, self.plan, part, self.name)
+
+    def _next_tag(self, part: PreparedComponent) -> str:
+        return plan_trials.next_tag(self.folders.trials, self.plan, part, self.name)
+
+    def _latest_answered(self, part: PreparedComponent) -> PlanTrial | None:
+        """Return the latest trial, after requests that came too late for its driver are noted."""
+        trial = self._latest(part)
+        if trial is not None and trial.state == "complete" and answer_late(trial.folder):
+            return self._latest(part)
+        return trial
+
+    def _command(self, *words: str, act: str = "") -> str:
+        return command_of(self.folders, self.prepared.path, self.name, *words, act=act)
+
+    # ---- running it -----------------------------------------------------------------------
+
+    def require_begun(self) -> None:
+        """Raise UsageError if no trial of the chosen components exists."""
+        if not any(self._latest(part) for part in self.prepared.parts):
+            raise UsageError(f"nothing of {self.plan} has begun; `{self._command()}` begins it")
+
+    def run(self, quiet: bool, form: str) -> int:
+        """Run every trial that is not complete, then print the status; return the exit code."""
+        if self._run_all(quiet):
+            return self.print_status(form)
+        return self._print_not_met()
+
+    def _run_all(self, quiet: bool) -> bool:
+        """Run what is not complete. Return False as soon as a trial does not reach its end."""
+        trials = [(part, self._latest_answered(part)) for part in self.prepared.parts]
+        self._require_unchanged(trials)
+        for part, trial in trials:
+            if trial is not None and trial.state == "complete":
+                click.echo(f"{trial.folder.tag} is complete.")
+                self._print_changed(part, trial)
+                continue
+            if trial is not None and trial.state == "open":
+                self._print_changed(part, trial)
+            _print_left_out(part)
+            if not self._drive(self._folder(part, trial), quiet):
+                return False
+        return True
+
+    def _folder(self, part: PreparedComponent, trial: PlanTrial | None) -> TrialFolder:
+        if trial is not None and trial.state == "open":
+            return trial.folder
+        require_scheduler(part.machine)
+        return plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
+
+    def _drive(self, folder: TrialFolder, quiet: bool) -> bool:
+        """Drive a trial. Return True if it is complete."""
+        outcome = drive(folder, self.folders, quiet)
+        if not outcome.complete:
+            click.echo(f"{folder.tag} is not complete: {outcome.why}")
+            anew = "  (begins it anew)" if plan_trials.state_of(folder) == "abandoned" else ""
+            click.echo(f"next   {self._command()}{anew}")
+        return outcome.complete
+
+    def _require_unchanged(
+        self, trials: Sequence[tuple[PreparedComponent, PlanTrial | None]]
+    ) -> None:
+        """Raise UsageError if the plan of a trial that would continue has changed. The trial keeps
+        what it was made with, so whoever changed the plan must choose."""
+        for part, trial in trials:
+            if trial is None or trial.state != "open":
+                continue
+            changed = plan_trials.changes(trial, self.prepared, part)
+            if not changed:
+                continue
+            tag = trial.folder.tag
+            which = ["--component", part.component.component]
+            which += ["--phase", part.phase] if part.phase else []
+            give_up = self._command("the plan changed", *which, act="abandon")
+            raise UsageError(
+                f"{tag}: {', '.join(changed)} changed since it was made, and it keeps what it was "
+                "made with.\n"
+                f"  to continue as it was:  {self.folders.command('resume', tag)}\n"
+                f"  to begin it anew:       {give_up}\n"
+                f"                          {self._command()}\n"
+                f"  to run both:            {self._command('--name', f'{self.plan}-b')}"
+            )
+
+    def _print_changed(
+        self, part: PreparedComponent, trial: PlanTrial, builds: bool = True, err: bool = False
+    ) -> None:
+        """Name what changed in the plan since the trial was made."""
+        changed = plan_trials.changed_judging(trial, part)
+        changed += plan_trials.changes(trial, self.prepared, part, builds)
+        if changed and trial.state != "abandoned":
+            anew = self._command("--name", f"{self.name or self.plan}-b")
+            click.echo(
+                f"{trial.folder.tag}: its plan changed since: {', '.join(changed)}; it is judged "
+                f"by what it was made with; `{anew}` runs it anew",
+                err=err,
+            )
+
+    def print_dry_run(self) -> int:
+        """Print what would begin, continue, be left alone or be refused; return 0."""
+        trials = [(part, self._latest(part)) for part in self.prepared.parts]
+        for part, trial in trials:
+            going = trial if trial is not None and trial.state != "abandoned" else None
+            tag = going.folder.tag if going else self._next_tag(part)
+            course = self._course(part, trial)
+            click.echo(f"{tag}: {course}; {_size(part, going)}")
+            if going is not None and course != "cannot continue":
+                self._print_changed(part, going)
+            _print_left_out(part)
+        self._require_unchanged(trials)
+        return 0
+
+    def _course(self, part: PreparedComponent, trial: PlanTrial | None) -> str:
+        if trial is None:
+            return "begins"
+        if trial.state == "open" and plan_trials.changes(trial, self.prepared, part):
+            return "cannot continue"
+        return {"open": "continues", "complete": "is complete", "abandoned": "begins anew"}[
+            trial.state
+        ]
+
+    # ---- its status -----------------------------------------------------------------------
+
+    def print_status(self, form: str) -> int:
+        """Print the status of each trial and its criteria; return the exit code."""
+        trials = [(part, self._latest(part)) for part in self.prepared.parts]
+        made = [(part, trial) for part, trial in trials if trial is not None]
+        found = [status_table.status_of(trial) for _, trial in made]
+        waiting = [self._next_tag(part) for part, trial in trials if trial is None]
+        shown = [each for each in self._chosen_components() if each.evidence]
+        if form == "json":
+            status_table.print_json(found, [_of_evidence(self.plan, each) for each in shown])
+        else:
+            if found or waiting or not shown:
+                status_table.print_status(found, form)
+            if waiting:
+                click.echo(f"not begun: {', '.join(waiting)}")
+                self._print_rehearsed(part for part, trial in trials if trial is None)
+            _print_evidence(shown)
+        for part, trial in made:
+            self._print_changed(part, trial, builds=False, err=form == "json")
+        if form != "json":
+            status_table.print_next(found, self._command())
+        code = status_table.exit_code(found, [trial for _, trial in made])
+        return 3 if waiting and code == 0 else code
+
+    def _print_not_met(self) -> int:
+        """Name the criteria of incomplete trials that are not met; return the exit code."""
+        trials = [trial for part in self.prepared.parts if (trial := self._latest(part))]
+        found = [status_table.status_of(trial) for trial in trials]
+        for one in found:
+            labels = [each[0].label for each in one.criteria if each[0].state == "not met"]
+            if labels:
+                click.echo(f"{one.tag}: not met: {', '.join(labels)}")
+        return status_table.exit_code(found, trials) or 3
+
+    def _print_rehearsed(self, parts: Iterable[PreparedComponent]) -> None:
+        """Name the rehearsals of components that have not begun."""
+        waiting = {part.tag for part in parts}
+        for part, trial in rehearsals(self.folders.trials, self.prepared):
+            if trial is not None and part.tag in waiting:
+                tag = trial.folder.tag
+                show = self.folders.command("runs", "--trial", tag)
+                click.echo(f"only rehearsed: {tag}: see `{show}`")
+
+    def _chosen_components(self) -> list[Component]:
+        plan = self.prepared.plan
+        return [
+            each
+            for each in plan.components
+            if (not self.components or each.component in self.components)
+            and (not self.phases or any(p.phase in self.phases for p in phases_of(plan, each)))
+        ]
+
+
+def _size(part: PreparedComponent, trial: PlanTrial | None) -> str:
+    """Return the kind of a component and its number of cases and runs."""
+    duration = plan_trials.duration_of(trial) if trial else part.policy.duration
+    cases = trial.folder.cases() if trial else part.cases
+    recorded = trial.record.component if trial else None
+    kind = (recorded or part.component).kind
+    size = count(len(cases), "case")
+    if duration:
+        size += f" for {show_seconds(duration)}"
+    elif kind == "once":
+        size += f", {count(sum(case.repeat for case in cases), 'run')}"
+    return f"{kind}, {size}"
+
+
+def _print_left_out(part: PreparedComponent) -> None:
+    for what, reason in part.skipped[:10]:
+        click.echo(f"left out: {what}: {reason}", err=True)
+
+
+def _print_evidence(components: Iterable[Component]) -> None:
+    for component in components:
+        for each in component.evidence:
+            about = f"{each.document}, signed by {each.signed_by} on {each.signed_on}"
+            click.echo(f"evidence of {component.component}: {about}")
+
+
+def _of_evidence(plan: str, component: Component) -> dict[str, Any]:
+    """Return the documents of a component as JSON has them. Loading the plan has verified their
+    checksums."""
+    return {
+        "plan": plan,
+        "component": component.component,
+        "state": "shown by evidence",
+        "evidence": [
+            {key: msgspec.to_builtins(getattr(each, key)) for key in _EVIDENCE_KEYS}
+            for each in component.evidence
+        ],
+    }
