@@ -13,6 +13,7 @@ this version does not know is an ``UnknownEvent``: it is kept as it was written 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, ClassVar, get_args
 
@@ -27,7 +28,7 @@ Number = int | float
 Whole = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]  # what a database can hold
 
 _MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
-_EXIT_CODE = "exit code "  # how version 0.1 wrote the exit code of a job
+_EXIT_CODE = re.compile(r"exit code (-?[0-9]{1,10})")  # how version 0.1 wrote that of a job
 _RECALLED = "taken back before it started"  # how version 0.1 wrote that a run was recalled
 
 
@@ -143,10 +144,8 @@ class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):
 
     def __post_init__(self) -> None:
         # Version 0.1 wrote these two as words, and no other member.
-        if self.exit_code is None and self.text.startswith(_EXIT_CODE):
-            number = self.text.removeprefix(_EXIT_CODE)
-            if number.removeprefix("-").isdecimal():
-                force_setattr(self, "exit_code", int(number))
+        if self.exit_code is None and (written := _EXIT_CODE.fullmatch(self.text)):
+            force_setattr(self, "exit_code", int(written[1]))
         if self.state == _RECALLED:
             force_setattr(self, "recalled", True)
 
@@ -431,7 +430,7 @@ def _decode_leniently(line: bytes) -> Event:
     if not isinstance(name, str):
         raise msgspec.ValidationError("no event")
     kind = EVENT_KINDS.get(name, UnknownEvent)
-    values: dict[str, Any] = {"kind": name, "raw": line} if kind is UnknownEvent else {}
+    values: dict[str, Any] = {"kind": name, "raw": line.strip()} if kind is UnknownEvent else {}
     for about in msgspec.structs.fields(kind):
         if about.name in values:
             continue
