@@ -115,6 +115,19 @@ def test_a_blackout_takes_back_what_waits_and_it_runs_later(kind: Kind) -> None:
     assert {(each.case, each.stage) for each in others} <= again
 
 
+def test_one_that_version_0_1_recalled_runs_again_and_is_no_failure() -> None:
+    table = Table(1, nodes=1, blackouts=[Window(start=10, end=20)])
+    (run,) = table.launch(0)
+    cancelled = {"code": CANCELLED.number}
+    table.note(11, JobEnded, run.run_id, state="taken back before it started", **cancelled)
+    table.note(11, RunJudged, run.run_id, will_rerun=True, **cancelled)
+    assert not table.launch(12)
+    state = table.conductor.state
+    assert (state.failures, state.finished, state.wanted) == (0, 0, 1)
+    (again,) = table.launch(20)
+    assert again.run_id != run.run_id
+
+
 def test_one_that_was_cancelled_by_others_is_not_made_good() -> None:
     table = Table(1, nodes=1)
     (run,) = table.launch(0)
