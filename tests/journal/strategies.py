@@ -8,16 +8,17 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from seatrial.journal.events import EVENT_KINDS, Event, decode
+from seatrial.journal.events import EVENT_KINDS, Event, Whole, decode
 
-INTEGERS = st.integers(-(2**63), 2**63 - 1)
+INTEGERS = st.integers(-(2**62), 2**62)
 NUMBERS = INTEGERS | st.floats(allow_nan=False, allow_infinity=False)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 TIMES = st.integers(0, 2**62 - 1)
 
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
-    int: INTEGERS,
-    int | None: st.none() | INTEGERS,
+    int: TIMES,
+    Whole: INTEGERS,
+    Whole | None: st.none() | INTEGERS,
     int | float: NUMBERS,
     int | float | None: st.none() | NUMBERS,
     str: TEXT,
@@ -29,7 +30,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
     """Return events of a kind."""
     members = {about.name: VALUES[about.type] for about in msgspec.structs.fields(kind)}
-    return st.builds(kind, **members | {"time": TIMES})
+    return st.builds(kind, **members)
 
 
 UNKNOWN_EVENTS = st.builds(

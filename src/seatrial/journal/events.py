@@ -12,6 +12,8 @@ this version does not know is an ``UnknownEvent``: it is kept as it was written 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -431,17 +433,18 @@ def _decode_leniently(line: bytes) -> Event:
         raise msgspec.ValidationError("no event")
     kind = EVENT_KINDS.get(name, UnknownEvent)
     values: dict[str, Any] = {"kind": name, "raw": line.strip()} if kind is UnknownEvent else {}
-    for about in msgspec.structs.fields(kind):
-        if about.name in values:
-            continue
-        try:
-            value = msgspec.convert(written[about.encode_name], about.type)
-        except (KeyError, msgspec.ValidationError):
-            if about.required:
-                values[about.name] = _SUBSTITUTES.get((kind, about.name), 0)
-        else:
-            values[about.name] = value
+    for about in _members_of(kind):
+        if about.encode_name in written and about.name not in values:
+            with contextlib.suppress(msgspec.ValidationError):
+                values[about.name] = msgspec.convert(written[about.encode_name], about.type)
+        if about.required and about.name not in values:
+            values[about.name] = _SUBSTITUTES.get((kind, about.name), 0)
     return kind(**values)
+
+
+@functools.cache
+def _members_of(kind: type[Event]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
 
 
 def _require_time(written: Any) -> None:
