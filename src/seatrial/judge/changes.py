@@ -47,7 +47,7 @@ CLIP = 3.0  # robust deviations from the median of its piece to which a figure i
 ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
 EVEN = 1.2533  # does that to a mean absolute deviation
 QUARTER = 1.1503  # standard deviations beyond which a quarter of normal figures are
-MOST_ALIKE = 0.9  # the highest correlation of neighbours that is believed
+MAX_CORRELATION = 0.9  # of neighbours; a higher estimate is replaced by this
 
 
 class Change(Struct, frozen=True):
@@ -255,12 +255,21 @@ def _sides(series: Series, start: int, at: int, end: int) -> _Sides:
     squares = float(first @ first + last @ last)
     if squares <= 1e-20 * before * before:
         return _Sides(medians, left, right, before, after, 0.0)
-    count = end - start
-    alike = float(first[1:] @ first[:-1] + last[1:] @ last[:-1]) / squares
-    alike += 2 * (1 + 3 * alike) / count  # two means were fitted, which makes neighbours differ
-    alike = min(max(alike, 0.0), MOST_ALIKE)
-    variance = squares / max(count - 2, 1) * (1 + alike) / (1 - alike)
+    alike = min(max(neighbour_correlation(first, last), 0.0), MAX_CORRELATION)
+    variance = squares / max(end - start - 2, 1) * (1 + alike) / (1 - alike)
     return _Sides(medians, left, right, before, after, variance)
+
+
+def neighbour_correlation(before: Series, after: Series) -> float:
+    """Return the lag-1 autocorrelation of two samples, each given as deviations from its own mean.
+
+    Both have the same autocorrelation. Subtracting a mean lowers its estimate r by about (1 + 3 r)
+    over the size of the sample (Kendall 1954; Marriott and Pope 1954). Two means are subtracted
+    here, so twice that, over both sizes, is added. The result may lie outside [-1, 1].
+    """
+    squares = float(before @ before + after @ after)
+    r = float(before[1:] @ before[:-1] + after[1:] @ after[:-1]) / squares
+    return r + 2 * (1 + 3 * r) / (len(before) + len(after))
 
 
 def _step(series: Series, start: int, at: int, end: int) -> _Step:

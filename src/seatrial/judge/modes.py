@@ -106,24 +106,45 @@ def _parts(sample: Array) -> list[Array]:
 
 
 def _valleys(sample: Array) -> list[float]:
-    """Where the density has valleys that are deep, and no chance."""
+    """Return where the density of a sorted sample has valleys that are deep and hardly chance."""
+    width = _width(sample)
+    edges, density = density_of(sample, width)
+    step = float(edges[1] - edges[0])
+    inner = density[1:-1]
+    peaks = (inner >= density[:-2]) & (inner > density[2:])
+    error = ROUGHNESS / (len(sample) * width)
+    valleys = _deep(density, (peaks.nonzero()[0] + 1).tolist(), error)
+    found = [float(edges[at] + step / 2) for at in valleys]
+    return sorted(at for at in [*found, *_ends(sample, width)] if sample[0] < at < sample[-1])
+
+
+def density_of(sample: Array, width: float) -> tuple[Array, Array]:
+    """Estimate the density of a sorted sample with a Gaussian kernel of that standard deviation.
+
+    Returns the edges of the bins, shape (GRID + 1,), and the density in each, shape (GRID,)
+    (Silverman 1986, section 2.4; binned).
+    """
     import numpy as np
 
-    width = _width(sample)
-    # Far outliers would make the grid too coarse for the kernel: they are beyond its ends.
-    middle, reach = float(np.median(sample)), GRID / 8 * width
-    low, high = max(sample[0], middle - reach), min(sample[-1], middle + reach)
+    low, high = _ends(sample, width)
     step = (high - low + 6 * width) / GRID
     edges = low - 3 * width + step * np.arange(GRID + 1)
     counts, _ = np.histogram(sample, edges)
     offsets = np.arange(-math.ceil(4 * width / step), math.ceil(4 * width / step) + 1) * step
     kernel = np.exp(-0.5 * (offsets / width) ** 2) / (width * math.sqrt(2 * math.pi))
-    density = np.convolve(counts, kernel, mode="same") / len(sample)
-    inner = density[1:-1]
-    peaks = np.flatnonzero((inner >= density[:-2]) & (inner > density[2:])) + 1
-    error = ROUGHNESS / (len(sample) * width)
-    found = [float(edges[at] + step / 2) for at in _deep(density, peaks.tolist(), error)]
-    return sorted(at for at in [*found, low, high] if sample[0] < at < sample[-1])
+    return edges, np.convolve(counts, kernel, mode="same") / len(sample)
+
+
+def _ends(sample: Array, width: float) -> tuple[float, float]:
+    """Return the least and the greatest figure that the grid takes in.
+
+    They are at most GRID / 8 widths from the median: farther outliers would make the grid too
+    coarse for the kernel.
+    """
+    import numpy as np
+
+    middle, reach = float(np.median(sample)), GRID / 8 * width
+    return max(float(sample[0]), middle - reach), min(float(sample[-1]), middle + reach)
 
 
 def _width(sample: Array) -> float:
