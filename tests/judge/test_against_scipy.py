@@ -163,11 +163,11 @@ def test_the_spread_is_the_same() -> None:
     told = spread.spread(figures)
     assert told.cv == pytest.approx(stats.variation(figures, ddof=1))
     assert told.mad == pytest.approx(stats.median_abs_deviation(figures))
-    assert pytest.approx(stats.norm.ppf(0.75), rel=1e-4) == 1 / spread.ROBUST
+    assert pytest.approx(stats.norm.ppf(0.75), rel=1e-4) == 1 / spread.MAD_TO_SIGMA
 
 
 def test_constants_are_those_of_the_normal_distribution() -> None:
-    assert pytest.approx(math.sqrt(math.pi / 2), rel=1e-4) == changes.EVEN
+    assert pytest.approx(math.sqrt(math.pi / 2), rel=1e-4) == changes.MEAN_TO_SIGMA
     assert pytest.approx(stats.norm.ppf(0.875), rel=1e-4) == changes.QUARTER
     assert pytest.approx(stats.norm.isf(0.0005), rel=1e-3) == changes.SUSPECTED
 

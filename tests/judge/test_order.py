@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from seatrial.judge.order import MOST, deviate, fisher, wilcoxon
+from seatrial.judge.order import MAX_DEVIATE, deviate, fisher, wilcoxon
 
 
 def chance(deviation: float) -> float:
@@ -31,7 +31,7 @@ def test_fisher_counts_all_ways(high: int, count: int, other_high: int, other: i
 
 
 def test_what_no_number_can_say_is_the_most() -> None:
-    assert fisher(2000, 2000, 0, 2000) == MOST
+    assert fisher(2000, 2000, 0, 2000) == MAX_DEVIATE
 
 
 def test_a_shift_within_two_modes_is_seen() -> None:

@@ -17,6 +17,7 @@ from seatrial.judge.criteria.result import (
     with_worst,
 )
 from seatrial.judge.criteria.view import Group, View
+from seatrial.judge.spread import MAD_TO_SIGMA
 from seatrial.plan.model import Criterion
 from seatrial.suite.model import Better
 from seatrial.units import count, show_number
@@ -24,7 +25,6 @@ from seatrial.verify import references as refs
 from seatrial.verify.figures import Figure
 
 LEAST = 2  # runs without which there is no spread
-ROBUST = 1.4826  # makes a median absolute deviation a standard deviation, where it is normal
 
 
 # ---- variability --------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def _spread(series: Sequence[Sequence[float]]) -> dict[str, float | int | str]:
     mean = math.fsum(x for times in series for x in times) / n
     return {
         "cv": math.sqrt(math.fsum(x * x for x in off) / (n - len(series))),
-        "robust": ROBUST * median(far),
+        "robust": MAD_TO_SIGMA * median(far),
         "mean": mean,
         "least": min(times[0] for times in series),
         "largest": max(times[-1] for times in series),
