@@ -59,6 +59,7 @@ HEAVY = [
     "starlette",
     "jinja2",
     "re2",
+    "urllib3",
 ]
 
 

@@ -135,7 +135,7 @@ def density_of(sample: Array, width: float) -> tuple[Array, Array]:
 
     low, high = _ends(sample, width)
     step = (high - low + 6 * width) / GRID
-    edges: Array = low - 3 * width + step * np.arange(GRID + 1)
+    edges: Array = low - 3 * width + step * np.arange(GRID + 1, dtype=np.float64)
     counts, _ = np.histogram(sample, edges)
     offsets = np.arange(-math.ceil(4 * width / step), math.ceil(4 * width / step) + 1) * step
     kernel = np.exp(-0.5 * (offsets / width) ** 2) / (width * math.sqrt(2 * math.pi))
