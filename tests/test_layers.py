@@ -23,6 +23,7 @@ ROOMS = [
         "garbage",
         "decoding",
         "files",
+        "log",
         "written",
         "documents",
         "places",

@@ -92,8 +92,16 @@ class Commands(click.Group):
     help="Store of results: a file, or postgresql://USER@HOST/DATABASE;"
     " default: store.sqlite in the folder of the trials.",
 )
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    envvar="SEATRIAL_LOG_LEVEL",
+    show_default=True,
+    help="What goes to the log files of drivers, sinks and the server.",
+)
 @click.pass_context
-def seatrial(context: click.Context, trials: Path, store: str | None) -> None:
+def seatrial(context: click.Context, trials: Path, store: str | None, log_level: str) -> None:
     """The sea trial of a supercomputer: run tests, keep every fact, ask what happened.
 
     \b
@@ -102,14 +110,19 @@ def seatrial(context: click.Context, trials: Path, store: str | None) -> None:
                  2  usage or bad input; nothing was run
                  3  the trial could not go on
     """
-    context.obj = Folders(trials, Path(store) if store and "://" not in store else store)
+    place = Path(store) if store and "://" not in store else store
+    context.obj = Folders(trials, place, log_level)
 
 
 class Folders:
-    """Where a command works: the folder of the trials and the store, a file or a URL."""
+    """Where a command works: the folder of the trials, and the store, a file or a URL.
 
-    def __init__(self, trials: Path, named_store: Path | str | None) -> None:
+    ``log_level``: the least level of the messages that go to log files.
+    """
+
+    def __init__(self, trials: Path, named_store: Path | str | None, log_level: str) -> None:
         self.trials = trials
+        self.log_level = log_level
         self.store: Path | str = named_store or trials / "store.sqlite"
         self._named_store = named_store
 
@@ -117,7 +130,7 @@ class Folders:
         """The folders for a trial that was named by its path, which may lie elsewhere."""
         if os.path.realpath(trial.parent) == os.path.realpath(self.trials):
             return self
-        return Folders(trial.parent, self._named_store)
+        return Folders(trial.parent, self._named_store, self.log_level)
 
     def command(self, *words: str) -> str:
         """What to type, from where this command was typed, to have another work here, too."""

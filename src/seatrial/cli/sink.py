@@ -152,6 +152,7 @@ def _send(
 ) -> bool:
     """Deliver one trial; whether all of it was taken, or is being delivered."""
     from seatrial.errors import TrialError
+    from seatrial.log import log_to
     from seatrial.sinks import standing
     from seatrial.sinks.lock import Busy
     from seatrial.sinks.process import deliver
@@ -164,7 +165,8 @@ def _send(
         if not sinks:
             return True
         before = {} if from_start else {each.name: each for each in standing(folder)}
-        done = deliver(folder, sinks, course, _tell, again=again, from_start=from_start)
+        with log_to(folder.log("sinks"), folders.log_level):
+            done = deliver(folder, sinks, course, _tell, again=again, from_start=from_start)
     except Busy as busy:
         _tell(f"{busy}, --status shows how far it is")
         return every  # it is at work

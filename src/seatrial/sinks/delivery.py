@@ -23,6 +23,7 @@ from typing import BinaryIO
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.journal import Block, fingerprint, read_blocks
+from seatrial.log import logger
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import cursor as cursors
 from seatrial.sinks.about import About
@@ -33,6 +34,8 @@ from seatrial.sinks.standing import behind
 from seatrial.sinks.targets import planned, target_of
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import bytes_of, count, seconds
+
+_log = logger(__name__)
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
@@ -246,6 +249,7 @@ class Delivery:
         """Send one request until the server says what becomes of it."""
         while True:
             reply = target.send(pieces)
+            _log.debug("%s: %d pieces: %s", self.sink.name, len(pieces), reply)
             if reply.fate != "again":
                 return reply
             self._fail(reply, target.shown)

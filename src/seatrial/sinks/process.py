@@ -12,12 +12,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import SeatrialError
 from seatrial.journal.events import Event
+from seatrial.log import DEFAULT_LEVEL, log_to, logger
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.about import About, about_of
 from seatrial.sinks.course import Course
@@ -28,29 +28,29 @@ from seatrial.sinks.secrets import missing
 from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer
-from seatrial.verify.reading import plain_line
 
-LONGEST_LOG = 1 << 20
+_log = logger(__name__)
 
 BESIDE_A_DRIVER = 10  # how nice the process is
 LEAVING_S = 5.0  # how long the process before may take to leave
 
-_COMMAND = "import sys; from seatrial.sinks.process import run; sys.exit(run(sys.argv[1]))"
+_COMMAND = "import sys; from seatrial.sinks.process import run; sys.exit(run(*sys.argv[1:]))"
 _started: list[subprocess.Popen[bytes]] = []  # kept: they outlive us, and nobody waits for them
 
 
-def start(folder: TrialFolder) -> str:
-    """Start the process for a trial whose machine names sinks; it leaves when the trial is over and
-    all is delivered. Why it could not be started, or ""."""
-    place = folder_of(folder)
-    log = place / "log"
+def start(folder: TrialFolder, log_level: str = DEFAULT_LEVEL) -> str:
+    """Start the process for a trial whose machine names sinks.
+
+    It ends when the trial is over and everything is delivered. Returns why it could not be started,
+    or "".
+    """
+    place, log = folder_of(folder), folder.log("sinks")
     try:
         place.mkdir(exist_ok=True)
-        if log.exists() and log.stat().st_size > LONGEST_LOG:
-            log.unlink()
-        with log.open("ab") as said:
+        log.parent.mkdir(exist_ok=True)
+        with log.open("ab") as said:  # of a defect that ends it, too
             process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _COMMAND, str(folder.path)],
+                [sys.executable, "-P", "-c", _COMMAND, str(folder.path), log_level],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
@@ -62,35 +62,36 @@ def start(folder: TrialFolder) -> str:
     return ""
 
 
-def run(path: str) -> int:
-    """What that process does: deliver a trial's events for as long as it is driven. It leaves
-    where another does that already."""
+def run(path: str, log_level: str) -> int:
+    """Deliver a trial's events for as long as it is driven; return the exit code of the process.
+
+    If another process does that already, this one ends.
+    """
     folder = TrialFolder(Path(path))
     os.nice(BESIDE_A_DRIVER)
-
-    def tell(line: str) -> None:
-        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {plain_line(line)}", flush=True)
-
-    try:
-        sinks = wanted(about_of(folder))
-        return 0 if deliver(folder, sinks, Course(folder, follow=True), tell, LEAVING_S) else 1
-    except Busy:
-        return 0
-    except SeatrialError as error:
-        tell(str(error))
-        return 1
+    with log_to(folder.log("sinks"), log_level):
+        try:
+            sinks = wanted(about_of(folder))
+            course = Course(folder, follow=True)
+            return 0 if deliver(folder, sinks, course, _log.warning, LEAVING_S) else 1
+        except Busy:
+            return 0
+        except SeatrialError as error:
+            _log.warning("%s", error)
+            return 1
 
 
 class Starting:
-    """An observer that starts the process when the trial's drive begins, and passes all on."""
+    """An observer that starts the process when a trial's drive begins, and passes all on."""
 
-    def __init__(self, folder: TrialFolder, observer: Observer) -> None:
+    def __init__(self, folder: TrialFolder, observer: Observer, log_level: str) -> None:
         self._folder = folder
         self._observer = observer
+        self._log_level = log_level
 
     def on_open(self, finished: int, wanted: int) -> None:
-        if why := start(self._folder):
-            print(f"seatrial: the sinks of this trial were not started: {why}", file=sys.stderr)
+        if reason := start(self._folder, self._log_level):
+            print(f"seatrial: the sinks of this trial were not started: {reason}", file=sys.stderr)
         _warn(self._folder)
         self._observer.on_open(finished, wanted)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from logging import DEBUG, INFO, WARNING
 from socket import gethostname
 from typing import Any
 
@@ -34,6 +35,7 @@ from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.errors import TrialError
 from seatrial.journal.codes import Name
 from seatrial.journal.journal import Journal
+from seatrial.log import logger
 from seatrial.trial import requests
 from seatrial.trial.building import Building
 from seatrial.trial.folder import TrialFolder
@@ -51,6 +53,9 @@ from seatrial.trial.telling import Telling
 from seatrial.units import SECOND_NS
 
 __all__ = ["Driver", "Outcome", "Stop"]
+
+_log = logger(__name__)
+_LEVELS: dict[type, int] = {Wake: DEBUG, Alert: WARNING, Trouble: WARNING}
 
 REFILL_SHARE = 4
 LONGEST_WAIT_SECONDS = 60.0  # for news, in case the clock is set
@@ -134,7 +139,13 @@ class Driver:
                 self._placing.sweep(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
-                outcome = await self._loop()
+                _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
+                try:
+                    outcome = await self._loop()
+                except Exception:
+                    _log.exception("the drive ends")
+                    raise
+                _log.info("ended: %s", outcome)
                 self._flush()
                 await self._telling.end()
                 await self._placing.end()
@@ -197,6 +208,7 @@ class Driver:
         for command in commands:
             if isinstance(command, Wake):
                 wait = min(wait, (command.time - now) / SECOND_NS)
+        _log.debug("waiting for %.1f s at most", wait)
         return asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
 
     def _finish(self, finish: Finish) -> Outcome:
@@ -238,6 +250,7 @@ class Driver:
         cancels: list[str] = []
         recalls: list[str] = []
         for command in commands:
+            _log.log(_LEVELS.get(type(command), INFO), "carrying out %s", command)
             if isinstance(command, Launch):
                 launches.append(command)
             elif isinstance(command, Cancel):
@@ -283,6 +296,7 @@ class Driver:
     # ---- facts ----------------------------------------------------------------------------
 
     def _receive(self, fact: Fact | Note | BaseException) -> None:
+        _log.log(_LEVELS.get(type(fact), DEBUG), "told %s", fact)
         if isinstance(fact, BaseException):
             raise fact
         if isinstance(fact, Note):
