@@ -136,7 +136,7 @@ def test_memory_of_a_node_is_a_class_of_its_own_among_ranks() -> None:
 
 
 def test_of_many_groups_only_the_bad_pairs_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "MOST_PAIRS", 8)
+    monkeypatch.setattr(network, "MAX_GROUP_PAIRS", 8)
     matrix = a_matrix(12)
     matrix.rates[:3, 3:6] = 0  # g0 cannot send to g1
     found = judged(matrix, {f"n{i:03}": f"g{i // 3}" for i in range(12)}).network

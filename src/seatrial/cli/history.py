@@ -74,7 +74,7 @@ def command(
 
 
 def _print_table(found: list[History]) -> None:
-    from seatrial.judge.changes import LEAST_POINTS
+    from seatrial.judge.changes import MIN_POINTS
     from seatrial.units import count
 
     drawn = found if len(found) <= MOST_DRAWN else _changed(found)[:MOST_DRAWN]
@@ -91,7 +91,7 @@ def _print_table(found: list[History]) -> None:
     total = sum(told.confirmed for history in found for told in history.told)
     said = f"{count(total, 'confirmed change')}, {alarms} for the worse" if total else "no change"
     few = sum(history.course.few for history in found)
-    told = [f"too few figures to tell in {few} of them, {LEAST_POINTS} or more are needed"]
+    told = [f"too few figures to tell in {few} of them, {MIN_POINTS} or more are needed"]
     if few < len(found):
         told.insert(0, said)
     click.echo(f"\n{len(found)} series: {'; '.join(told if few else [said])}")

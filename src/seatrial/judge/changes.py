@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 Tier = Literal["suspect", "confirmed"]
 
-LEAST_EFFECT = 0.01
-LEAST_POINTS = 8  # of a series; fewer cannot tell noise from change
+MIN_RELATIVE_CHANGE = 0.01
+MIN_POINTS = 8  # of a series; fewer cannot tell noise from change
 SHORTEST = 3  # points on each side of a confirmed change
 PRICE = 2.0  # of a piece of the L1 fit, in ln(n) sigma
 LAG = 3  # sigma comes from figures so far apart: neighbours may be correlated
@@ -94,7 +94,7 @@ class Course(Struct, frozen=True):
     @property
     def few(self) -> bool:
         """Return whether there are too few figures to find any change."""
-        return self.count < LEAST_POINTS
+        return self.count < MIN_POINTS
 
 
 def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[Change]:
@@ -106,7 +106,9 @@ def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[
 
 
 def course(
-    values: Sequence[float], times: Sequence[float] | None = None, least: float = LEAST_EFFECT
+    values: Sequence[float],
+    times: Sequence[float] | None = None,
+    least: float = MIN_RELATIVE_CHANGE,
 ) -> Course:
     """Return the changes of level of a series, and which figures could not be used.
 
@@ -172,9 +174,9 @@ def _unfit(series: Series) -> str:
     count = len(series)
     if not count:
         return "there is no finite figure"
-    if count < LEAST_POINTS:
+    if count < MIN_POINTS:
         figures = "one figure has" if count == 1 else f"{count} figures have"
-        return f"{figures} no history: changes are looked for in {LEAST_POINTS} or more"
+        return f"{figures} no history: changes are looked for in {MIN_POINTS} or more"
     if series.min() == series.max():
         return f"all {count} figures are equal: there is no change, and no noise to judge one by"
     return ""
@@ -415,7 +417,7 @@ def _suspect(series: Series, start: int, end: int, least: float) -> _Step | None
 
     piece = series[start:end]
     count = len(piece)
-    if count < LEAST_POINTS:
+    if count < MIN_POINTS:
         return None
     middle = float(np.median(piece))
     bound = 2 * CLIP * _deviation(piece - middle)

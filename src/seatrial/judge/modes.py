@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LEAST_FIGURES = 20
-LEAST_SHARE = 0.04  # of the figures in a mode; those of rarer parts are outlying
-LEAST_MEMBERS = 4
+MIN_FIGURES = 20
+MIN_SHARE = 0.04  # of the figures in a mode; those of rarer parts are outlying
+MIN_MEMBERS = 4
 DIP = 0.75  # the highest density between two modes, over that of the lower one
 SURE = 2.2  # standard errors of the density by which a valley lies below the lower peak
 WIDTH = 0.6  # of the kernel, times that of Silverman's rule of thumb, which is for one mode
 ROUGHNESS = 1 / (2 * math.sqrt(math.pi))  # integral of the squared kernel
 GRID = 1024
-LEAST_WIDTH = 1e-150  # of the kernel if the largest figure is 1: its square does not underflow
+MIN_WIDTH = 1e-150  # of the kernel if the largest figure is 1: its square does not underflow
 
 
 class Mode(Struct, frozen=True):
@@ -76,12 +76,12 @@ def find(values: Sequence[float]) -> Modes:
     count, left_out = len(sample), len(given) - len(sample)
     if not count:
         return Modes([], 0, [], left_out, "there is no finite figure")
-    if count < LEAST_FIGURES:
-        reason = f"of {count} figures modes cannot be told apart; it takes {LEAST_FIGURES}"
+    if count < MIN_FIGURES:
+        reason = f"of {count} figures modes cannot be told apart; it takes {MIN_FIGURES}"
         return Modes([_mode(sample, count)], count, [], left_out, reason)
     power = int(np.frexp(np.abs(sample).max())[1])  # no square overflows after this scaling
     parts = [np.ldexp(part, power) for part in _parts(np.ldexp(sample, -power))]
-    least = max(LEAST_MEMBERS, LEAST_SHARE * count)
+    least = max(MIN_MEMBERS, MIN_SHARE * count)
     solid = [part for part in parts if len(part) >= least]
     outlying = [float(x) for part in parts if len(part) < least for x in part]
     return Modes([_mode(part, count) for part in solid], count, outlying, left_out)
@@ -103,7 +103,7 @@ def _parts(sample: Array) -> list[Array]:
     """Return the parts of a sorted sample between the valleys of its density."""
     import numpy as np
 
-    if len(sample) < LEAST_FIGURES or sample[0] == sample[-1]:
+    if len(sample) < MIN_FIGURES or sample[0] == sample[-1]:
         return [sample]
     borders = _valleys(sample)
     if not borders:
@@ -168,7 +168,7 @@ def _width(sample: Array) -> float:
     scales = [float(sample.std()), float(third - first) / 1.349]
     scale = min(scale for scale in scales if scale > 0)
     width: float = WIDTH * 0.9 * scale * float(count) ** -0.2
-    return max(width, _grain(sample), 1e-12 * abs(float(sample[-1])), LEAST_WIDTH)
+    return max(width, _grain(sample), 1e-12 * abs(float(sample[-1])), MIN_WIDTH)
 
 
 def _grain(sample: Array) -> float:

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Numbers = NDArray[np.intp]
 
-LEAST_NODES = 5
+MIN_NODES = 5
 NODE_DEVIATIONS = 5.0
 NODE_EFFECT = 0.02
 CLIP = 3.0  # deviations beyond which a link is no evidence about its nodes
 LINK_DEVIATIONS = 8.0  # median absolute deviations
-LEAST_DEVIATION = 1e-6  # smaller ones are rounding errors of single precision
+MIN_DEVIATION = 1e-6  # smaller ones are rounding errors of single precision
 SLOW_GROUPS = 0.05  # a pair of groups is slow if so far below the others of its class
 MAX_LISTED = 1000  # links and pairs that are listed; all are counted
-MOST_PAIRS = 65_536  # of groups that are all listed; of more, only those that are cut or slow
+MAX_GROUP_PAIRS = 65_536  # of groups that are all listed; of more, only those that are cut or slow
 
 
 class Slow(Struct, frozen=True):
@@ -203,8 +203,8 @@ def _too_little(talks: Mask) -> str:
     import numpy as np
 
     count = int(np.count_nonzero(talks.any(axis=0) | talks.any(axis=1)))
-    if count < LEAST_NODES:
-        return f"{count} nodes talk; what is slow can be told among {LEAST_NODES} or more"
+    if count < MIN_NODES:
+        return f"{count} nodes talk; what is slow can be told among {MIN_NODES} or more"
     return ""
 
 
@@ -228,7 +228,7 @@ class _Effects:
         self._remove_classes(classes)
         self.rows, self.columns = polish(self.rest)
         self.deviation = float(medians(np.abs(self.rest).reshape(1, -1))[0])
-        if self.deviation < LEAST_DEVIATION:  # more than half are equal: rounded figures
+        if self.deviation < MIN_DEVIATION:  # more than half are equal: rounded figures
             self.deviation = clipped(self.rest, LINK_DEVIATIONS / MAD_TO_SIGMA) / MAD_TO_SIGMA
         self.noise = MAD_TO_SIGMA * self.deviation
         self._sharpen()
@@ -272,11 +272,11 @@ def _slow_nodes(effects: Array, links: Numbers, labels: list[str]) -> list[Slow]
     away = effects - np.nanmedian(effects)
     weighted = away * np.sqrt(links / np.median(links[links > 0]))
     deviation = MAD_TO_SIGMA * float(np.nanmedian(np.abs(weighted)))
-    if deviation < LEAST_DEVIATION:
+    if deviation < MIN_DEVIATION:
         deviation = clipped(weighted, NODE_DEVIATIONS)
     slow = []
     for i in np.flatnonzero(away < math.log1p(-NODE_EFFECT)):
-        deviations = float(weighted[i]) / deviation if deviation > LEAST_DEVIATION else None
+        deviations = float(weighted[i]) / deviation if deviation > MIN_DEVIATION else None
         if deviations is None or deviations < -NODE_DEVIATIONS:
             slow.append(Slow(labels[i], math.expm1(float(away[i])), deviations))
     return sorted(slow, key=lambda node: node.effect)
@@ -301,7 +301,7 @@ def _slow_links(figures: Array, effects: _Effects, labels: list[str]) -> tuple[l
 
 
 def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupPair]:
-    """Return all pairs of groups; of more than ``MOST_PAIRS`` the first that are cut or slow."""
+    """Return all pairs of groups; of more than ``MAX_GROUP_PAIRS``, those that are cut or slow."""
     import numpy as np
 
     own = np.eye(len(kinds), dtype=bool)
@@ -312,7 +312,7 @@ def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupP
     ratio = found.median / norms if better == "higher" else norms / found.median
     links = _links(found)
     chosen = np.argwhere(np.ones_like(own))
-    if len(chosen) > MOST_PAIRS:
+    if len(chosen) > MAX_GROUP_PAIRS:
         notable = ((links > 0) & (found.known == 0)) | (ratio - 1 < -SLOW_GROUPS)
         chosen = np.argwhere(notable)[:MAX_LISTED]
 

@@ -25,9 +25,9 @@ from seatrial.judge.spread import MAD_TO_SIGMA, clipped
 from seatrial.suite.model import Better
 from seatrial.verify.figures import unfit
 
-LEAST_EFFECT = 0.02
-LEAST_NODES = 5
-LEAST_HEALTHY = 0.2  # share of the nodes that a mode needs to be the norm
+MIN_RELATIVE_CHANGE = 0.02
+MIN_NODES = 5
+MIN_HEALTHY = 0.2  # share of the nodes that a mode needs to be the norm
 FALSE_NODES = 0.5  # healthy nodes expected beyond the bound in one survey
 SUSPECTED = 2.0
 SMALL = 5.0  # the noise of few nodes is uncertain: the bound is multiplied by 1 + SMALL / nodes
@@ -74,7 +74,7 @@ def defective(
 def survey(
     values_by_node: Mapping[str, float | Sequence[float]],
     better: Better,
-    least: float = LEAST_EFFECT,
+    least: float = MIN_RELATIVE_CHANGE,
 ) -> Survey:
     """Judge nodes by one or several figures of each. Judge different kinds of nodes separately.
 
@@ -87,9 +87,9 @@ def survey(
     def nothing(reason: str) -> Survey:
         return Survey({}, {}, len(known), 0, None, None, None, without, reason)
 
-    if len(known) < LEAST_NODES:
+    if len(known) < MIN_NODES:
         return nothing(
-            f"{len(known)} nodes have a figure: what is usual can be told of {LEAST_NODES} or more"
+            f"{len(known)} nodes have a figure: what is usual can be told of {MIN_NODES} or more"
         )
     healthy = _healthy(list(known.values()), better)
     centre = median(healthy)
@@ -125,7 +125,7 @@ def _figure(given: float | Sequence[float]) -> float | None:
 
 def _healthy(values: list[float], better: Better) -> list[float]:
     """Return the figures of the best mode that may be the norm; all if there is only one mode."""
-    large = [mode for mode in modes.find(values).modes if mode.share >= LEAST_HEALTHY]
+    large = [mode for mode in modes.find(values).modes if mode.share >= MIN_HEALTHY]
     if len(large) < 2:
         return values
     if better == "higher":

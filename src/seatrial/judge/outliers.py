@@ -25,7 +25,7 @@ AT_LIMIT = 0.99  # of the walltime
 SLOW = 0.10  # slower than the median by at least this share of it
 SHORT = 0.5  # quicker than this share of the median
 DEVIATIONS = 5.0  # robust deviations from the median that slow and short runs need, too
-LEAST_RUNS = 5
+MIN_RUNS = 5
 STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds to which times may be rounded
 
 
@@ -80,7 +80,7 @@ class Shared(Struct, frozen=True):
 def classify(runs: Sequence[Run]) -> Outliers:
     """Return the outliers among the runs of one test; all should take the same time."""
     times = [seconds for run in runs if (seconds := _complete(run)) is not None]
-    few = len(times) < LEAST_RUNS
+    few = len(times) < MIN_RUNS
     middle = median(times) if times else None
     noise = _deviation(times, middle) if middle is not None and not few else None
     outliers = []
@@ -92,7 +92,7 @@ def classify(runs: Sequence[Run]) -> Outliers:
             outliers.append(outlier)
     reason = ""
     if few:
-        reason = f"{len(times)} runs are complete; what is slow is told among {LEAST_RUNS} or more"
+        reason = f"{len(times)} runs are complete; what is slow is told among {MIN_RUNS} or more"
     return Outliers(outliers, len(runs), len(times), middle, noise, reason)
 
 

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 Verdict = Literal["better", "worse", "same", "unclear"]
 
-LEAST_EFFECT = 0.01
+MIN_RELATIVE_CHANGE = 0.01
 RESAMPLES = 4000
 CONFIDENCE = 0.95
 ALMOST = 1 + 1e-9  # tolerance: 1 - 0.93 is less than 0.07 in the last bit
-LARGEST = 1e300  # a ratio; means of several such ratios do not overflow
+MAX_RATIO = 1e300  # a ratio; means of several such ratios do not overflow
 SEED = 20260101
 MANY = 2  # in RESAMPLES: with a larger product of the sizes hardly any two resamples are alike
 EXACT = 400  # largest product of the sizes for which Mann-Whitney's distribution is exact
@@ -74,7 +74,7 @@ def compare(
     first: Sequence[float],
     second: Sequence[float],
     better: Better,
-    least: float = LEAST_EFFECT,
+    least: float = MIN_RELATIVE_CHANGE,
 ) -> Comparison:
     """Compare two samples of one metric.
 
@@ -105,7 +105,7 @@ def compare(
         why = f"medians of {before:g} and {after:g}: a ratio is of figures above 0"
         return told("unclear", why, p=p)
     ratio = after / before
-    if not 1 / LARGEST < ratio < LARGEST:
+    if not 1 / MAX_RATIO < ratio < MAX_RATIO:
         why = f"medians of {before:g} and {after:g} have no ratio that a number can hold"
         return told("unclear", why, p=p)
     if min(len(one), len(other)) < 2:

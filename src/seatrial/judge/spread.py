@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAD_TO_SIGMA = 1.4826  # median absolute deviation to standard deviation of normal figures
-LEAST_FIGURES = 8  # in a sample from which outliers may be excluded
+MIN_FIGURES = 8  # in a sample from which outliers may be excluded
 
 
 class Excluded(Struct, frozen=True):
@@ -111,7 +111,7 @@ def clipped(away: NDArray[np.floating], bound: float) -> float:
 
 def _outlying(kept: Mapping[int, float], deviations: float) -> list[Excluded]:
     """Return the outliers; none among few figures, nor if more than half are equal."""
-    if len(kept) < LEAST_FIGURES:
+    if len(kept) < MIN_FIGURES:
         return []
     middle = median(kept.values())
     robust = MAD_TO_SIGMA * median(abs(value - middle) for value in kept.values())

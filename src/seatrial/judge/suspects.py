@@ -35,7 +35,7 @@ FURTHER = 6.0
 # The cost of the two fitted parameters, harm and base: one unit of log-likelihood each, as in
 # Akaike's criterion (1974).
 PARAMETERS = 2.0
-LEAST_RUNS = 5
+MIN_RUNS = 5
 MIXTURES = 5  # shapes between "size does not matter" and "each node adds the same risk"
 # Hazards that are tried, a geometric series. A bad node makes a share 1 - exp(-hazard) of its runs
 # bad: 50, 70, 86, 97 and 99.8 %.
@@ -43,7 +43,7 @@ HARMS = (0.7, 1.2, 2.0, 3.5, 6.0)
 # The gain in log-likelihood (a factor of 20) from which a candidate is tried. It is less than the
 # cost of accusing the first, log(candidates) + log(FURTHER), of four candidates or more.
 WORTH = 3.0
-MAX_ACCUSED = 60  # candidates that are tried in one pass; a bound on time
+MAX_CANDIDATES = 60  # candidates that are tried in one pass; a bound on time
 PASSES = 3  # of adding and removing; a bound on time, as a pass that changes nothing is the last
 
 
@@ -107,8 +107,8 @@ def find(jobs: Sequence[Job], groups: Mapping[str, Sequence[str]] | None = None)
 
 def _too_little(runs: int, bad: int, candidates: int) -> str:
     """Return why nothing can be concluded, or ""."""
-    if runs < LEAST_RUNS:
-        return f"{runs} runs: chance cannot be told from cause in fewer than {LEAST_RUNS}"
+    if runs < MIN_RUNS:
+        return f"{runs} runs: chance cannot be told from cause in fewer than {MIN_RUNS}"
     if bad in (0, runs):
         return f"{'none' if not bad else 'all'} of the {runs} runs are bad: nothing to compare with"
     if candidates < 2:
@@ -277,7 +277,7 @@ class _Model:
 
         accused = list(accused)
         table = self.table
-        while len(accused) < min(MAX_ACCUSED, self.count):
+        while len(accused) < min(MAX_CANDIDATES, self.count):
             had = table.with_any(accused)
             fit = self.fit(had)
             hazard = fit.base * self.shape + fit.harm * had

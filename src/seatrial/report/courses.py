@@ -1,4 +1,4 @@
-"""Figures of elapsed time against start, one for each kind of runs: outliers by their class.
+"""Draw elapsed time against start for each kind of runs, with outliers by their class.
 
 for figure in courses(found): figure.title
 """
@@ -19,9 +19,9 @@ from seatrial.report.judged import Judged
 from seatrial.store.rows import Outcome
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
 
-MOST: Final = 24  # figures
-MOST_NOTES: Final = 30  # that are marked in a figure
-WIDTH: Final = 420  # they stand side by side
+MAX_FIGURES: Final = 24  # figures
+MAX_NOTES: Final = 30  # marked in a figure
+WIDTH: Final = 420  # two figures stand side by side
 
 CLASSES: Final[dict[Class, str]] = {
     "walltime": "at its walltime",
@@ -38,12 +38,14 @@ _LOOKS: Final[dict[Class, tuple[int | str, int]]] = {  # colour, shape
 
 
 def courses(found: Judged) -> Iterator[Figure]:
-    """A figure for each kind of which two runs or more told their time; the first of them."""
+    """Yield a figure for each kind with two or more runs of known time, up to MAX_FIGURES."""
     shown = [kind for kind in found.varied.kinds if _timed(kind)]
-    for number, kind in enumerate(shown[:MOST]):
+    for number, kind in enumerate(shown[:MAX_FIGURES]):
         figure = _course(kind, found)
-        if number == MOST - 1 and len(shown) > MOST:
-            figure.notes.append(f"{count(len(shown) - MOST, 'further kind')} of runs not drawn")
+        if number == MAX_FIGURES - 1 and len(shown) > MAX_FIGURES:
+            figure.notes.append(
+                f"{count(len(shown) - MAX_FIGURES, 'further kind')} of runs not drawn"
+            )
         yield figure
 
 
@@ -66,12 +68,14 @@ def _course(kind: Kind, found: Judged) -> Figure:
     return Figure(title, about, _table(kind), str(drawing), notes, narrow=True)
 
 
-_Points = dict[str, list[tuple[float, float | None]]]  # by class, "" for those like the others
+_Points = dict[str, list[tuple[float, float | None]]]  # by class, "" for runs that are usual
 
 
 def _points(kind: Kind) -> tuple[_Points, int]:
-    """(start, elapsed) of the runs, and how many of them told no time: those that were ended at
-    their walltime stand there."""
+    """Return (start, elapsed) of the runs by class, and how many have no elapsed time.
+
+    Those ended at their walltime; they are drawn at it.
+    """
     points: _Points = {"": [], **{name: [] for name in CLASSES}}
     untold = 0
     for each in _in_order(kind):
@@ -90,7 +94,7 @@ class _Classed(NamedTuple):
 
 
 def _in_order(kind: Kind) -> Iterator[_Classed]:
-    """The runs by their start, with their class."""
+    """Yield the runs in order of their start, with their class."""
     found = {outlier.run: outlier for outlier in kind.found.outliers}
     for run in sorted(kind.runs, key=lambda run: run.started or 0):
         outlier = found.get(f"{run.trial}/{run.run_id}")
@@ -112,7 +116,7 @@ def _drawing(kind: Kind, points: _Points, found: Judged, title: str, about: str)
         about=about,
         x=Axis("start (UTC)", kind="time"),
         y=Axis("elapsed", "s"),
-        marks=[Mark(note.time / SECOND_NS, note.text) for note in found.notes[:MOST_NOTES]],
+        marks=[Mark(note.time / SECOND_NS, note.text) for note in found.notes[:MAX_NOTES]],
         spans=found.outages,
         levels=levels,
         width=WIDTH,
@@ -121,16 +125,24 @@ def _drawing(kind: Kind, points: _Points, found: Judged, title: str, about: str)
 
 
 def _table(kind: Kind) -> Table:
-    """The runs, those that stand out first."""
+    """Return the table of the runs, outliers first."""
     columns = [
-        *(Column("start (UTC)", "time"), Column("run"), Column("elapsed", "number", "s")),
-        *(Column("verdict"), Column("class"), Column("why")),
+        Column("start (UTC)", "time"),
+        Column("run"),
+        Column("elapsed", "number", "s"),
+        Column("verdict"),
+        Column("class"),
+        Column("why"),
     ]
     ordered = sorted(_in_order(kind), key=lambda each: not each.kind)
     rows: list[list[Cell]] = [
         [
-            *(each.run.started, each.run.run_id, each.run.elapsed, each.run.verdict),
-            *(CLASSES[each.kind] if each.kind else "", each.why),
+            each.run.started,
+            each.run.run_id,
+            each.run.elapsed,
+            each.run.verdict,
+            CLASSES[each.kind] if each.kind else "",
+            each.why,
         ]
         for each in ordered
     ]

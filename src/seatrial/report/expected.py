@@ -1,6 +1,6 @@
-"""Figures of merit against what the machine's references expect of them.
+"""Compare figures of merit with the machine's references.
 
-table = expected(view)      # of every test and metric that a reference is for
+table = expected(view)      # a row for each case and metric with a reference
 """
 
 from __future__ import annotations
@@ -14,23 +14,32 @@ from seatrial.report.content import Cell, Column, Table, bounded
 from seatrial.suite.model import Case
 from seatrial.verify import references as refs
 
-MOST: Final = 500
+MAX_ROWS: Final = 500
 
 
 def expected(view: View) -> Table:
-    """The median of each figure that has a reference, as the criterion figure_of_merit judges it:
-    over the runs with a right answer, case by case."""
+    """Return the median of each figure that has a reference, case by case.
+
+    The medians are over the runs with a right answer, as the criterion figure_of_merit judges them.
+    """
     columns = [
-        *(Column("case"), Column("metric"), Column("unit"), Column("n", "count")),
-        *(Column("median", "number"), Column("reference", "number"), Column("allowed")),
-        *(Column("off", "per cent"), Column("state"), Column("why")),
+        Column("case"),
+        Column("metric"),
+        Column("unit"),
+        Column("n", "count"),
+        Column("median", "number"),
+        Column("reference", "number"),
+        Column("allowed"),
+        Column("off", "per cent"),
+        Column("state"),
+        Column("why"),
     ]
     rows = list(_rows(view))
     about = (
         "Medians over the runs with a right answer, against the references of the machine that the "
         "trial was made with."
     )
-    return bounded("Figures of merit against their references", columns, rows, about, MOST)
+    return bounded("Figures of merit against their references", columns, rows, about, MAX_ROWS)
 
 
 def _rows(view: View) -> Iterator[list[Cell]]:
@@ -47,17 +56,17 @@ def _rows(view: View) -> Iterator[list[Cell]]:
 
 
 def _row(view: View, metric: str, case: Case, one: Result) -> list[Cell] | None:
-    """None for a case that no reference is for."""
-    why = "" if one.state == "met" else one.why
+    """Return the row of a case, None if it has no reference."""
+    reason = "" if one.state == "met" else one.why
     try:
         reference = refs.matching(
             view.references, case.test, metric, case.parameters, case.toolchain
         )
     except refs.AmbiguousReference:
-        return [one.subject, metric, "", one.n, None, None, "", None, one.state, why]
+        return [one.subject, metric, "", one.n, None, None, "", None, one.state, reason]
     if reference is None:
         return None
     unit = "" if reference.unit == "1" else reference.unit
     shown: list[Cell] = [one.subject, metric, unit, one.n, one.value, reference.value, one.bound]
     off = one.numbers.get("per cent off")
-    return [*shown, off if isinstance(off, int | float) else None, one.state, why]
+    return [*shown, off if isinstance(off, int | float) else None, one.state, reason]

@@ -1,4 +1,4 @@
-"""The runs of a trial that did not pass, told by test, verdict and reason.
+"""List the runs of a trial that did not pass, by test, verdict and reason.
 
 reasons = {event.run_id: event.text for event in journal if event.event == Name.CHECK_END}
 table = failed(accounts, reasons)
@@ -17,16 +17,19 @@ from seatrial.judge.accounts import Accounts, Run
 from seatrial.report.content import Cell, Column, Table, bounded
 from seatrial.verify.reading import plain_line
 
-MOST: Final = 200
-NAMED: Final = 3  # runs of a row
+MAX_ROWS: Final = 200
+NAMED: Final = 3  # runs that a row names
 LONGEST: Final = 300  # characters of a reason
 ALIKE: Final = ", or alike"
 _MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
 
 
 def failed(accounts: Accounts, reasons: Mapping[str, str]) -> Table:
-    """Each reason of each test with its number of runs, the most frequent first. Reasons that
-    differ in measured numbers or nodes alone are one: exit codes stay apart."""
+    """Return each reason of each test with its number of runs, the most frequent first.
+
+    Reasons that differ only in measured numbers or nodes are counted together; exit codes are kept
+    apart.
+    """
     order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in accounts.cases))}
     found: dict[tuple[str, str, str], list[Run]] = {}
     for run in accounts.runs:
@@ -40,8 +43,12 @@ def failed(accounts: Accounts, reasons: Mapping[str, str]) -> Table:
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
     rows = [_row(test, verdict, runs, reasons) for (test, verdict, _), runs in ranked]
     columns = [
-        *(Column("test"), Column("verdict"), Column("reason"), Column("runs", "count")),
-        *(Column("made good", "count"), Column("first of them")),
+        Column("test"),
+        Column("verdict"),
+        Column("reason"),
+        Column("runs", "count"),
+        Column("made good", "count"),
+        Column("first of them"),
     ]
     if not rows:
         return bounded("Runs that did not pass", columns, rows)
@@ -54,7 +61,7 @@ def failed(accounts: Accounts, reasons: Mapping[str, str]) -> Table:
     if any(row[4] for row in rows):
         about += " Made good: another run of the same case took its place."
     about += " `seatrial show RUN` tells all of a run."
-    return bounded("Runs that did not pass", columns, rows, about, MOST)
+    return bounded("Runs that did not pass", columns, rows, about, MAX_ROWS)
 
 
 def _row(test: str, verdict: str, runs: list[Run], reasons: Mapping[str, str]) -> list[Cell]:

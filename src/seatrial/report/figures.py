@@ -1,6 +1,6 @@
-"""The figures of a component, each with its data as a table.
+"""Draw the figures of a component, each with its data as a table.
 
-    for figure in figures(found, variability, tables): figure.title, figure.drawing
+    for figure in figures(found): figure.title, figure.drawing
 
 Everything that is drawn was computed by ``judge``: the results of criteria, the classes of
 outliers, the table of variability, scaling.
@@ -37,12 +37,12 @@ from seatrial.report.courses import courses
 from seatrial.report.judged import Judged
 from seatrial.store.queries import MEASURED
 
-MOST_SCALED: Final = 12
-MOST_CURVES: Final = 8  # of a scaling figure
+MAX_SCALING_FIGURES: Final = 12
+MAX_CURVES: Final = 8  # in a figure of scaling
 
 
 def figures(found: Judged) -> list[Figure]:
-    """The figures that there is something to show in."""
+    """Return the figures that have data."""
     made = [*_difference(found.pairs), *_runs(found.status), *_utilisation(found.status)]
     kinds = found.varied.kinds
     return [*made, *courses(found), *_spread(kinds), *_scaling(found.scaled)]
@@ -52,7 +52,7 @@ def figures(found: Judged) -> list[Figure]:
 
 
 def _difference(pairs: Sequence[Result]) -> Iterator[Figure]:
-    """Each case at full machine beside the same case alone, by the results of slowdown."""
+    """Yield the figure of each case at full machine against alone, from the slowdown results."""
     if not pairs:
         return
     each = pairs[1:] or pairs
@@ -71,11 +71,16 @@ def _difference(pairs: Sequence[Result]) -> Iterator[Figure]:
             drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
     columns = [
         Column("case"),
-        *(Column("alone", "number"), Column("n alone", "count")),
-        *(Column("at full machine", "number"), Column("n full", "count")),
-        *(Column("waves", "count"), Column("difference", "per cent")),
-        *(Column("95 % from", "per cent"), Column("to", "per cent")),
-        *(Column("state"), Column("why")),
+        Column("alone", "number"),
+        Column("n alone", "count"),
+        Column("at full machine", "number"),
+        Column("n full", "count"),
+        Column("waves", "count"),
+        Column("difference", "per cent"),
+        Column("95 % from", "per cent"),
+        Column("to", "per cent"),
+        Column("state"),
+        Column("why"),
     ]
     title = "Each application alone and at full machine"
     about = (
@@ -102,7 +107,7 @@ def _number(value: float | int | str | None) -> float | None:
 
 
 def _runs(status: Status) -> Iterator[Figure]:
-    """Runs of each test by their verdicts."""
+    """Yield the figure of the runs of each test by verdict."""
     total: Counter[str] = Counter()
     for part in status.parts:
         total.update(part.verdicts)
@@ -139,7 +144,7 @@ def _runs(status: Status) -> Iterator[Figure]:
 
 
 def _utilisation(status: Status) -> Iterator[Figure]:
-    """The share of node-hours in accepted work over the trial's time."""
+    """Yield the figure of the share of node-hours in accepted work over time."""
     points = status.over_time
     if len(points) < 2 or not status.duration:
         return
@@ -165,8 +170,10 @@ def _utilisation(status: Status) -> Iterator[Figure]:
 
 
 def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
-    """The spans that end at these points as steps, in per cent; a gap where nodes were not
-    available, and so no span is given."""
+    """Return the spans that end at these points as steps, in per cent.
+
+    Where no nodes were available there is no span, and the steps have a gap.
+    """
     width = min(after - before for (before, _), (after, _) in pairwise([(0.0, 0.0), *points]))
     steps: list[tuple[float, float | None]] = []
     before = 0.0
@@ -182,7 +189,7 @@ def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | N
 
 
 def _spread(kinds: Sequence[Kind]) -> Iterator[Figure]:
-    """Elapsed times of runs with a right answer against the median of their kind."""
+    """Yield the figure of elapsed times against the median of their kind."""
     groups = []
     rows: list[list[Cell]] = []
     for kind in kinds:
@@ -200,10 +207,8 @@ def _spread(kinds: Sequence[Kind]) -> Iterator[Figure]:
         rows.append([kind.name, len(times), middle, *at])
     if not groups:
         return
-    columns = [
-        *(Column("runs of"), Column("n", "count"), Column("median", "number", "s")),
-        *(Column(name, "per cent") for name in ("least", "25 %", "50 %", "75 %", "greatest")),
-    ]
+    columns = [Column("runs of"), Column("n", "count"), Column("median", "number", "s")]
+    columns += [Column(name, "per cent") for name in ("least", "25 %", "50 %", "75 %", "greatest")]
     title = "How alike runs are"
     about = (
         "Elapsed times of runs with a right answer, against the median of their kind. A box holds "
@@ -218,12 +223,12 @@ def _spread(kinds: Sequence[Kind]) -> Iterator[Figure]:
 
 
 def _scaling(tables: Sequence[Scaled]) -> Iterator[Figure]:
-    """Speed-up over nodes, tasks or threads: the cases of one test and metric together."""
+    """Yield a figure of speed-up over nodes, tasks or threads for each test and metric."""
     together: dict[tuple[str, str, str], list[Scaled]] = {}
     for one in tables:
         test = one.case.partition("{")[0].partition("@")[0]
         together.setdefault((test, one.metric, one.x), []).append(one)
-    for (test, metric, x), panels in list(together.items())[:MOST_SCALED]:
+    for (test, metric, x), panels in list(together.items())[:MAX_SCALING_FIGURES]:
         yield _scaled(test, metric, x, panels)
 
 
@@ -242,19 +247,25 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> Figure:
                 curves.append(Curve(panel.case, points))
     unit = panels[0].unit
     columns = [
-        *(Column("case"), Column(x, "number"), Column("median", "number", unit)),
-        *(Column("n", "count"), Column("speed-up", "number"), Column("95 % from", "number")),
-        *(Column("to", "number"), Column("ideal", "number"), Column("efficiency", "share")),
+        Column("case"),
+        Column(x, "number"),
+        Column("median", "number", unit),
+        Column("n", "count"),
+        Column("speed-up", "number"),
+        Column("95 % from", "number"),
+        Column("to", "number"),
+        Column("ideal", "number"),
+        Column("efficiency", "share"),
         Column("why not"),
     ]
     title = f"Scaling of {test} over {x}"
     better = f"{metric}, {panels[0].better} is better"
     about = f"Speed-up of {better}, against the smallest number of {x}."
     notes = []
-    if len(curves) > MOST_CURVES:
-        notes = [f"{len(curves)} curves, {MOST_CURVES} drawn"]
+    if len(curves) > MAX_CURVES:
+        notes = [f"{len(curves)} curves, {MAX_CURVES} drawn"]
     drawing = scaling_plot(
-        curves[:MOST_CURVES],
+        curves[:MAX_CURVES],
         title=title,
         about=about,
         x=Axis(x),

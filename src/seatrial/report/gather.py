@@ -1,8 +1,8 @@
-"""From trials to what a report says of them.
+"""Gather the content of a report on trials.
 
     report = gather([TrialFolder(path)], store)
 
-Each journal is read once; its checksum is of what was read.
+Each journal is read once; its checksum is that of the bytes that were read.
 """
 
 from __future__ import annotations
@@ -60,9 +60,11 @@ def gather(
     plan_file: Path | None = None,
     about: str = "",
 ) -> Report:
-    """A report on trials, in their order. ``others`` are components of the plan without one,
-    ``skipped`` what cannot run there: (component, what, why). Raises UsageError where some were
-    measured and some rehearsed."""
+    """Return a report on trials, in their order.
+
+    ``others``: components of the plan without a trial. ``skipped``: what cannot run on the machine,
+    as (component, what, why). Raises UsageError if some trials were measured and some rehearsed.
+    """
     records = [folder.record() for folder in trials]
     _require_one_kind(records)
     with uncollected():
@@ -132,7 +134,7 @@ def _versions(records: Sequence[Record]) -> Iterator[str]:
 
 
 def _machines(records: Sequence[Record]) -> list[Machine]:
-    """Each machine as the trials knew it, once where they knew it alike."""
+    """Return each machine as the trials knew it; trials that knew the same share an entry."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         key = (record.machine.machine, tables.digest_of_struct(record.machine))
@@ -144,6 +146,7 @@ def _machines(records: Sequence[Record]) -> list[Machine]:
 
 
 def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component, list[File]]:
+    """Return the content about one trial, and the files that it is based on."""
     cases = folder.cases()
     reading = read(folder.journal)
     accounts = accounts_of(record, cases)
@@ -198,8 +201,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[Component
 
 
 def _notes(folder: TrialFolder, record: Record, accounts: Accounts, now: int) -> list[Note]:
-    """What people noted of its machine while it ran; nothing of a rehearsal, whose time is made
-    up."""
+    """Return what people noted about its machine while it ran; a rehearsal has no real time."""
     if record.rehearsed or not accounts.spans:
         return []
     end = max([now, *(stop for _, stop in accounts.spans)])
@@ -208,7 +210,7 @@ def _notes(folder: TrialFolder, record: Record, accounts: Accounts, now: int) ->
 
 
 def _outages(accounts: Accounts) -> Iterator[tuple[float, float, str]]:
-    """Planned outages as far as they lie in the trial's time: seconds since the epoch."""
+    """Yield planned outages within the trial's time as (start, end, text), in s since the epoch."""
     first, last = accounts.start, accounts.last
     for each in outages_of(accounts) if accounts.spans else ():
         start, end = max(first, each.start), min(last, each.end)
@@ -223,7 +225,7 @@ def _component_title(component: str, phase: str, tag: str) -> str:
 
 
 def _end(accounts: Accounts) -> int | None:
-    """When its clock stopped for good; None while it may go on."""
+    """Return when the trial's clock stopped for good, None while it may go on."""
     if not accounts.over or not accounts.spans:
         return None
     end = accounts.spans[-1][1]
@@ -248,7 +250,7 @@ def _unread(damaged: int) -> str:
 
 
 def _pairs(view: View, found: Status) -> list[Result]:
-    """The results of slowdown: the plan's own, else without a bound where cases ran both ways."""
+    """Return the slowdown results: the plan's own, or without a bound if cases ran both ways."""
     own = [results for results in found.criteria if results[0].criterion == "slowdown"]
     if own:
         return own[0]
@@ -261,8 +263,10 @@ def _pairs(view: View, found: Status) -> list[Result]:
 def _scaled(
     store: Store, folder: TrialFolder, cases: Sequence[Case], varied: Variability
 ) -> list[Scaled]:
-    """How tests scale that ran with several numbers of nodes, threads or tasks: by their first
-    metric, else by the elapsed time."""
+    """Return how tests scale that ran with several numbers of nodes, threads or tasks.
+
+    The metric is the test's first, or the elapsed time.
+    """
     side = gather_side(store, Selection(folder.tag, str(folder.path), {}))
     found: list[Scaled] = []
     for test in dict.fromkeys(case.test for case in cases):

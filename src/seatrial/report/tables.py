@@ -1,4 +1,4 @@
-"""The tables of a report: machine, tests, variability, node-hours, what was excluded, versions."""
+"""Make the tables of a report: machine, tests, variability, node-hours, exclusions, versions."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS, count, show_bytes
 
-MOST: Final = 500  # rows of a table that is no figure's
-SHORT: Final = 16  # digits of a checksum that stands in a table
-MOST_ENVIRONMENTS: Final = 1000
+MAX_ROWS: Final = 500  # of a table that belongs to no figure
+SHORT: Final = 16  # digits of a checksum in a table
+MAX_ENVIRONMENTS: Final = 1000
 
 
 # ---- the machine --------------------------------------------------------------------------
 
 
 def machine(records: Sequence[Record], several: bool) -> Machine:
-    """A machine as these trials knew it."""
+    """Return a machine as these trials knew it; ``several``: others knew it differently."""
     about = records[0].machine
     names = [name for kind in about.nodes for name in unfold(kind.names)]
     scheduler = "Slurm" if about.scheduler == "slurm" else "none: jobs are started on this host"
@@ -57,53 +57,58 @@ def machine(records: Sequence[Record], several: bool) -> Machine:
 
 def _nodes(about: MachineFile) -> Table:
     columns = [
-        *(Column("nodes"), Column("number", "count"), Column("cores", "count")),
-        *(Column("sockets", "count"), Column("NUMA domains", "count")),
-        *(Column("threads a core", "count"), Column("memory"), Column("GPUs", "count")),
+        Column("nodes"),
+        Column("number", "count"),
+        Column("cores", "count"),
+        Column("sockets", "count"),
+        Column("NUMA domains", "count"),
+        Column("threads a core", "count"),
+        Column("memory"),
+        Column("GPUs", "count"),
         Column("features"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            *(kind.names, len(unfold(kind.names)), kind.cores, kind.sockets, kind.numa_domains),
-            kind.threads_per_core,
-            show_bytes(kind.memory) if isinstance(kind.memory, int) and kind.memory else "",
-            *(kind.gpus or None, ", ".join(kind.features)),
-        ]
-        for kind in about.nodes
-    ]
-    for row, kind in zip(rows, about.nodes, strict=True):
-        if isinstance(kind.memory, str):
-            row[6] = kind.memory
-    return bounded("Nodes", columns, rows, most=MOST)
+    rows: list[list[Cell]] = []
+    for kind in about.nodes:
+        memory = kind.memory
+        row: list[Cell] = [kind.names, len(unfold(kind.names)), kind.cores, kind.sockets]
+        row += [kind.numa_domains, kind.threads_per_core]
+        row.append(memory if isinstance(memory, str) else show_bytes(memory) if memory else "")
+        rows.append([*row, kind.gpus or None, ", ".join(kind.features)])
+    return bounded("Nodes", columns, rows, most=MAX_ROWS)
 
 
 def _file_systems(about: MachineFile) -> Iterator[Table]:
     if not about.file_systems:
         return
     columns = [
-        *(Column("file system"), Column("path"), Column("metadata targets")),
+        Column("file system"),
+        Column("path"),
+        Column("metadata targets"),
         Column("safe load of a target", "count", "open files"),
     ]
     rows: list[list[Cell]] = [
         [name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None]
         for name, each in about.file_systems.items()
     ]
-    yield bounded("File systems", columns, rows, most=MOST)
+    yield bounded("File systems", columns, rows, most=MAX_ROWS)
 
 
 # ---- a component --------------------------------------------------------------------------
 
 
 def of_component(found: Judged) -> list[Table]:
-    """Why runs failed, figures against references, node-hours, the stretches of its clock and its
-    conditions, the variability of its tests, what outliers share."""
+    """Return the tables of a component that have rows.
+
+    They are: why runs failed, figures against references, node-hours, sub-phases, conditions,
+    variability, what outliers share, and notes.
+    """
     made = [found.failed, found.expected, *_node_hours(found), *_sub_phases(found.status)]
     made += [*found.conditions, _variability(found), _shared(found), _notes(found)]
     return [table for table in made if table.rows]
 
 
 def _node_hours(found: Judged) -> Iterator[Table]:
-    """Where node-hours went, as the criterion on utilisation has them."""
+    """Yield the table of node-hours by use, from the criterion on utilisation."""
     results = [each[0] for each in found.status.criteria if each[0].criterion == "utilisation"]
     if not results:
         return
@@ -125,8 +130,12 @@ def _sub_phases(status: Status) -> Iterator[Table]:
     if len(parts) < 2 and not status.plan:
         return
     columns = [
-        *(Column("sub-phase", "count"), Column("from (UTC)", "time"), Column("to (UTC)", "time")),
-        *(Column("clock", "seconds"), Column("passed", "count"), Column("ended by")),
+        Column("sub-phase", "count"),
+        Column("from (UTC)", "time"),
+        Column("to (UTC)", "time"),
+        Column("clock", "seconds"),
+        Column("passed", "count"),
+        Column("ended by"),
     ]
     rows: list[list[Cell]] = [
         [each.number, each.start, each.end, each.clock, each.accepted, each.ended_by]
@@ -136,12 +145,20 @@ def _sub_phases(status: Status) -> Iterator[Table]:
 
 
 def _variability(found: Judged) -> Table:
-    """As `seatrial variability` gives it."""
+    """Return the table that `seatrial variability` shows."""
     columns = [
-        *(Column("test"), Column("metric"), Column("unit"), Column("n", "count")),
-        *(Column("mean", "number"), Column("sd", "number"), Column("CV", "share")),
-        *(Column("median", "number"), Column("MAD", "number")),
-        *(Column("min", "number"), Column("max", "number"), Column("excluded")),
+        Column("test"),
+        Column("metric"),
+        Column("unit"),
+        Column("n", "count"),
+        Column("mean", "number"),
+        Column("sd", "number"),
+        Column("CV", "share"),
+        Column("median", "number"),
+        Column("MAD", "number"),
+        Column("min", "number"),
+        Column("max", "number"),
+        Column("excluded"),
         Column("hidden in it"),
     ]
     rows: list[list[Cell]] = []
@@ -156,11 +173,11 @@ def _variability(found: Judged) -> Table:
         "Over the runs with a right answer; sd: standard deviation (n - 1), CV: sd over mean, "
         "MAD: median absolute deviation."
     )
-    return bounded("Variability", columns, rows, about, MOST)
+    return bounded("Variability", columns, rows, about, MAX_ROWS)
 
 
 def _hidden(row: Row) -> Iterator[str]:
-    """What the numbers of a row do not tell."""
+    """Yield what the numbers of a row do not show: changes, modes, defective nodes."""
     if row.changes:
         yield f"its level changed {count(row.changes, 'time')}"
     if len(row.modes.modes) > 1:
@@ -172,11 +189,14 @@ def _hidden(row: Row) -> Iterator[str]:
 
 
 def _shared(found: Judged) -> Table:
-    """Spans of time, nodes and groups that hold more of the runs that stand out than chance gives,
-    as `seatrial variability` tells them."""
+    """Return the spans of time, nodes and groups with more outliers than chance explains."""
     columns = [
-        *(Column("shared"), Column("which"), Column("runs", "count")),
-        *(Column("stand out", "count"), Column("by chance", "number"), Column("p", "number")),
+        Column("shared"),
+        Column("which"),
+        Column("runs", "count"),
+        Column("stand out", "count"),
+        Column("by chance", "number"),
+        Column("p", "number"),
     ]
     rows: list[list[Cell]] = []
     for span in found.varied.spans:
@@ -189,7 +209,7 @@ def _shared(found: Judged) -> Table:
         "p: the chance of as many in any span, node or group at all. Of nodes that were always "
         "together none can be told from the others."
     )
-    return bounded("What runs that stand out share", columns, rows, about, MOST)
+    return bounded("What runs that stand out share", columns, rows, about, MAX_ROWS)
 
 
 def _notes(found: Judged) -> Table:
@@ -198,18 +218,18 @@ def _notes(found: Judged) -> Table:
         for note in found.notes
     ]
     columns = [Column("time (UTC)", "time"), Column("noted"), Column("by")]
-    return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MOST)
+    return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MAX_ROWS)
 
 
 # ---- what was excluded --------------------------------------------------------------------
 
 
 def excluded(record: Record, accounts: Accounts, found: Judged, damaged: int) -> list[Table]:
-    """What is not in the figures or was taken out of the trial, and why."""
+    """Return the tables of what is not in the figures or was taken out of the trial, and why."""
     status = found.status
     rows: list[list[Cell]] = [*_runs_left_out(found)]
-    rows += [["nodes", nodes, None, f"excluded from the trial: {why}"]
-             for nodes, why in status.excluded]  # fmt: skip
+    for nodes, reason in status.excluded:
+        rows.append(["nodes", nodes, None, f"excluded from the trial: {reason}"])
     rows += [
         ["test", part.test, None, f"launched no more: {part.stopped}"]
         for part in status.parts
@@ -218,7 +238,7 @@ def excluded(record: Record, accounts: Accounts, found: Judged, damaged: int) ->
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
     columns = [Column("what"), Column("which"), Column("number", "count"), Column("why")]
-    made = [bounded("Excluded", columns, rows, most=MOST), *_outages(record, accounts)]
+    made = [bounded("Excluded", columns, rows, most=MAX_ROWS), *_outages(record, accounts)]
     return [table for table in made if table.rows]
 
 
@@ -254,18 +274,17 @@ def _outages(record: Record, accounts: Accounts) -> Iterator[Table]:
         return
     whys = ", ".join(dict.fromkeys(each.why for each in record.policy.outages if each.why))
     columns = [
-        *(Column("from (UTC)", "time"), Column("to (UTC)", "time"), Column("nodes")),
+        Column("from (UTC)", "time"),
+        Column("to (UTC)", "time"),
+        Column("nodes"),
         Column("length", "seconds"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            *(each.start, each.end, fold(sorted(each.names)) or "all"),
-            (each.end - each.start) / SECOND_NS,
-        ]
-        for each in outages_of(accounts)
-    ]
+    rows: list[list[Cell]] = []
+    for each in outages_of(accounts):
+        length = (each.end - each.start) / SECOND_NS
+        rows.append([each.start, each.end, fold(sorted(each.names)) or "all", length])
     about = f"No criterion counts them. Why: {whys}." if whys else "No criterion counts them."
-    yield bounded("Planned outages", columns, rows, about, MOST)
+    yield bounded("Planned outages", columns, rows, about, MAX_ROWS)
 
 
 # ---- versions and hashes ------------------------------------------------------------------
@@ -274,11 +293,11 @@ def _outages(record: Record, accounts: Accounts) -> Iterator[Table]:
 def versions(
     records: Sequence[Record], plan_file: Path | None, skipped: Sequence[tuple[str, str, str]]
 ) -> list[Table]:
-    """Software, toolchains, the plan's file, what could not run there."""
+    """Return the tables of software, toolchains, the plan's file, and what could not run."""
     made = [_software(records, plan_file), _toolchains(records)]
     if skipped:
         columns = [Column("component"), Column("left out"), Column("why")]
-        made.append(bounded("What the plan left out", columns, list(skipped), most=MOST))
+        made.append(bounded("What the plan left out", columns, list(skipped), most=MAX_ROWS))
     return [table for table in made if table.rows]
 
 
@@ -306,10 +325,8 @@ def _now(path: Path) -> str:
 
 
 def _toolchains(records: Sequence[Record]) -> Table:
-    columns = [
-        *(Column("toolchain"), Column("version"), Column("compilers"), Column("flags")),
-        *(Column("modules"), Column("variables set")),
-    ]
+    names = ("toolchain", "version", "compilers", "flags", "modules", "variables set")
+    columns = [Column(name) for name in names]
     found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
     for record in records:
         for name, one in record.machine.toolchains.items():
@@ -328,19 +345,22 @@ def _toolchains(records: Sequence[Record]) -> Table:
                 ", ".join(one.environment),
             ]
         )
-    return bounded("Toolchains", columns, rows, most=MOST)
+    return bounded("Toolchains", columns, rows, most=MAX_ROWS)
 
 
 def digest_of_struct(value: msgspec.Struct) -> str:
-    """The SHA-256 of a value as JSON, its keys in order."""
+    """Return the SHA-256 of a value as JSON with its keys in order."""
     return digest(msgspec.json.encode(value, order="deterministic"))
 
 
 def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:
-    """The tests of a trial with the hashes of what they are, its builds and environments."""
+    """Return the tables of a trial's tests, with hashes of definitions, builds, environments."""
     columns = [
-        *(Column("test"), Column("application"), Column("cases", "count")),
-        *(Column("definition, SHA-256"), Column("builds")),
+        Column("test"),
+        Column("application"),
+        Column("cases", "count"),
+        Column("definition, SHA-256"),
+        Column("builds"),
     ]
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
@@ -355,12 +375,12 @@ def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Ta
         "A definition is what the test's file says, with all that it inherits, wherever it lies. A "
         "build is named by the hash of its sources, script, toolchain and environment."
     )
-    made = [bounded("Tests", columns, rows, about, MOST), *_environments(folder)]
+    made = [bounded("Tests", columns, rows, about, MAX_ROWS), *_environments(folder)]
     return [table for table in made if table.rows]
 
 
 def _environments(folder: TrialFolder) -> Iterator[Table]:
-    """The environments that its runs had; values may be secret, so only their hashes are told."""
+    """Yield the environments of its runs by hash; their values may be secret."""
     try:
         names = sorted(path.name for path in folder.environments.glob("[!.]*"))
     except OSError:

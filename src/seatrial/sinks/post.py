@@ -30,7 +30,7 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning, ProxyError, Re
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.sinks import path_of
 
-MAX_ANSWER = 65536
+MAX_RESPONSE_BYTES = 65536
 _PORTS = {"http": 80, "https": 443}
 _FAILURES = (HTTPError, http.client.HTTPException, OSError, ValueError)
 
@@ -103,7 +103,7 @@ class Server:
             preload_content=False,
             timeout=urllib3.Timeout(total=self._timeout),
         )
-        text = response.read(MAX_ANSWER).decode("utf-8", "replace")
+        text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
         response.close()  # a connection with something left to read cannot be used again
         return Answer(response.status, text, _seconds(response.headers.get("Retry-After", "")))
 

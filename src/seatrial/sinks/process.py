@@ -3,7 +3,7 @@
     start(folder)                                   # from the driver's process; does not wait
     deliver(folder, sinks, Course(folder, follow=True), tell)
 
-Each sink has a thread of its own, so that one which hangs holds up no other.
+Each sink has its own thread, so that one that hangs does not delay the others.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from seatrial.trial.observer import Observer
 _log = logger(__name__)
 
 BESIDE_A_DRIVER = 10  # how nice the process is
-LEAVING_S = 5.0  # how long the process before may take to leave
+LEAVING_S = 5.0  # how long an earlier process may take to end
 
 _COMMAND = "import sys; from seatrial.sinks.process import run; sys.exit(run(*sys.argv[1:]))"
-_started: list[subprocess.Popen[bytes]] = []  # kept: they outlive us, and nobody waits for them
+_started: list[subprocess.Popen[bytes]] = []  # kept, as they outlive us and nobody waits for them
 
 
 def start(folder: TrialFolder, log_level: str = DEFAULT_LEVEL) -> str:
@@ -82,7 +82,7 @@ def run(path: str, log_level: str) -> int:
 
 
 class Starting:
-    """An observer that starts the process when a trial's drive begins, and passes all on."""
+    """An observer that starts the process when a drive begins, and passes everything on."""
 
     def __init__(self, folder: TrialFolder, observer: Observer, log_level: str) -> None:
         self._folder = folder
@@ -100,11 +100,11 @@ class Starting:
 
 
 def _warn(folder: TrialFolder) -> None:
-    """Say which sinks of a trial get nothing, as our environment lacks their secrets."""
+    """Warn of the sinks of a trial whose secrets our environment lacks."""
     for sink in wanted(about_of(folder)):
-        if why := missing(sink):
+        if reason := missing(sink):
             print(
-                f"seatrial: the sink {sink.name} gets nothing: {why}; set it, then "
+                f"seatrial: the sink {sink.name} gets nothing: {reason}; set it, then "
                 f"`seatrial sink {folder.tag} --sink {sink.name}` sends what is missing",
                 file=sys.stderr,
             )
@@ -120,9 +120,12 @@ def deliver(
     again: str = "",
     from_start: bool = False,
 ) -> bool:
-    """Deliver a trial's events to some sinks; whether all was delivered. Raises Busy where another
-    process does that (``wait_s``: how long it may take to leave), and TrialError. ``again``: what a
-    person types to go on; ``from_start``: from the journal's beginning, whatever was sent."""
+    """Deliver a trial's events to some sinks; return whether everything was delivered.
+
+    ``wait_s``: how long another process that does this may take to end. ``again``: the command with
+    which a person continues. ``from_start``: send the whole journal again. Raises Busy if the other
+    process does not end, and TrialError.
+    """
     about = about_of(folder)
     with held(folder, wait_s):
         if from_start:
@@ -144,7 +147,7 @@ def deliver(
 def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
     try:
         done.append(delivery.run())
-    except Exception as error:  # of one sink: the others go on
+    except Exception as error:  # in one sink; the others go on
         import traceback
 
         traceback.print_exc()
@@ -152,8 +155,10 @@ def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
 
 
 def wanted(about: About, names: Sequence[str] = ()) -> list[Sink]:
-    """The sinks of a trial's machine that are asked for by name; without names all of them, but of
-    a rehearsal those alone that want rehearsals."""
+    """Return the sinks of a trial's machine with these names.
+
+    Without names they are all sinks, but for a rehearsal only those that want rehearsals.
+    """
     sinks = about.machine.sinks
     if names:
         return [sink for sink in sinks if sink.name in names]
