@@ -23,6 +23,7 @@ ROOMS = [
         "gc_pause",
         "decoding",
         "files",
+        "log",
         "file_model",
         "documents",
         "yaml_positions",
@@ -59,6 +60,7 @@ HEAVY = [
     "starlette",
     "jinja2",
     "re2",
+    "urllib3",
 ]
 
 

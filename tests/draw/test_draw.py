@@ -232,7 +232,7 @@ def test_a_hundred_thousand_points_are_bounded_and_it_is_told() -> None:
 def test_what_is_thinned_out_leaves_the_ends_of_each_column(
     places: list[tuple[float, float]],
 ) -> None:
-    for thin in (thin_line, lambda dots: thin_dots(dots, most=40)):
+    for thin in (thin_line, lambda dots: thin_dots(dots, limit=40)):
         kept = thin(places)
         assert set(kept) <= set(places)
         for column in {int(x) for x, _ in places}:

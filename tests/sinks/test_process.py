@@ -59,7 +59,7 @@ def test_a_trial_is_delivered_by_itself(place: Workplace) -> None:
         until_it_left(place)
     assert numbers(receiver) == list(range(1, whole + 1))
     assert receiver.events()[-1]["event"] == "trial_end"
-    assert (place.trial().path / "sinks" / "log").read_text() == ""
+    assert place.trial().log("sinks").read_text() == ""
     place.audit()
 
 
@@ -136,7 +136,7 @@ def test_it_gives_up_when_the_trial_is_over_and_its_patience_too(place: Workplac
         place.test("one")
         assert place.run("--name", "t").code == 0
         until_it_left(place)
-        log = (place.trial().path / "sinks" / "log").read_text()
+        log = place.trial().log("sinks").read_text()
         assert "hook: given up for now: it answered 503" in log
         assert {each.error for each in sink_lags(place.trial())} == {"it answered 503"}
         receiver.otherwise = 204
@@ -325,7 +325,7 @@ def test_a_secret_that_is_not_set_is_told_at_the_start_and_holds_no_process(
             "b": whole,
             "hook": 0,
         }
-        assert "given up: put that right" in (place.trial().path / "sinks" / "log").read_text()
+        assert "given up: put that right" in place.trial().log("sinks").read_text()
         monkeypatch.setenv("HOOKTOKEN", "tok")
         sent = place.seatrial("sink", "t")
         assert sent.code == 0, sent.said

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import ssl
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -15,9 +19,11 @@ from seatrial.sinks import delivery as deliveries
 from seatrial.sinks import sink_lags
 from seatrial.sinks.delivery import Delivery
 from seatrial.sinks.lifetime import SinkLifetime
+from seatrial.sinks.post import Server, Unreachable
 from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder
 from tests.programs import LONG_S
+from tests.sinks.proxy import Proxy
 from tests.sinks.receiver import Answer, Receiver, Request
 from tests.sinks.sending import Told, deliver
 from tests.store.trials import a_trial
@@ -245,27 +251,33 @@ def test_a_secret_in_a_file_that_is_not_there_yet_is_waited_for(
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a certificate of 127.0.0.1 that nobody signed."""
-    file = tmp_path_factory.mktemp("tls") / "pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-keyout", f"{file}.key", "-out", str(file)),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
-    return file
+    """A site's own certificate authority, and beside it a key and a certificate of 127.0.0.1 that
+    it signed."""
+    folder = tmp_path_factory.mktemp("tls")
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1")
+    for line in (
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=site -keyout ca.key -out ca.pem",
+        "req -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -keyout key -out request",
+        "x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out pem"
+        " -extfile names",
+    ):
+        command = ["openssl", *line.split()]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
+    return folder / "ca.pem"
+
+
+@pytest.fixture
+def context(certificate: Path) -> ssl.SSLContext:
+    """That of a server with that certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.parent / "pem", certificate.parent / "key")
+    return context
 
 
 @pytest.mark.needs("openssl")
-def test_certificates_are_checked(folder: TrialFolder, certificate: Path) -> None:
-    import ssl
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, f"{certificate}.key")
+def test_certificates_are_checked(
+    folder: TrialFolder, certificate: Path, context: ssl.SSLContext
+) -> None:
     with Receiver(context) as receiver:
         assert not deliver(folder, hook(receiver), patience=0.05)
         assert "certificate is not trusted" in sink_lags(folder)[0].error
@@ -278,9 +290,90 @@ def test_certificates_are_checked(folder: TrialFolder, certificate: Path) -> Non
         assert len(receiver.taken) == 1
 
 
-def test_a_file_of_certificates_that_is_none(folder: TrialFolder, tmp_path: Path) -> None:
-    from seatrial.sinks.post import Server
+@pytest.mark.needs("openssl")
+@pytest.mark.parametrize("secure", [False, True], ids=["http proxy", "https proxy"])
+def test_tls_goes_through_a_tunnel_of_the_proxy(
+    folder: TrialFolder,
+    certificate: Path,
+    context: ssl.SSLContext,
+    monkeypatch: pytest.MonkeyPatch,
+    secure: bool,
+) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with (
+        Receiver(context) as receiver,
+        Proxy(context if secure else None, login="Basic bWU6czNjcmV0") as proxy,
+    ):
+        sink = hook(receiver, ca=str(certificate), lines=10)
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        assert not deliver(folder, sink, patience=0.05)
+        assert "407" in sink_lags(folder)[0].error
+        assert (receiver.requests, proxy.tunnels) == ([], [])
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//me:s3cret@"))
+        told = Told()
+        assert deliver(folder, sink, tell=told)
+        assert proxy.tunnels == [f"127.0.0.1:{receiver.port}"]  # one connection, kept
+        assert numbers(receiver) == list(range(1, len(list(read(folder.journal))) + 1))
+        assert "s3cret" not in str(told) + str(sink_lags(folder))
+        assert "Proxy-Authorization" not in receiver.taken[0].headers
+        (folder.path / "sinks" / "hook.json").unlink()
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        assert deliver(folder, sink)
+        assert len(proxy.tunnels) == 1
 
+
+def test_a_proxy_of_another_kind_is_told(
+    folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://me:s3cret@127.0.0.1:1080")
+    monkeypatch.delenv("http_proxy", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    sink = Sink(name="hook", kind="webhook", url="http://hook.invalid/")
+    assert not deliver(folder, sink, patience=0.01)
+    assert "must be http(s)://HOST:PORT" in sink_lags(folder)[0].error
+    assert "s3cret" not in sink_lags(folder)[0].error
+
+
+def dripping(data: bytes) -> tuple[str, threading.Event]:
+    """The address of a server that answers with some bytes, then with one now and then; and
+    whether it was cut off."""
+    listening, was_cut = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with listening, connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(data)
+            while not was_cut.wait(0.02):
+                connection.sendall(b"x")
+        was_cut.set()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return f"127.0.0.1:{listening.getsockname()[1]}", was_cut
+
+
+@pytest.mark.parametrize(
+    ("scheme", "data"),
+    [
+        ("https", b"\x16\x03\x03\x3f\xff"),  # TLS: a message of 16 KiB begins
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"),
+        ("http", b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"),
+        ("http", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n"),
+    ],
+)
+def test_a_request_takes_its_time_at_most(scheme: str, data: bytes) -> None:
+    """Whatever the server drips, and its connection is closed then."""
+    where, was_cut = dripping(data)
+    server = Server(f"{scheme}://{where}", {}, timeout=0.3)
+    begun = time.monotonic()
+    with pytest.raises(Unreachable, match=r"no answer in 0\.3 s"):
+        server.post("", b"x")
+    assert time.monotonic() - begun < 5
+    assert was_cut.wait(10)
+
+
+def test_a_file_of_certificates_that_is_none(folder: TrialFolder, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read as certificates"):
         Server("https://127.0.0.1", {}, 1, ca=str(tmp_path / "none"))
 

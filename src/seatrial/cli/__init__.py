@@ -107,8 +107,16 @@ class Commands(click.Group):
     help="Store of results: a file, or postgresql://USER@HOST/DATABASE;"
     " default: store.sqlite in the folder of the trials.",
 )
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    envvar="SEATRIAL_LOG_LEVEL",
+    show_default=True,
+    help="What goes to the log files of drivers, sinks and the server.",
+)
 @click.pass_context
-def seatrial(context: click.Context, trials: Path, store: str | None) -> None:
+def seatrial(context: click.Context, trials: Path, store: str | None, log_level: str) -> None:
     """Test and accept supercomputers: run tests, record every event, judge the results.
 
     \b
@@ -117,14 +125,19 @@ def seatrial(context: click.Context, trials: Path, store: str | None) -> None:
                  2  usage or bad input; nothing was run
                  3  the trial could not go on
     """
-    context.obj = Folders(trials, Path(store) if store and "://" not in store else store)
+    place = Path(store) if store and "://" not in store else store
+    context.obj = Folders(trials, place, log_level)
 
 
 class Folders:
-    """The folder of the trials and the store (a file or a URL) that a command uses."""
+    """The folder of the trials and the store (a file or a URL) that a command uses.
 
-    def __init__(self, trials: Path, named_store: Path | str | None) -> None:
+    ``log_level``: the least level of the messages that go to log files.
+    """
+
+    def __init__(self, trials: Path, named_store: Path | str | None, log_level: str) -> None:
         self.trials = trials
+        self.log_level = log_level
         self.store: Path | str = named_store or trials / "store.sqlite"
         self._named_store = named_store
 
@@ -132,7 +145,7 @@ class Folders:
         """Return the folders for a trial that was named by its path."""
         if os.path.realpath(trial.parent) == os.path.realpath(self.trials):
             return self
-        return Folders(trial.parent, self._named_store)
+        return Folders(trial.parent, self._named_store, self.log_level)
 
     def command(self, *words: str) -> str:
         """Return what to type in the present directory to use the same folders with other words."""

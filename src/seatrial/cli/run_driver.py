@@ -10,6 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.errors import Owned
+from seatrial.log import log_to
 from seatrial.trial import requests
 from seatrial.trial.driver import DriveOutcome, Driver, Stop
 from seatrial.trial.folder import TrialFolder
@@ -42,7 +43,7 @@ def drive(
     from seatrial.cli.progress import Progress, fall_silent
 
     progress = Progress(quiet)
-    driver = Driver(folder, _with_sinks(folder, progress))
+    driver = Driver(folder, _with_sinks(folder, folders, progress))
     progress.conductor = driver.conductor
     with progress:
         outcome = _drive(driver, folders, host_is_gone=host_is_gone)
@@ -56,13 +57,13 @@ def drive(
     return outcome
 
 
-def _with_sinks(folder: TrialFolder, observer: Observer) -> Observer:
+def _with_sinks(folder: TrialFolder, folders: Folders, observer: Observer) -> Observer:
     """Return the observer. If the trial's machine names sinks, it also starts their process."""
     if not folder.record().machine.sinks:
         return observer
     from seatrial.sinks.process import Starting
 
-    return Starting(folder, observer)
+    return Starting(folder, observer, folders.log_level)
 
 
 def _drive(
@@ -80,7 +81,8 @@ def _drive(
         return await driver.drive(cancel, host_is_gone, abandon)
 
     try:
-        return asyncio.run(work())
+        with log_to(driver.folder.log("driver"), folders.log_level):
+            return asyncio.run(work())
     except Stop as stop:
         resume = folders.command("resume", driver.folder.tag)
         print(f"seatrial: {stop}; continue with `{resume}`", file=sys.stderr)
@@ -100,7 +102,7 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
 def cancel(folder: TrialFolder, folders: Folders) -> int:
     """Cancel through the trial's driver, or by driving the trial for that; return 0."""
     folders = folders.around(folder.path)
-    driver = Driver(folder, _with_sinks(folder, Silent()))
+    driver = Driver(folder, _with_sinks(folder, folders, Silent()))
     try:
         outcome = _drive(driver, folders, cancel="cancelled by `seatrial cancel`")
     except Owned:
@@ -143,7 +145,7 @@ def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
     command that begins anew."""
     folders = folders.around(folder.path)
     try:
-        _drive(Driver(folder, _with_sinks(folder, Silent())), folders, abandon=why)
+        _drive(Driver(folder, _with_sinks(folder, folders, Silent())), folders, abandon=why)
     except Owned:
         requests.ask(folder, Request(request="abandon", text=why))
         click.echo(f"{folder.tag}: its driver was asked to give it up; it will say when it has.")

@@ -152,6 +152,7 @@ def _send(
 ) -> bool:
     """Deliver one trial. Return True if everything was taken, or is being delivered."""
     from seatrial.errors import TrialError
+    from seatrial.log import log_to
     from seatrial.sinks import sink_lags
     from seatrial.sinks.lock import DeliveryLocked
     from seatrial.sinks.process import deliver
@@ -164,7 +165,8 @@ def _send(
         if not sinks:
             return True
         before = {} if from_start else {each.name: each for each in sink_lags(folder)}
-        done = deliver(folder, sinks, lifetime, _tell, again=again, from_start=from_start)
+        with log_to(folder.log("sinks"), folders.log_level):
+            done = deliver(folder, sinks, lifetime, _tell, again=again, from_start=from_start)
     except DeliveryLocked as busy:
         _tell(f"{busy}, --status shows how far it is")
         return every  # it is running

@@ -1,4 +1,4 @@
-"""Figures as inline SVG, from plain data: for the report and for web pages.
+"""Draw figures as inline SVG from plain data, for the report and for web pages.
 
     from seatrial.draw import Axis, Series, chart
 
@@ -9,20 +9,20 @@
         marks=[Mark(t, "BIOS 2.1")], spans=[ShadedSpan(t0, t1, "maintenance")],
     )                                                            # markupsafe.Markup
 
-- ``chart``: lines, steps, dots over an axis that is linear, logarithmic, time (seconds since the
-  epoch) or a clock (seconds since a beginning); marks, shaded spans, levels such as references
-- ``bars``: horizontal bars, of several parts each where there are several
-- ``boxes``: a box plot of each group; the values themselves where they are few
-- ``forest``: values with their intervals, beside a centre and bounds
-- ``scaling``: log-log, with the ideal line
+- ``chart``: lines, steps or dots. An axis is linear, logarithmic, a time (seconds since the epoch)
+  or a clock (seconds since a beginning). Marks, shaded spans, and levels such as references
+- ``bars``: horizontal bars, each of one or several parts
+- ``boxes``: a box plot of each group; the values themselves if they are few
+- ``forest``: values with their intervals, with a centre line and bounds
+- ``scaling``: curves on logarithmic axes, with the ideal line
 
-Each gives one ``<svg role="img">`` with ``<title>`` and ``<desc>``, as wide as its place, without
-styles, scripts, identifiers or references to elsewhere, so that any content security policy allows
-it. All text is escaped. Colours are variables with a fall-back for light paper: ``palette.css``
-(``PALETTE``) has those for light, dark and print; any page may set its own. Series differ in shape
-or dashes, too. What is drawn is bounded: more points than there are pixels are thinned out to the
-least and the greatest of each pixel's column, and the figure says so; its data belong beside it, as
-a table.
+Each returns one ``<svg role="img">`` with ``<title>`` and ``<desc>``, as wide as its container. It
+has no styles, scripts, identifiers or references to elsewhere, so any content security policy
+allows it. All text is escaped. Colours are CSS variables, with defaults for a light page;
+``palette.css`` (``PALETTE``) defines them for light, dark and print, and a page may set its own.
+Series also differ in shape or dashes. The number of points is bounded: with more points than
+pixels, the least and the greatest of each pixel's column are drawn, and the figure says so. Show
+the data as a table beside it.
 """
 
 from pathlib import Path

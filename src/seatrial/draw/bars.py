@@ -1,4 +1,4 @@
-"""Horizontal bars, of one or several parts.
+"""Draw horizontal bars of one or several parts.
 
 bars([Bar("cm4", [812, 3, 0])], parts=["passed", "failed", "timeout"], title="...",
      axis=Axis("runs"), colours=["good", "bad", "warn"])
@@ -15,12 +15,12 @@ from seatrial.draw.frame import Box, LegendEntry, labels_width, legend, level, n
 from seatrial.draw.scales import Axis, Scale, plain, scale_of
 from seatrial.draw.svg import WIDTH, cut, hover, ink, picture, tag, width_of, words
 
-MAX_BARS: int = 60  # bars; what is more is told
+MAX_BARS: int = 60  # a note says how many more there are
 _ROW, _THICK = 20, 13
 
 
 class Bar(NamedTuple):
-    """A bar: its name, the value of each part, and what is written behind it (its sum, else)."""
+    """A bar: its name, the value of each part, and its label, by default the sum."""
 
     name: str
     values: Sequence[float]
@@ -37,8 +37,11 @@ def bars(
     colours: Sequence[int | str] = (),
     width: int = WIDTH,
 ) -> Markup:
-    """Draw bars from 0; parts are put end to end, and must not be negative then. ``colours`` of the
-    parts are numbers from 1 or words (``good``, ``bad``, ...); default: by position."""
+    """Draw bars that begin at 0, with their parts end to end.
+
+    Several parts must not be negative. ``colours``: of the parts, numbers from 1 or words
+    (``good``, ``bad``, ...); by default the position.
+    """
     shown = [row for row in rows[:MAX_BARS] if row.values and all(map(axis.holds, row.values))]
     inks = [*colours, *range(len(colours) + 1, 20)]
     entries = [LegendEntry(name, inks[i], "area", 1) for i, name in enumerate(parts)]
@@ -56,13 +59,9 @@ def bars(
     zero = across.at(0)
     drawn.append(tag("path", d=f"M{zero:.1f} {box.top:.1f}V{box.bottom:.1f}", stroke=ink("axis")))
     bottom = box.bottom + (38 if axis.words else 22)
-    said = _left_out(len(rows), len(shown), "bar")
+    said = [f"{len(rows):,} bars, {len(shown):,} drawn"] if len(shown) < len(rows) else []
     told, more = notes(said, bottom + 8, width)
     return picture([*drawn, *told], width, bottom + more + 2, title, about, "bars")
-
-
-def _left_out(there: int, shown: int, noun: str) -> list[str]:
-    return [f"{there:,} {noun}s, {shown:,} drawn"] if shown < there else []
 
 
 def _bar(
@@ -86,8 +85,15 @@ def _bar(
             continue
         about = f"{row.name}: {parts[i]}: {plain(value)}" if i < len(parts) else ""
         found.append(
-            tag("rect", *([hover(about)] if about else []), x=low, y=top + (_ROW - _THICK) / 2,
-                width=max(high - low, 1.0), height=_THICK, fill=ink(inks[i]))
-        )  # fmt: skip
+            tag(
+                "rect",
+                *([hover(about)] if about else []),
+                x=low,
+                y=top + (_ROW - _THICK) / 2,
+                width=max(high - low, 1.0),
+                height=_THICK,
+                fill=ink(inks[i]),
+            )
+        )
     found.append(words(label, across.at(max(up, 0.0)) + 5, base, colour="muted"))
     return found

@@ -1,9 +1,9 @@
-"""A box plot of each group, lying; beside the box every value where they are few.
+"""Draw a horizontal box plot of each group (Tukey 1977), with every value if they are few.
 
     boxes([BoxGroup("cm4", elapsed_times)], title="...", axis=Axis("elapsed", "s"))
 
-The box is from the first to the third quartile, with the median; whiskers reach to the farthest
-value within 1.5 times its length; what is beyond them is drawn as a mark.
+The box reaches from the first to the third quartile and shows the median. The whiskers reach to the
+farthest values within 1.5 times its length; values beyond them are drawn as marks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seatrial.draw.svg import WIDTH, cut, hover, ink, number, picture, shape, ta
 from seatrial.draw.thin import thin_dots
 
 MAX_BOXES: int = 60
-FEW: int = 40  # values that are all drawn
+FEW: int = 40  # up to so many values are all drawn
 MAX_BEYOND_WHISKERS: int = 300  # marks of a group beyond its whiskers
 _ROW, _THICK = 24, 12
 
@@ -71,11 +71,19 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
     whiskers += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (first, last))
     found = [
         tag("path", d=whiskers, stroke=colour, fill="none"),
-        tag("rect", hover(f"{group.name}: median {middle:.4g}, quartiles {low:.4g} and {high:.4g}"),
-            x=q1, y=y - half, width=max(q3 - q1, 0.5), height=_THICK, fill=colour,
-            fill_opacity=0.25, stroke=colour),
+        tag(
+            "rect",
+            hover(f"{group.name}: median {middle:.4g}, quartiles {low:.4g} and {high:.4g}"),
+            x=q1,
+            y=y - half,
+            width=max(q3 - q1, 0.5),
+            height=_THICK,
+            fill=colour,
+            fill_opacity=0.25,
+            stroke=colour,
+        ),
         tag("path", d=f"M{number(q2)} {number(y - half)}v{_THICK}", stroke=colour, stroke_width=2),
-    ]  # fmt: skip
+    ]
     few = len(values) <= FEW
     marked = (
         values if few else [value for value in values if value < inside[0] or value > inside[-1]]
@@ -89,7 +97,7 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The quantile of sorted values, interpolated between the two beside it."""
+    """Return a quantile of sorted values, linearly interpolated."""
     at = share * (len(ordered) - 1)
     low = int(at)
     high = min(low + 1, len(ordered) - 1)

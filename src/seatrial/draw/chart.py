@@ -1,4 +1,4 @@
-"""Series over one axis: lines, steps and dots, with marks, spans and levels.
+"""Draw series over one axis: lines, steps and dots, with marks, spans and levels.
 
 chart([ChartSeries("accepted", points), ChartSeries("slow", others, "dots", colour="bad")],
       title="...", x=Axis("start (UTC)", kind="time"), y=Axis("elapsed", "s"))
@@ -34,15 +34,17 @@ from seatrial.units import count
 Point = tuple[float, float | None]
 Style = Literal["line", "steps", "dots", "both"]
 
-DENSE = 400  # dots of a series of discs, from which on they are small
-MAX_SHAPED_DOTS = 2000  # dots of another form, from which on they are so, too
-_ROWS = 2  # of the labels of marks
+DENSE = 400  # a series of so many discs has small dots
+MAX_SHAPED_DOTS = 2000  # so has a series of so many marks of another shape
+_ROWS = 2  # rows of labels above the data
 
 
 class ChartSeries(NamedTuple):
-    """Points (x, y) in the order of x; a line has a gap where y is None. ``style`` "both" is a line
-    with dots. ``colour`` is a number from 1, or ``good``, ``bad``, ``warn``, ``muted``; 0: that of
-    its position. ``form`` chooses shape and dashes, 0: by the position."""
+    """Points (x, y) in the order of x; y None makes a gap in a line.
+
+    ``style``: "both" is a line with dots. ``colour``: a number from 1, or ``good``, ``bad``,
+    ``warn``, ``muted``. ``form``: the number of its shape and dashes. 0 means its position.
+    """
 
     name: str
     points: Sequence[Point]
@@ -52,7 +54,7 @@ class ChartSeries(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Something that happened at x: a note, a change, an alert."""
+    """An incident at x: a note, a change, an alert."""
 
     at: float
     text: str
@@ -88,7 +90,7 @@ def chart(
     width: int = WIDTH,
     height: int = 250,
 ) -> Markup:
-    """Draw series. ``height`` is that of the data; legend and labels come on top of it."""
+    """Draw series. ``height`` is that of the data, without legend and labels."""
     looks = [_look(one, i + 1) for i, one in enumerate(series)]
     points = [_shown(one, x, y) for one in series]
     flat = list(chain.from_iterable(points))
@@ -132,7 +134,7 @@ def _look(one: ChartSeries, position: int) -> LegendEntry:
 
 
 def _shown(one: ChartSeries, x: Axis, y: Axis) -> list[Point]:
-    """The points that the axes can show; what is no number is a gap."""
+    """Return the points that the axes can show; a y that they cannot show becomes a gap."""
     return [(at, value if y.holds(value) else None) for at, value in one.points if x.holds(at)]
 
 
@@ -153,7 +155,7 @@ def _widths(
 def _series(
     one: ChartSeries, look: LegendEntry, points: Sequence[Point], across: Scale, upwards: Scale
 ) -> tuple[list[Markup], list[str]]:
-    """A series, and what there is to say of it."""
+    """Return a drawn series, and the notes about it."""
     pieces = _pieces(points, across, upwards)
     places = list(chain.from_iterable(pieces))
     parts: list[Markup] = []
@@ -163,9 +165,16 @@ def _series(
         drawn = sum(map(len, kept))
         path = "".join(_path(piece, one.style == "steps") for piece in kept)
         parts.append(
-            tag("path", d=path, fill="none", stroke=ink(look.colour), stroke_width=1.6,
-                stroke_linejoin="round", stroke_dasharray=dashes(look.form))
-        )  # fmt: skip
+            tag(
+                "path",
+                d=path,
+                fill="none",
+                stroke=ink(look.colour),
+                stroke_width=1.6,
+                stroke_linejoin="round",
+                stroke_dasharray=dashes(look.form),
+            )
+        )
     if one.style in ("dots", "both"):
         dots = thin_dots(places)
         drawn = min(drawn, len(dots)) if one.style == "both" else len(dots)
@@ -206,8 +215,15 @@ def _path(places: Sequence[Place], steps: bool) -> str:
 def _dots(dots: Sequence[Place], look: LegendEntry) -> Markup:
     if look.look == "dense":
         path = "".join(f"M{x:.1f} {y:.1f}{DOT}" for x, y in dots)
-        return tag("path", d=path, stroke=ink(look.colour), stroke_width=2.2, fill="none",
-                   stroke_linecap="round", stroke_opacity=0.75)  # fmt: skip
+        return tag(
+            "path",
+            d=path,
+            stroke=ink(look.colour),
+            stroke_width=2.2,
+            fill="none",
+            stroke_linecap="round",
+            stroke_opacity=0.75,
+        )
     mark = shape(look.form)
     path = "".join(f"M{x:.1f} {y:.1f}{mark}" for x, y in dots)
     return tag("path", d=path, fill=ink(look.colour), fill_opacity=0.9)
@@ -237,15 +253,13 @@ def _spans(spans: Sequence[ShadedSpan], across: Scale, box: Box) -> list[Markup]
 
 
 def _levels(levels: Sequence[ReferenceLine], upwards: Scale, box: Box) -> list[Markup]:
-    """Lines at heights; their labels keep apart, each above its line where there is room."""
+    """Return lines at heights, each with its label above it if there is room, else below."""
     found = []
     taken: list[float] = []
     for each in sorted(levels, key=lambda one: upwards.at(one.y)):
         y = upwards.at(each.y)
-        found.append(
-            tag("path", d=f"M{box.left:.1f} {y:.1f}H{box.right:.1f}", stroke=ink(each.colour),
-                stroke_dasharray="5 3")
-        )  # fmt: skip
+        path = f"M{box.left:.1f} {y:.1f}H{box.right:.1f}"
+        found.append(tag("path", d=path, stroke=ink(each.colour), stroke_dasharray="5 3"))
         above, below = y - 4, y + 13
         rooms = [above, below] if above - LINE >= box.top - 8 else [below]
         base = next((b for b in rooms if all(abs(b - other) >= LINE - 2 for other in taken)), None)
@@ -269,8 +283,10 @@ def _levels(levels: Sequence[ReferenceLine], upwards: Scale, box: Box) -> list[M
 def _marks(
     marks: Sequence[Mark], across: Scale, top: float, width: float
 ) -> tuple[list[Markup], int]:
-    """The labels of marks above the data, in as many rows as they need; one that finds no room is
-    shown by its line alone."""
+    """Return the labels of marks above the data, and the number of rows that they need.
+
+    A mark whose label finds no room is shown by its line alone.
+    """
     ends = [0.0] * _ROWS
     found: list[tuple[int, Markup]] = []
     for mark in sorted(marks, key=lambda one: one.at):
@@ -290,9 +306,17 @@ def _marks(
 
 
 def _lines_down(marks: Sequence[Mark], across: Scale, box: Box) -> list[Markup]:
-    return [
-        tag("path", hover(mark.text),
-            d=f"M{across.at(mark.at):.1f} {box.top - 3:.1f}V{box.bottom:.1f}",
-            stroke=ink(mark.colour), stroke_width=1.2, stroke_dasharray="3 2")
-        for mark in marks
-    ]  # fmt: skip
+    found = []
+    for mark in marks:
+        path = f"M{across.at(mark.at):.1f} {box.top - 3:.1f}V{box.bottom:.1f}"
+        found.append(
+            tag(
+                "path",
+                hover(mark.text),
+                d=path,
+                stroke=ink(mark.colour),
+                stroke_width=1.2,
+                stroke_dasharray="3 2",
+            )
+        )
+    return found

@@ -1,4 +1,4 @@
-"""Values with their intervals, a row each: ratios of a comparison, changes in per cent.
+"""Draw values with their intervals, one a row: ratios of a comparison, changes in per cent.
 
 forest([Interval("cm4", -1.2, -2.0, -0.4, label="-1.2 %", colour="bad")], title="...",
        axis=Axis("change", "%"), centre=0, bounds=[-5], ends=("worse", "better"))
@@ -33,8 +33,10 @@ _TALL = 40  # of a row below its name
 
 
 class Interval(NamedTuple):
-    """A value and its interval; ends that are None have none. ``label`` is written at the right
-    (the value, else); ``form`` chooses the shape of its mark."""
+    """A value and its interval, which may have no ends.
+
+    ``label``: the text at the right, the value by default. ``form``: the shape of the mark.
+    """
 
     name: str
     value: float
@@ -57,9 +59,12 @@ def forest(
     width: int = WIDTH,
     stacked: bool = False,
 ) -> Markup:
-    """Draw rows. ``centre`` is the value of no difference, a line; ``bounds`` are dashed lines;
-    ``ends`` say what lies at the left and at the right. Where there is little room rows are
-    ``stacked``: each below its name and label."""
+    """Draw rows of values with intervals.
+
+    ``centre``: the value of no difference, a line. ``bounds``: dashed lines. ``ends``: the meaning
+    of the left and the right side. ``stacked``: each row below its name and label, for narrow
+    pages.
+    """
     shown = [row for row in rows[:MAX_ROWS] if axis.holds(row.value)]
     labels = [row.label or plain(row.value) for row in shown]
     left = 0.0 if stacked else labels_width([row.name for row in shown], 0.36 * width)
@@ -89,7 +94,7 @@ def forest(
 
 
 def _beside(row: Interval, label: str, below: float, box: Box, width: int) -> list[Markup]:
-    """The name at the left of a row, the label at its right."""
+    """Return the name at the left of a row and the label at its right."""
     y, left, right = below - _ROW / 2 + 4, box.left - 8, box.right + 8
     return [
         words(cut(row.name, left), left, y, anchor="end", full=row.name),
@@ -98,7 +103,7 @@ def _beside(row: Interval, label: str, below: float, box: Box, width: int) -> li
 
 
 def _above(row: Interval, label: str, below: float, box: Box, width: int) -> list[Markup]:
-    """Both on a line above the row."""
+    """Return the name and the label on a line above the row."""
     y, room = below - _ROW, width - width_of(label) - 8
     top, tall = below - _TALL, _TALL - 17.0
     return [

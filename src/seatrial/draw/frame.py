@@ -1,4 +1,4 @@
-"""What surrounds data: the grid, axes, legend and notes of a figure."""
+"""Draw the grid, axes, legend and notes of a figure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from markupsafe import Markup
 from seatrial.draw.scales import Axis, Scale, Tick
 from seatrial.draw.svg import DOT, LINE, cut, dashes, ink, shape, tag, width_of, words
 
-_SAMPLE = 22  # what the sample of a legend's entry takes
+_SAMPLE = 22  # width of the sample in a legend's entry
 
 
 class Box(NamedTuple):
-    """Where the data lie."""
+    """The rectangle of the data, in units of the picture."""
 
     left: float
     top: float
@@ -23,17 +23,20 @@ class Box(NamedTuple):
 
 
 class LegendEntry(NamedTuple):
-    """An entry of a legend: how a series looks, and its name. ``look`` is "line", "dots", "both",
-    "dense" or "area"."""
+    """An entry of a legend: the name and the look of a series.
+
+    ``look``: "line", "dots", "both", "dense" or "area". ``form``: the number of its shape or
+    dashes.
+    """
 
     name: str
     colour: int | str
     look: str
-    form: int  # which shape, or which dashes
+    form: int
 
 
 def legend(entries: Sequence[LegendEntry], width: float, top: float) -> tuple[list[Markup], float]:
-    """A legend in rows from the left, and its height."""
+    """Return a legend in rows from the left, and its height."""
     parts: list[Markup] = []
     x, y = 0.0, top
     for entry in entries:
@@ -48,15 +51,16 @@ def legend(entries: Sequence[LegendEntry], width: float, top: float) -> tuple[li
 
 
 def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
-    """How a series looks, in little."""
+    """Return a small sample of how a series looks."""
     colour = ink(entry.colour)
     if entry.look == "area":
         return [tag("rect", x=x + 2, y=y - 5, width=13, height=10, fill=colour)]
     found = []
     if entry.look in ("line", "both"):
-        path = f"M{x:g} {y:g}h17"
-        found.append(tag("path", d=path, stroke=colour, stroke_width=2, fill="none",
-                         stroke_dasharray=dashes(entry.form)))  # fmt: skip
+        path, dash = f"M{x:g} {y:g}h17", dashes(entry.form)
+        found.append(
+            tag("path", d=path, stroke=colour, stroke_width=2, fill="none", stroke_dasharray=dash)
+        )
     if entry.look == "dense":
         path = f"M{x + 4:g} {y + 1:g}{DOT}m4-3{DOT}m4 2{DOT}"
         found.append(tag("path", d=path, stroke=colour, stroke_width=3, stroke_linecap="round"))
@@ -66,7 +70,7 @@ def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
 
 
 def upright(axis: Axis, scale: Scale, box: Box) -> list[Markup]:
-    """A vertical axis: lines of the grid, labels at the left."""
+    """Return a vertical axis: lines of the grid, and labels at the left."""
     lines = "".join(f"M{box.left:.1f} {tick.at:.1f}H{box.right:.1f}" for tick in scale.ticks)
     labels = [
         words(tick.label, box.left - 6, tick.at + 4, anchor="end")
@@ -79,7 +83,7 @@ def upright(axis: Axis, scale: Scale, box: Box) -> list[Markup]:
 
 
 def level(axis: Axis, scale: Scale, box: Box, grid: bool = False) -> list[Markup]:
-    """A horizontal axis: its line, ticks, labels that do not overlap, and its title below."""
+    """Return a horizontal axis: its line, ticks, labels that do not overlap, and its title."""
     shown = apart(scale.ticks, lambda tick: width_of(tick.label) + 8)
     top = box.top if grid else box.bottom
     marks = "".join(f"M{t.at:.1f} {top:.1f}V{box.bottom + 4:.1f}" for t in shown)
@@ -103,7 +107,7 @@ def level(axis: Axis, scale: Scale, box: Box, grid: bool = False) -> list[Markup
 
 
 def apart(ticks: Sequence[Tick], needs: Callable[[Tick], float]) -> list[Tick]:
-    """The ticks whose labels do not overlap that of one before."""
+    """Return the ticks whose labels do not overlap that of an earlier one."""
     kept: list[Tick] = []
     for tick in ticks:
         if not kept or abs(tick.at - kept[-1].at) >= (needs(tick) + needs(kept[-1])) / 2:
@@ -112,7 +116,7 @@ def apart(ticks: Sequence[Tick], needs: Callable[[Tick], float]) -> list[Tick]:
 
 
 def notes(said: Sequence[str], y: float, width: float) -> tuple[list[Markup], float]:
-    """What a figure says of itself, in lines of its width; and their height."""
+    """Return the notes below a figure, broken into lines of its width, and their height."""
     lines = [line for text in said for line in _lines(text, width)]
     return [
         words(line, 0, y + LINE * i, colour="muted") for i, line in enumerate(lines)
@@ -131,6 +135,6 @@ def _lines(text: str, width: float) -> Iterator[str]:
     yield cut(line, width)
 
 
-def labels_width(names: Sequence[str], most: float) -> float:
-    """The room that names at the left take."""
-    return min(most, max((width_of(name) for name in names), default=0.0) + 10)
+def labels_width(names: Sequence[str], limit: float) -> float:
+    """Return the width that the names at the left need, ``limit`` at most."""
+    return min(limit, max((width_of(name) for name in names), default=0.0) + 10)

@@ -1,4 +1,4 @@
-"""Axes: where a value lies, and ticks that people would choose.
+"""Map values to places along an axis, with ticks at round values.
 
 scale = scale_of(Axis("elapsed", "s"), values, 40, 620)
 scale.at(17.3), scale.ticks            # a place, and (place, label) of each tick
@@ -14,13 +14,16 @@ from typing import Literal, NamedTuple
 from seatrial.units import show_unit
 
 Kind = Literal["linear", "log", "time", "clock"]
-_LATEST = 32_503_680_000.0  # the year 3000; what no calendar of ours holds is no time
+_LATEST = 32_503_680_000.0  # the year 3000; later times are not shown
 
 
 class Axis(NamedTuple):
-    """What an axis shows. ``kind`` "time": seconds since the epoch; "clock": seconds since a
-    beginning. ``low`` and ``high`` are values that it reaches in any case; ``ticks`` those that it
-    names instead of its own. ``zone`` is that of a time, else UTC."""
+    """The title, unit and kind of an axis.
+
+    ``kind`` "time": seconds since the epoch; "clock": seconds since a beginning. ``low`` and
+    ``high``: values that it reaches in any case. ``ticks``: values to label instead of round ones.
+    ``zone``: the time zone, UTC by default.
+    """
 
     title: str = ""
     unit: str = ""
@@ -36,7 +39,7 @@ class Axis(NamedTuple):
         return f"{self.title}{unit}"
 
     def holds(self, value: float | None) -> bool:
-        """Whether a value can be shown."""
+        """Return whether the axis can show a value."""
         if value is None or not math.isfinite(value):
             return False
         if self.kind == "log":
@@ -45,14 +48,14 @@ class Axis(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A place along an axis, and what is written there."""
+    """A place along an axis, and its label."""
 
     at: float
     label: str
 
 
 class Scale(NamedTuple):
-    """From values to places between ``start`` and ``end``."""
+    """A map from values to places between ``start`` and ``end``."""
 
     low: float
     high: float
@@ -62,14 +65,14 @@ class Scale(NamedTuple):
     ticks: list[Tick]
 
     def at(self, value: float) -> float:
-        """The place of a value; what is beyond the axis is at its end."""
+        """Return the place of a value; one beyond the axis is at its end."""
         return _place(value, self.low, self.high, self.start, self.end, self.log)
 
 
 def scale_of(
     axis: Axis, values: Iterable[float], start: float, end: float, room: float = 70
 ) -> Scale:
-    """The scale that holds these values; ``room`` is what a tick needs along the axis."""
+    """Return a scale for these values; ``room``: the least distance of ticks."""
     shown = [value for value in (*values, *axis.ticks) if axis.holds(value)]
     shown += [v for v in (axis.low, axis.high) if v is not None and axis.holds(v)]
     low, high = (min(shown), max(shown)) if shown else (1.0, 1.0)
@@ -100,7 +103,7 @@ _Made = tuple[float, float, list[tuple[float, str]]]
 
 
 def _linear(axis: Axis, low: float, high: float, most: int) -> _Made:
-    """Ends and ticks at 1, 2 or 5 times a power of ten; an end that was asked for is kept."""
+    """Return ends and ticks at 1, 2 or 5 times a power of ten; ends that were given are kept."""
     if high <= low:
         pad = abs(low) * 0.05 or 1.0
         low, high = low - pad, high + pad
@@ -113,13 +116,13 @@ def _linear(axis: Axis, low: float, high: float, most: int) -> _Made:
 
 
 def nice_step(least: float) -> float:
-    """The least of 1, 2, 5 times a power of ten that is not below a positive number."""
+    """Return the least of 1, 2, 5 times a power of ten that is not below a positive number."""
     power = 10.0 ** math.floor(math.log10(max(least, 1e-300)))
     return next(power * m for m in (1, 2, 5, 10) if power * m >= least * (1 - 1e-9))
 
 
 def labelled(value: float, step: float) -> str:
-    """A tick's label, with as many digits as its step has."""
+    """Return a tick's label, with as many digits as the step of the ticks has."""
     if abs(value) < step / 1e6:
         return "0"
     if max(abs(value), step) >= 1e9 or step < 1e-6:
@@ -129,18 +132,18 @@ def labelled(value: float, step: float) -> str:
 
 
 def plain(value: float) -> str:
-    """A number as a label of its own."""
+    """Return a number as a label that stands alone."""
     magnitude = abs(value)
     if magnitude and not 1e-4 <= magnitude < 1e9:
         return f"{value:.3g}"
     return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
 
 
-_MIN, _MAX = 1e-300, 1e300  # so that a tick beyond is still a number
+_MIN, _MAX = 1e-300, 1e300  # a tick beyond an end does not overflow
 
 
 def _log(axis: Axis, low: float, high: float, most: int) -> _Made:
-    """Ticks at powers of ten; at 2 and 5 times these where there is room."""
+    """Return ticks at powers of ten, and at 2 and 5 times these if there is room."""
     low, high = (min(max(value, _MIN), _MAX) for value in (low, high))
     if high <= low:
         low, high = low / 2, high * 2
@@ -157,12 +160,13 @@ def _log(axis: Axis, low: float, high: float, most: int) -> _Made:
 
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
-_STEPS = (
-    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
-    *(_MINUTE, 2 * _MINUTE, 5 * _MINUTE, 10 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE),
-    *(_HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR),
-    *(_DAY, 2 * _DAY, 5 * _DAY, 10 * _DAY, 20 * _DAY, 50 * _DAY, 100 * _DAY),
-)
+_STEPS_IN = {
+    1.0: (1, 2, 5, 10, 15, 30),
+    _MINUTE: (1, 2, 5, 10, 15, 30),
+    _HOUR: (1, 2, 3, 6, 12),
+    _DAY: (1, 2, 5, 10, 20, 50, 100),
+}
+_STEPS = [number * unit for unit, numbers in _STEPS_IN.items() for number in numbers]
 
 _DATES = (*(s for s in _STEPS if s <= 2 * _DAY), 7 * _DAY, 14 * _DAY, 28 * _DAY)
 
@@ -190,7 +194,7 @@ def _step_of(least: float) -> float:
 
 
 def _time(axis: Axis, low: float, high: float, most: int) -> _Made:
-    """Ticks of the calendar. The first one of a day tells the day."""
+    """Return ticks of the calendar; the first one of a day shows the date."""
     if high <= low:
         low, high = max(0.0, low - 30), high + 30
     least = (high - low) / most

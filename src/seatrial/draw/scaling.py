@@ -1,4 +1,4 @@
-"""How something grows with size: log-log, with the ideal line of each curve.
+"""Draw how something grows with size, on logarithmic axes with ideal lines.
 
 scaling([Curve("lj", [(1, 1.0, None, None), (2, 1.96, 1.9, 2.0)])], title="...",
         x=Axis("nodes"), y=Axis("speed-up"))
@@ -16,7 +16,7 @@ from seatrial.draw.frame import Box, LegendEntry, legend, level, notes, upright
 from seatrial.draw.scales import Axis, Scale, scale_of
 from seatrial.draw.svg import LINE, WIDTH, dashes, ink, number, picture, shape, tag, width_of, words
 
-_SIZES = 10  # that are named on the axis, each; more have ticks of their own
+_SIZES = 10  # up to so many sizes are all labelled on the axis
 
 
 class Curve(NamedTuple):
@@ -38,8 +38,11 @@ def scaling(
     width: int = WIDTH,
     height: int = 270,
 ) -> Markup:
-    """Draw curves on logarithmic axes. ``ideal`` is the slope of the ideal line through the first
-    point of a curve: 1 for a speed-up, -1 for a time, 0 for weak scaling; None: no line."""
+    """Draw curves on logarithmic axes.
+
+    ``ideal``: the slope of the line through the first point of a curve: 1 for a speed-up, -1 for a
+    time, 0 for weak scaling; None for no line.
+    """
     x, y = x._replace(kind="log"), y._replace(kind="log")
     kept = [
         (curve, [p for p in sorted(curve.points) if x.holds(p[0]) and y.holds(p[1])])
@@ -80,7 +83,7 @@ _Points = Sequence[tuple[float, float, float | None, float | None]]
 
 
 def _ideal(points: _Points, slope: float) -> list[tuple[float, float]]:
-    """From the first point of a curve to its last size."""
+    """Return the ends of the ideal line, from the first point of a curve to its last size."""
     (size, value, *_), last = points[0], points[-1][0]
     end = value * math.pow(last / size, slope)
     return [(size, value), (last, end)]
@@ -94,8 +97,9 @@ def _line(
     dash: str | None,
 ) -> Markup:
     path = "M" + "L".join(f"{number(across.at(x))} {number(upwards.at(y))}" for x, y in line)
-    return tag("path", d=path, stroke=ink(colour), stroke_width=1.6, fill="none",
-               stroke_dasharray=dash)  # fmt: skip
+    return tag(
+        "path", d=path, stroke=ink(colour), stroke_width=1.6, fill="none", stroke_dasharray=dash
+    )
 
 
 def _curve(entry: LegendEntry, points: _Points, across: Scale, upwards: Scale) -> list[Markup]:

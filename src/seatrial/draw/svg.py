@@ -1,9 +1,9 @@
-"""SVG as text: elements, numbers and how wide words are.
+"""Write SVG: elements, numbers, text, and estimates of its width.
 
     tag("path", d=path, stroke=ink(1), fill="none")
     picture([...], 640, 280, "Runs per day", "12 days")
 
-Everything that is no ``Markup`` yet is escaped.
+Text that is not ``Markup`` is escaped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 WIDTH: Final = 640
 TEXT: Final = 11.5  # the size of text, in units of the picture
-LINE: Final = 16  # from one line of text to the next
+LINE: Final = 16  # distance of two lines of text
 SERIES: Final = 8  # colours; more series repeat them
 
 _INKS: Final = {  # as in palette.css, for light paper
@@ -30,16 +30,25 @@ _INKS: Final = {  # as in palette.css, for light paper
     "bad": "#c0392b",
 }
 _SERIES: Final = (
-    *("#0062af", "#b23200", "#008a5c", "#7f367d"),
-    *("#c48200", "#1797e2", "#822133", "#7d7686"),
+    "#0062af",
+    "#b23200",
+    "#008a5c",
+    "#7f367d",
+    "#c48200",
+    "#1797e2",
+    "#822133",
+    "#7d7686",
 )
 _NARROW: Final = frozenset("ijltfrI.,:;|'!()[]/ ")
 _BROAD: Final = frozenset("mwMW%@&")
 
 
 def ink(colour: int | str) -> str:
-    """A colour: the number of a series, from 1, or ``good``, ``bad``, ``warn``, ``muted``,
-    ``text``, ``grid``, ``axis``, ``shade``, ``paper``. Raises KeyError for another word."""
+    """Return a CSS colour: of the number of a series, from 1, or of a word.
+
+    The words are ``good``, ``bad``, ``warn``, ``muted``, ``text``, ``grid``, ``axis``, ``shade``
+    and ``paper``. Raises KeyError for another word.
+    """
     if isinstance(colour, int):
         number = (colour - 1) % SERIES
         return f"var(--series-{number + 1},{_SERIES[number]})"
@@ -47,7 +56,7 @@ def ink(colour: int | str) -> str:
 
 
 def tag(name: str, *children: str, **attributes: str | float | None) -> Markup:
-    """An element. ``stroke_width=1`` becomes ``stroke-width="1"``; None is left out."""
+    """Return an element. ``stroke_width=1`` becomes ``stroke-width="1"``; None is omitted."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for key, value in attributes.items()
@@ -62,13 +71,13 @@ def _value(value: str | float) -> str:
 
 
 def number(value: float) -> str:
-    """A coordinate, to a tenth."""
+    """Return a coordinate, to a tenth."""
     shown = f"{value:.1f}"
     return shown.removesuffix(".0") if shown != "-0.0" else "0"
 
 
 def clean(text: str) -> str:
-    """Text without what no document may hold, such as control characters and lone surrogates."""
+    """Return text with control characters and lone surrogates escaped."""
     from seatrial.verify.reading import plain_line
 
     return text if text.isprintable() else plain_line(text)
@@ -85,8 +94,10 @@ def words(
     full: str = "",
     halo: bool = False,
 ) -> Markup:
-    """Text whose base line is at y. ``full`` is what it was before it was cut; with a ``halo`` it
-    can be read on lines."""
+    """Return text with its base line at y.
+
+    ``full``: the text before it was cut. ``halo``: with a light outline, to be legible on lines.
+    """
     hint = [hover(full)] if full and full != text else []
     return tag(
         "text",
@@ -104,12 +115,12 @@ def words(
 
 
 def hover(text: str) -> Markup:
-    """What is shown of an element under the pointer."""
+    """Return the text that is shown when the pointer is over an element."""
     return tag("title", escape(clean(text)))
 
 
 def width_of(text: str) -> float:
-    """How wide a text is at most, as far as one can tell without its font."""
+    """Return an upper estimate of the width of a text; its font is unknown."""
     em = sum(
         0.38 if c in _NARROW else 0.95 if c in _BROAD else 0.72 if c.isupper() else 0.62
         for c in text
@@ -118,8 +129,7 @@ def width_of(text: str) -> float:
 
 
 def cut(text: str, width: float) -> str:
-    """A text, shortened in its middle where it is too wide: what names differ in is at their
-    ends."""
+    """Return a text shortened in its middle to a width: names differ at their ends."""
     text = clean(text[:400])
     if width_of(text) <= width:
         return text
@@ -136,7 +146,7 @@ def cut(text: str, width: float) -> str:
 def picture(
     parts: Iterable[str], width: float, height: float, title: str, about: str, kind: str
 ) -> Markup:
-    """The whole figure. It is as wide as its place, and its text scales with it."""
+    """Return the whole figure, as wide as its container; its text scales with it."""
     named = [tag("title", escape(clean(title)))]
     if about:
         named.append(tag("desc", escape(clean(about))))
@@ -155,7 +165,7 @@ def picture(
 
 # ---- shapes -------------------------------------------------------------------------------
 
-# Each a path around (0, 0) that is closed, or a stroke; they are told apart without colour.
+# Closed paths around (0, 0) that differ without colour.
 _SHAPES: Final = (
     "m-2.6 0a2.6 2.6 0 1 0 5.2 0a2.6 2.6 0 1 0-5.2 0",  # disc
     "m-2.7 2.3l2.7-5 2.7 5z",  # triangle
@@ -168,14 +178,14 @@ _SHAPES: Final = (
     "1.5-1.5z",  # cross
 )
 _DASHES: Final = (None, "7 3", "2 2.5", "9 3 2 3", "4 2", "12 4", "1 3", "6 2 1 2 1 2")
-DOT: Final = "h0"  # drawn by a round cap: for points that are many
+DOT: Final = "h0"  # drawn as a round cap; short, for many points
 
 
 def shape(number_: int) -> str:
-    """The path of a mark, after a ``M`` of its centre; they repeat after eight."""
+    """Return the path of a mark, to follow ``M`` and its centre; there are eight."""
     return _SHAPES[(number_ - 1) % len(_SHAPES)]
 
 
 def dashes(number_: int) -> str | None:
-    """The dashes of a line; they repeat after eight."""
+    """Return the dashes of a line, None for a solid one; there are eight."""
     return _DASHES[(number_ - 1) % len(_DASHES)]

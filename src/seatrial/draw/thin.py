@@ -1,6 +1,6 @@
-"""Fewer points, of the same look: what a pixel's column shows is its least and greatest value.
+"""Reduce the number of points of a series without changing its look.
 
-kept = thin(places, columns=600)
+kept = thin_line(places)
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ MAX_DOTS = 4000
 
 
 def thin_line(places: Sequence[Place]) -> list[Place]:
-    """The places of a line: of each pixel's column the first, the last, the least, the greatest,
-    in their order. What comes back looks the same."""
+    """Return the first, last, least and greatest place of each pixel's column, in their order."""
     kept: list[Place] = []
     column: list[Place] = []
     for place in places:
@@ -32,12 +31,15 @@ def _ends(column: Sequence[Place]) -> list[Place]:
     return [column[i] for i in sorted(chosen)]
 
 
-def thin_dots(places: Sequence[Place], most: int = MAX_DOTS) -> list[Place]:
-    """The places of dots: one of those that would lie on each other; where these are still more
-    than ``most``, the grid is made coarser. The least and greatest of a column stay."""
+def thin_dots(places: Sequence[Place], limit: int = MAX_DOTS) -> list[Place]:
+    """Return one place in each cell of a grid of half a pixel.
+
+    With more than ``limit`` places the grid becomes coarser. The least and greatest place of each
+    pixel's column are kept.
+    """
     size = 0.5
     kept = _on_grid(places, size)
-    while len(kept) > most and size < 16:
+    while len(kept) > limit and size < 16:
         size *= 1.5
         kept = _on_grid(places, size)
     if size > 0.5:
@@ -53,12 +55,13 @@ def _on_grid(places: Sequence[Place], size: float) -> dict[tuple[int, int, float
 
 
 def _extremes(places: Sequence[Place]) -> list[Place]:
+    """Return the least and the greatest place of each pixel's column."""
     least: dict[int, Place] = {}
-    most: dict[int, Place] = {}
+    greatest: dict[int, Place] = {}
     for place in places:
         column = int(place[0])
         if column not in least or place[1] < least[column][1]:
             least[column] = place
-        if column not in most or place[1] > most[column][1]:
-            most[column] = place
-    return [*least.values(), *most.values()]
+        if column not in greatest or place[1] > greatest[column][1]:
+            greatest[column] = place
+    return [*least.values(), *greatest.values()]

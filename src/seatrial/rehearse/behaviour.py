@@ -1,4 +1,4 @@
-"""From what a plan assumes of its tests to plain numbers, elapsed times of the store among them.
+"""Turn what a plan assumes about its tests into numbers, with elapsed times from the store.
 
 run_models = manners_of(plan, tests, measured)
 """
@@ -16,12 +16,14 @@ from seatrial.suite.model import Metric, Test
 from seatrial.units import seconds, share_of, span_of
 
 Measured = Callable[[str, str], tuple[float, ...]]
-"""The elapsed times (s) that a trial of the store has of a test."""
+"""Returns the elapsed times (s) of a test in a trial of the store, by (trial, test)."""
 
 
 def run_models_of(plan: Plan, tests: Iterable[Test], measured: Measured) -> dict[str, RunModel]:
-    """How runs of each test turn out in a rehearsal. Raises UsageError, naming all tests of which
-    the plan says nothing."""
+    """Return how runs of each test behave in a rehearsal.
+
+    Raises UsageError, which names all tests about which the plan says nothing.
+    """
     behaviours = {test.name: behaviour_of(plan, test.name) for test in tests}
     unsaid = [name for name, behaviour in behaviours.items() if behaviour is None]
     if unsaid:
@@ -37,7 +39,7 @@ def run_models_of(plan: Plan, tests: Iterable[Test], measured: Measured) -> dict
 
 
 def behaviour_of(plan: Plan, test: str) -> Behaviour | None:
-    """What the plan assumes of a test: the first entry that fits."""
+    """Return what the plan assumes about a test: the first entry that matches, or None."""
     known = plan.rehearsal.tests
     return next((each for pattern, each in known.items() if fits([pattern], test)), None)
 

@@ -1,4 +1,4 @@
-"""What metadata targets bore in rehearsals, in a sentence for each file system.
+"""Report the loads of metadata targets in rehearsals, in a sentence for each file system.
 
 for worst in worst_loads(trials): print(sentence(worst))
 # f5: highest 1.31 million open files on mdt2 (safe 1.4 million)
@@ -15,9 +15,11 @@ from seatrial.units import count, show_number
 
 
 class Worst(NamedTuple):
-    """The highest load of a target of a file system, with the seed that gave it. With that seed
-    ``above`` is the largest share of the time that a target was above what is safe, and ``beyond``
-    how many were."""
+    """The highest load of a target of a file system, and the seed that gave it.
+
+    With that seed, ``above``: the largest share of the time in which a target was above its safe
+    load; ``beyond``: how many targets were.
+    """
 
     load: TargetLoad
     seed: int
@@ -26,7 +28,7 @@ class Worst(NamedTuple):
 
 
 def worst_loads(trials: Iterable[Rehearsed]) -> list[Worst]:
-    """The worst of each file system in these trials, which may be of many seeds."""
+    """Return the worst load of each file system in trials of any number of seeds."""
     found: dict[str, list[tuple[TargetLoad, int]]] = {}
     for trial in trials:
         for load in trial.loads:
@@ -43,7 +45,7 @@ def _worst(loads: list[tuple[TargetLoad, int]]) -> Worst:
 
 
 def sentence(worst: Worst, with_seed: bool = False) -> str:
-    """The worst of a file system in words."""
+    """Return the worst load of a file system in words."""
     load = worst.load
     text = f"{load.file_system}: highest {files(load.highest)} open files"
     if load.target:
@@ -60,5 +62,5 @@ def sentence(worst: Worst, with_seed: bool = False) -> str:
 
 
 def files(number: float) -> str:
-    """A number of files: ``1.31 million``."""
+    """Return a number of files as text: ``1.31 million``."""
     return f"{number / 1e6:.3g} million" if number >= 1e6 else show_number(number)

@@ -1,4 +1,4 @@
-"""Elapsed times that were really measured, from the store."""
+"""Read measured elapsed times from the store."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from seatrial.rehearse.behaviour import Measured
 
 
 def measured_in(store_path: Path | str, trials: Path) -> Measured:
-    """Looks for elapsed times in a store, which is brought up to date when it is asked. Runs count
-    whose answer was right. Raises UsageError where a trial has none of a test."""
+    """Return a function that looks up elapsed times of runs with a right answer in a store.
+
+    The store is brought up to date at each look-up. The function raises UsageError if a trial has
+    no such run of a test.
+    """
 
     @functools.cache
     def measured(tag: str, test: str) -> tuple[float, ...]:

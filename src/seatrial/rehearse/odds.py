@@ -1,4 +1,4 @@
-"""How likely a criterion is met: the same plan by the chance of many seeds.
+"""Estimate how likely each criterion is met, from rehearsals of a plan with many seeds.
 
 for odds in odds_of(rehearsed_by_seed): print(odds.label, odds.met, odds.of)
 """
@@ -13,12 +13,11 @@ from typing import NamedTuple
 from seatrial.acceptance.criteria import Result, State
 from seatrial.rehearse.summary import CriterionVerdict, Rehearsed
 
-Z = 1.96  # of a normal distribution, 95 % of which lie within
+Z = 1.96  # 95 % of a normal distribution lie within so many standard deviations
 
 
 class UnmetCause(NamedTuple):
-    """Seeds in which a criterion was not met, or undecided, for one cause: how many, the first, and
-    its reason."""
+    """Why a criterion was not met or undecided: in how many seeds, the first, and its reason."""
 
     state: State
     seeds: int
@@ -27,9 +26,11 @@ class UnmetCause(NamedTuple):
 
 
 class Odds(NamedTuple):
-    """What became of a criterion in all seeds: in how many it was ``met``, ``not_met``,
-    ``undecided`` or ``waived``. ``low`` and ``high`` bound the probability that it is met with 95 %
-    confidence; ``least`` and ``most`` are of its values."""
+    """In how many of all seeds a criterion was met, not met, undecided or waived.
+
+    ``low`` and ``high``: the 95 % interval of the probability that it is met. ``least`` and
+    ``most``: the results with the smallest and the largest value.
+    """
 
     trial: str
     label: str
@@ -46,7 +47,7 @@ class Odds(NamedTuple):
 
 
 def odds_of(rehearsals: Sequence[Sequence[Rehearsed]]) -> list[Odds]:
-    """The odds of each criterion of each trial; one rehearsal of the plan for each seed."""
+    """Return the odds of each criterion of each trial, from one rehearsal a seed."""
     found = []
     for trials in zip(*rehearsals, strict=True):
         for verdicts in zip(*(trial.criteria for trial in trials), strict=True):
@@ -78,7 +79,7 @@ def _odds(trials: Sequence[Rehearsed], verdicts: Sequence[CriterionVerdict]) -> 
 
 
 def _causes(verdicts: Iterable[tuple[int, CriterionVerdict]]) -> list[UnmetCause]:
-    """Why it was not met, and why undecided; the most frequent first."""
+    """Return why a criterion was not met or undecided, the most frequent cause first."""
     found: dict[tuple[State, str], UnmetCause] = {}
     for seed, verdict in verdicts:
         result = verdict.result
@@ -91,8 +92,7 @@ def _causes(verdicts: Iterable[tuple[int, CriterionVerdict]]) -> list[UnmetCause
 
 
 def wilson(met: int, of: int) -> tuple[float, float]:
-    """The interval of 95 % confidence for a share that was seen (Wilson 1927): it is right also
-    where all or none were met."""
+    """Return the 95 % interval of a share (Wilson 1927), which holds also for none and all."""
     if not of:
         return 0.0, 1.0
     share = met / of

@@ -1,4 +1,4 @@
-"""Rehearsing a plan: its trials one after another in virtual time, by the chance of a seed.
+"""Rehearse a plan: its trials one after another in virtual time, with random numbers of a seed.
 
 rehearsed = rehearse(plan, run_models, seed=1, start=time.time_ns(), trials=Path("trials"))
 many = over_seeds(plan, run_models, seeds=range(2, 101), start=...)      # in memory, on all cores
@@ -31,7 +31,10 @@ RunModels = Mapping[str, RunModel]
 
 
 def lasting(plan: PreparedPlan, days: float) -> PreparedPlan:
-    """The plan with that duration of its sustained components. Raises UsageError if it has none."""
+    """Return a plan whose sustained components last so many days.
+
+    Raises UsageError if it has none.
+    """
     parts = []
     for part in plan.parts:
         if part.policy.duration:
@@ -52,21 +55,26 @@ def rehearse(
     trials: Path | None = None,
     name: str = "",
 ) -> list[Rehearsed]:
-    """Rehearse the trials of a plan; ``start`` in ns. With a folder for ``trials`` each is written
-    there, under its tag or a ``name`` of its own."""
+    """Rehearse the trials of a plan; ``start`` in ns.
+
+    With a folder ``trials`` each is written there, under its tag or a ``name``.
+    """
     done = []
     for part in plan.parts:
         tag = tag_of(plan, part, trials, name) if trials is not None else part.tag
         with uncollected():
-            one = _rehearse_part(plan, part, run_models, seed, start, trials, tag)
-        done.append(one)
-        start = one.end
+            rehearsed = _rehearse_part(plan, part, run_models, seed, start, trials, tag)
+        done.append(rehearsed)
+        start = rehearsed.end
     return done
 
 
 def tag_of(plan: PreparedPlan, part: PreparedComponent, trials: Path, name: str) -> str:
-    """A free tag for a rehearsed trial: ``<plan>-<component>[-<phase>]-rehearsed[-<number>]``, or
-    the name that was asked for, with what tells several trials of it apart."""
+    """Return a free tag for a rehearsed trial.
+
+    It is ``<plan>-<component>[-<phase>]-rehearsed[-<number>]``, or ``name``, with component and
+    phase if the plan has several trials.
+    """
     if name:
         words = (name, part.component.component, part.phase) if len(plan.parts) > 1 else (name,)
         return "-".join(filter(None, words))
@@ -104,7 +112,7 @@ def _rehearse_part(
 
 
 def _both(journal: Journal, history: TrialHistory) -> Tell:
-    """Events to the journal and into the history."""
+    """Return a function that writes events to the journal and folds them into the history."""
 
     def tell(events: Sequence[Event]) -> None:
         journal.extend(events)
@@ -120,7 +128,7 @@ def _both(journal: Journal, history: TrialHistory) -> Tell:
 def over_seeds(
     plan: PreparedPlan, run_models: RunModels, seeds: Sequence[int], start: int
 ) -> Iterator[list[Rehearsed]]:
-    """Rehearse with each seed in memory, in the order of the seeds; on all cores."""
+    """Yield the rehearsal of each seed, in the order of the seeds; computed on all cores."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 

@@ -1,4 +1,4 @@
-"""A plan rehearsed as a person asked for it, and all that came of it.
+"""Rehearse a plan with one seed or several, and report the results.
 
 report = rehearse_plan(path, trials=trials, store=store, seed=1, seeds=100)
 report.first, report.odds
@@ -26,8 +26,10 @@ MAX_LEFT_OUT = 10  # of a trial that are named
 
 
 class RehearsalReport(NamedTuple):
-    """The rehearsals of a plan, by seed; those of the first seed were written. ``seconds`` is how
-    long it took; ``left_out`` tells what of a component cannot run in a phase, and why."""
+    """The rehearsals of a plan, by seed; the trials of the first seed are written.
+
+    ``seconds``: the time it took. ``left_out``: what cannot run in a phase, and why.
+    """
 
     plan: str
     machine: str
@@ -38,17 +40,17 @@ class RehearsalReport(NamedTuple):
 
     @property
     def first(self) -> list[Rehearsed]:
-        """The trials of the first seed."""
+        """Return the trials of the first seed."""
         return self.by_seed[0]
 
     @property
     def odds(self) -> list[Odds]:
-        """How likely each criterion is met; of one seed, nothing can be said."""
+        """Return how likely each criterion is met; none with a single seed."""
         return odds_of(self.by_seed) if len(self.by_seed) > 1 else []
 
     @property
     def missed(self) -> bool:
-        """Whether a criterion was not met, with any seed."""
+        """Return whether a criterion was not met with any seed."""
         return any(trial.missed for trials in self.by_seed for trial in trials)
 
 
@@ -65,9 +67,12 @@ def rehearse_plan(
     name: str = "",
     progress: Progress | None = None,
 ) -> RehearsalReport:
-    """Rehearse a plan with so many seeds, from ``seed`` on; what the first gives is written below
-    ``trials``. ``progress`` is told after each of the others how many are done, of how many.
-    Raises InvalidFiles and UsageError before anything is written."""
+    """Rehearse a plan with so many seeds, from ``seed`` on.
+
+    The trials of the first seed are written below ``trials``. ``progress`` is called after each
+    further seed with how many are done and how many there are. Raises InvalidFiles and UsageError
+    before anything is written.
+    """
     began = time.perf_counter()
     plan = prepare_plan(path, components, phases)
     if days is not None:
@@ -99,7 +104,7 @@ def _require_parts(plan: PreparedPlan) -> None:
 
 
 def as_record(report: RehearsalReport) -> dict[str, Any]:
-    """All of it as JSON has it. Times are seconds, shares are fractions."""
+    """Return the report as JSON. Times are in seconds, shares are fractions."""
     record: dict[str, Any] = {
         "plan": report.plan,
         "machine": report.machine,

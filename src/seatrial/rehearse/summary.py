@@ -1,4 +1,4 @@
-"""What a rehearsed trial came to: small enough to be kept for many seeds and shown side by side."""
+"""Summarise a rehearsed trial in little memory, to keep those of many seeds and compare them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from seatrial.plan.prepare import PreparedComponent
 from seatrial.rehearse.virtual_driver import Ending
 from seatrial.verify.references import References
 
-BINS = 60  # spans that utilisation is given in
+BINS = 60  # spans of time for which utilisation is given
 
 
 class TestTally(NamedTuple):
-    """The runs of a test: how many were accepted, how many ended otherwise (whether or not they
-    were run again), the node-hours of those accepted, times in seconds: None of no run."""
+    """The runs of a test.
+
+    ``others``: how many ended without being accepted, retried or not. ``node_hours``: of the
+    accepted. ``elapsed``, ``wait`` and ``long_wait``: in seconds, None without runs.
+    """
 
     test: str
     nodes: int
@@ -33,7 +36,7 @@ class TestTally(NamedTuple):
 
 
 class CriterionVerdict(NamedTuple):
-    """What a criterion came to: in all, and behind it for each of its subjects."""
+    """The result of a criterion, in all and for each of its subjects."""
 
     label: str
     result: Result
@@ -41,8 +44,11 @@ class CriterionVerdict(NamedTuple):
 
 
 class Rehearsed(NamedTuple):
-    """A trial that was rehearsed. ``tag`` is "" where none was written; ``start`` and ``end`` in
-    ns; ``why`` is empty if it came to its end; ``remarks``: what was left out of others' jobs."""
+    """A rehearsed trial.
+
+    ``tag``: "" if it was not written. ``start`` and ``end``: in ns. ``why``: the reason if it did
+    not come to its end, or "". ``remarks``: which jobs of others were left out.
+    """
 
     component: str
     phase: str
@@ -62,17 +68,17 @@ class Rehearsed(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The component, with its phase if it has one."""
+        """Return the component, with its phase if it has one."""
         return f"{self.component}, {self.phase}" if self.phase else self.component
 
     @property
     def utilisation(self) -> float:
-        """Accepted node-hours over available ones."""
+        """Return accepted over available node-hours."""
         return self.use.share("accepted")
 
     @property
     def missed(self) -> bool:
-        """Whether a criterion is not met."""
+        """Return whether a criterion is not met."""
         return any(each.result.state == "not met" for each in self.criteria)
 
 
@@ -84,7 +90,7 @@ def summarise(
     ending: Ending,
     references: References,
 ) -> Rehearsed:
-    """What the history of a rehearsed trial comes to."""
+    """Return the summary of a rehearsed trial's history."""
     view = TrialView(history, ending.time, references)
     by_test: dict[str, list[RunHistory]] = {case.test: [] for case in part.cases}
     for run in history.runs:

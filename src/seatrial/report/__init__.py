@@ -1,4 +1,4 @@
-"""The acceptance report: one document of what was run, found and decided, that both sides can sign.
+"""Make the acceptance report: one document of runs, results and decisions that both sides sign.
 
     report = gather([TrialFolder(path)], store)         # content.Report
     html.page(report), markdown.text(report), content.as_json(report)

@@ -1,10 +1,10 @@
-"""Checksums of what a report rests on: its trials' journals, and what the trials were made of.
+"""Checksums of the files that a report is based on: journals, and the records of their trials.
 
     files = [file_of(folder, "journal.jsonl", end), ...]
-    block(files)                     # as it stands in a report, a line for each file
-    files_in(document)               # what a report says of them
+    block(files)                     # the text in a report, a line for each file
+    files_in(document)               # the files that a report names
 
-A journal only grows: its checksum is of its first so many bytes, which never change.
+A journal only grows, so its checksum is that of the bytes that it had, which never change.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ _FENCED = re.compile(rf"^```{PLACE}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class File(Struct, frozen=True, kw_only=True):
-    """The first ``bytes`` bytes of a file of a trial. Of a journal: its ``events``, and ``damaged``
-    lines that are none."""
+    """The first ``bytes`` bytes of a file of a trial.
+
+    ``events`` and ``damaged``: the events and the invalid lines of a journal.
+    """
 
     trial: str
     name: str
@@ -46,19 +48,22 @@ class File(Struct, frozen=True, kw_only=True):
 
 
 def digest(data: bytes) -> str:
+    """Return the SHA-256 of some bytes, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def sum_of(path: Path, size: int) -> tuple[str, int]:
-    """The checksum of the first ``size`` bytes of a file, and how many of them there are. Raises
-    OSError."""
+    """Return the checksum of the first ``size`` bytes of a file, and how many it has of them.
+
+    Raises OSError.
+    """
     summed = hashlib.sha256()
-    left = size
+    remaining = size
     with path.open("rb") as file:
-        while left > 0 and (data := file.read(min(left, _AT_ONCE))):
+        while remaining > 0 and (data := file.read(min(remaining, _AT_ONCE))):
             summed.update(data)
-            left -= len(data)
-    return summed.hexdigest(), size - left
+            remaining -= len(data)
+    return summed.hexdigest(), size - remaining
 
 
 def file_of(
@@ -68,7 +73,7 @@ def file_of(
     events: int | None = None,
     damaged: int = 0,
 ) -> File:
-    """A file of a trial, or its first ``size`` bytes. Raises TrialError."""
+    """Return a file of a trial, or its first ``size`` bytes. Raises TrialError."""
     path = folder.path / name
     try:
         sha256, there = sum_of(path, path.stat().st_size if size is None else size)
@@ -83,21 +88,24 @@ def file_of(
 
 
 def block(files: Iterable[File]) -> str:
-    """A line for each file: checksum, bytes, name."""
+    """Return a line for each file: checksum, bytes, name."""
     return "".join(f"{each.sha256}  {each.bytes:>12}  {each.trial}/{each.name}\n" for each in files)
 
 
 def files_in(document: bytes) -> list[File]:
-    """The files that a report names, in any of its forms. Raises UsageError for what is none."""
+    """Return the files that a report names, in any of its formats.
+
+    Raises UsageError for a document that is no report.
+    """
     text = document.decode("utf-8", errors="replace")
     if text.lstrip().startswith("{"):
         return _in_json(document)
-    if text.lstrip()[:9].lower() == "<!doctype":  # a fence in it is what somebody wrote
+    if text.lstrip()[:9].lower() == "<!doctype":  # a fence in HTML is text that somebody wrote
         reader = _Reader()
         reader.feed(text)
         return _in_lines("".join(reader.kept))
     found = _FENCED.findall(text)
-    return _in_lines(found[-1] if found else "")  # the last one: what people wrote is before it
+    return _in_lines(found[-1] if found else "")  # the last: text by people stands before it
 
 
 def _in_lines(text: str) -> list[File]:
@@ -123,7 +131,7 @@ def _in_json(document: bytes) -> list[File]:
 
 
 class _Reader(HTMLParser):
-    """Keeps the text of the element whose id is that of the block."""
+    """A parser that keeps the text of the element with the id of the block."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""Under which conditions a trial ran: blackouts, the loads of metadata targets.
+"""Tables of the conditions of a trial: blackouts, and loads of metadata targets.
 
 conditions(record, history, now)          # tables
 """
@@ -18,7 +18,7 @@ MAX_ROWS: Final = 200
 
 
 def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
-    """Blackouts, and what its runs laid on metadata targets."""
+    """Return the tables of a trial's conditions that have rows; ``now`` in ns."""
     if history.start is None:
         return []
     made = [_blackouts(history, now), _loads(record, history, now)]
@@ -26,7 +26,7 @@ def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
 
 
 def _blackouts(history: TrialHistory, now: int) -> Table:
-    """Those that had begun by the trial's end."""
+    """Return the blackouts that had begun by the trial's end."""
     policy, begin = history.policy, history.start or 0
     rows: list[list[Cell]] = []
     for window in sorted(policy.blackouts, key=lambda each: (each.absolute, each.start)):
@@ -36,12 +36,11 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
         subject = policy.subject_of(window)
         rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
     columns = [
-        *(
-            ReportColumn("from (UTC)", "time"),
-            ReportColumn("to (UTC)", "time"),
-            ReportColumn("length", "seconds"),
-        ),
-        *(ReportColumn("of"), ReportColumn("why")),
+        ReportColumn("from (UTC)", "time"),
+        ReportColumn("to (UTC)", "time"),
+        ReportColumn("length", "seconds"),
+        ReportColumn("of"),
+        ReportColumn("why"),
     ]
     about = (
         "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
@@ -51,7 +50,7 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
 
 
 def _loads(record: Record, history: TrialHistory, now: int) -> Table:
-    """The open files that a trial's own runs laid on each target, by its plan or suite."""
+    """Return the open files of a trial's own runs on each target, by its plan or suite."""
     rows: list[list[Cell]] = []
     for name, levels in target_loads(history, now).items():
         highest = max((level.value for level in levels), default=0.0)
@@ -61,8 +60,10 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
             above = _above(levels, safe) if safe else None
             rows.append([name, highest, safe or None, above])
     columns = [
-        *(ReportColumn("target"), ReportColumn("highest", "count", "open files")),
-        *(ReportColumn("safe", "count", "open files"), ReportColumn("time above safe", "share")),
+        ReportColumn("target"),
+        ReportColumn("highest", "count", "open files"),
+        ReportColumn("safe", "count", "open files"),
+        ReportColumn("time above safe", "share"),
     ]
     about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
     about += "in it."
@@ -72,7 +73,7 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
 
 
 def _above(levels: Iterable[LevelSpan], safe: float) -> float:
-    """The share of the time in which a load was above what is safe."""
+    """Return the share of the time in which a load was above the safe one."""
     levels = list(levels)
     time = sum(level.end - level.start for level in levels)
     return sum(level.end - level.start for level in levels if level.value > safe) / max(1, time)

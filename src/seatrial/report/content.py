@@ -1,6 +1,6 @@
-"""What a report says, whatever its form: the shape of the JSON, and what HTML and Markdown show.
+"""The content of a report: the structure of its JSON, which HTML and Markdown show.
 
-Numbers are as they were computed; a column says how they are shown.
+Numbers are unrounded; a column says how they are shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from seatrial.report.checksums import File
 from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_unit
 
-SHAPE: Final = 1  # of the JSON; raised when something that is there changes its meaning
+SHAPE: Final = 1  # version of the JSON; raised when the meaning of an existing key changes
 MAX_FIGURE_ROWS: Final = 200  # of the data of a figure
 
 Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"]
@@ -26,8 +26,10 @@ Cell = str | int | float | None
 
 
 class ReportColumn(Struct, frozen=True):
-    """A column and how its cells are shown: "share" is a part of 1, "seconds" a duration, "time" in
-    ns since the epoch."""
+    """A column, and how its cells are shown.
+
+    "share": a fraction of 1. "seconds": a duration. "time": in ns since the epoch.
+    """
 
     title: str
     kind: Kind = "text"
@@ -43,7 +45,7 @@ class ReportColumn(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """Rows of cells; ``total`` is how many rows there are in all, of which these are the first."""
+    """The first rows of a table that has ``total`` rows."""
 
     title: str
     columns: list[ReportColumn]
@@ -57,7 +59,7 @@ class Table(Struct, frozen=True):
 
     @property
     def filled(self) -> list[tuple[int, ReportColumn]]:
-        """The columns that have something in them, with their positions: what is shown."""
+        """Return the columns that are not empty, with their positions: these are shown."""
         return [
             (i, column)
             for i, column in enumerate(self.columns)
@@ -66,8 +68,10 @@ class Table(Struct, frozen=True):
 
 
 class ReportFigure(Struct, frozen=True):
-    """A figure: its data as a table, and its drawing (SVG; not in the JSON). ``notes`` are what is
-    to be read with it; a ``narrow`` one stands beside another."""
+    """A figure: its drawing (SVG, not in the JSON), and its data as a table.
+
+    ``notes``: remarks below it. ``narrow``: it stands beside another figure.
+    """
 
     title: str
     about: str
@@ -78,8 +82,10 @@ class ReportFigure(Struct, frozen=True):
 
 
 class ReportComponent(Struct, frozen=True, kw_only=True):
-    """One trial: a component of a plan in one phase, or a trial of a suite. ``status`` is what
-    `seatrial accept status --format json` gives; ``begun`` and ``ended`` in ns."""
+    """One trial: a component of a plan in one phase, or a trial of a suite.
+
+    ``status``: what `seatrial accept status --format json` shows. ``begun`` and ``ended``: in ns.
+    """
 
     title: str
     tag: str
@@ -99,7 +105,7 @@ class ReportComponent(Struct, frozen=True, kw_only=True):
 
 
 class Other(Struct, frozen=True, kw_only=True):
-    """A component of the plan without a trial: it has not begun, or rests on evidence alone."""
+    """A component of the plan without a trial: not begun, or shown by evidence alone."""
 
     title: str
     state: str
@@ -109,7 +115,7 @@ class Other(Struct, frozen=True, kw_only=True):
 
 
 class ReportMachine(Struct, frozen=True):
-    """A machine as its trials knew it: facts by name."""
+    """A machine as its trials knew it; ``facts``: (name, text)."""
 
     name: str
     about: str
@@ -118,8 +124,11 @@ class ReportMachine(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """The whole report. ``verdict`` is that of all criteria together;
-    ``made`` in ns; ``assumed`` is what rehearsals assume, in their plans' words."""
+    """The whole report.
+
+    ``verdict``: of all criteria together. ``made``: in ns. ``assumed``: the assumptions of
+    rehearsals, in the words of their plans.
+    """
 
     report: int = SHAPE
     title: str
@@ -141,7 +150,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What tells this report from others, on each sheet of paper."""
+        """Return a short hash that identifies this report on each printed page."""
         from seatrial.report.checksums import block, digest
 
         return digest(f"{self.made}\n{block(self.files)}".encode())[:12]
@@ -154,12 +163,12 @@ def bounded(
     about: str = "",
     most: int = MAX_FIGURE_ROWS,
 ) -> Table:
-    """A table of the first ``most`` rows, which knows how many there are."""
+    """Return a table of the first ``most`` rows, with the number of all."""
     return Table(title, list(columns), [list(row) for row in rows[:most]], len(rows), about)
 
 
 def sentence(report: Report) -> str:
-    """How the criteria stand, in a sentence; "" where there are none."""
+    """Return a sentence about the state of the criteria, "" without criteria."""
     states = [each[0].state for part in report.components for each in part.status.criteria]
     if not states:
         return ""
@@ -178,15 +187,15 @@ def sentence(report: Report) -> str:
 
 
 def not_passed(part: ReportComponent) -> int:
-    """How many of its runs ended and did not pass, those that another made good among them."""
+    """Return how many runs ended without passing, also those that were retried with success."""
     return sum(sum(each.verdicts.values()) - each.accepted for each in part.status.parts)
 
 
-# ---- how cells are shown ------------------------------------------------------------------
+# ---- cells as text ------------------------------------------------------------------------
 
 
 def shown(value: Cell, kind: Kind = "text") -> str:
-    """A cell as people read it; "" for none."""
+    """Return a cell as text, "" for an empty one."""
     if value is None or value == "":
         return ""
     if isinstance(value, str):
@@ -205,13 +214,13 @@ def shown(value: Cell, kind: Kind = "text") -> str:
 
 
 def per_cent(value: float) -> str:
-    """Per cent, to four digits; what is less than all is never shown as 100."""
+    """Return a percentage with four digits; only 100 itself is shown as 100."""
     digits = 4 if value == 100 or f"{value:.4g}" != "100" else 8
     return f"{value:.{digits}g} %"
 
 
 def moment(time_ns: int | None) -> str:
-    """A time in UTC, to the second; "" for none."""
+    """Return a time (ns) in UTC, to the second; "" for None."""
     if time_ns is None or time_ns < 0:
         return ""
     return iso(time_ns // SECOND_NS * SECOND_NS)[:19].replace("T", " ")

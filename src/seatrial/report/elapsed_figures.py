@@ -1,4 +1,4 @@
-"""Figures of elapsed time against start, one for each kind of runs: outliers by their class.
+"""Draw elapsed time against start for each kind of runs, with outliers by their class.
 
 for figure in courses(found): figure.title
 """
@@ -20,8 +20,8 @@ from seatrial.studies.evidence import RunKind
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
 
 MAX_FIGURES: Final = 24  # figures
-MAX_NOTES: Final = 30  # that are marked in a figure
-WIDTH: Final = 420  # they stand side by side
+MAX_NOTES: Final = 30  # marked in a figure
+WIDTH: Final = 420  # two figures stand side by side
 
 CLASSES: Final[dict[Class, str]] = {
     "walltime": "at its walltime",
@@ -38,7 +38,7 @@ _LOOKS: Final[dict[Class, tuple[int | str, int]]] = {  # colour, shape
 
 
 def courses(found: TrialFindings) -> Iterator[ReportFigure]:
-    """A figure for each kind of which two runs or more told their time; the first of them."""
+    """Yield a figure for each kind with two or more runs of known time, up to MAX_FIGURES."""
     shown = [kind for kind in found.varied.kinds if _timed(kind)]
     for number, kind in enumerate(shown[:MAX_FIGURES]):
         figure = _course(kind, found)
@@ -68,12 +68,14 @@ def _course(kind: RunKind, found: TrialFindings) -> ReportFigure:
     return ReportFigure(title, about, _table(kind), str(drawing), notes, narrow=True)
 
 
-_Points = dict[str, list[tuple[float, float | None]]]  # by class, "" for those like the others
+_Points = dict[str, list[tuple[float, float | None]]]  # by class, "" for runs that are usual
 
 
 def _points(kind: RunKind) -> tuple[_Points, int]:
-    """(start, elapsed) of the runs, and how many of them told no time: those that were ended at
-    their walltime stand there."""
+    """Return (start, elapsed) of the runs by class, and how many have no elapsed time.
+
+    Those ended at their walltime; they are drawn at it.
+    """
     points: _Points = {"": [], **{name: [] for name in CLASSES}}
     untold = 0
     for each in _in_order(kind):
@@ -92,7 +94,7 @@ class _Classed(NamedTuple):
 
 
 def _in_order(kind: RunKind) -> Iterator[_Classed]:
-    """The runs by their start, with their class."""
+    """Yield the runs in order of their start, with their class."""
     found = {outlier.run: outlier for outlier in kind.found.outliers}
     for run in sorted(kind.runs, key=lambda run: run.started or 0):
         outlier = found.get(f"{run.trial}/{run.run_id}")
@@ -127,20 +129,24 @@ def _drawing(
 
 
 def _table(kind: RunKind) -> Table:
-    """The runs, those that stand out first."""
+    """Return the table of the runs, outliers first."""
     columns = [
-        *(
-            ReportColumn("start (UTC)", "time"),
-            ReportColumn("run"),
-            ReportColumn("elapsed", "number", "s"),
-        ),
-        *(ReportColumn("verdict"), ReportColumn("class"), ReportColumn("why")),
+        ReportColumn("start (UTC)", "time"),
+        ReportColumn("run"),
+        ReportColumn("elapsed", "number", "s"),
+        ReportColumn("verdict"),
+        ReportColumn("class"),
+        ReportColumn("why"),
     ]
     ordered = sorted(_in_order(kind), key=lambda each: not each.kind)
     rows: list[list[Cell]] = [
         [
-            *(each.run.started, each.run.run_id, each.run.elapsed, each.run.verdict),
-            *(CLASSES[each.kind] if each.kind else "", each.why),
+            each.run.started,
+            each.run.run_id,
+            each.run.elapsed,
+            each.run.verdict,
+            CLASSES[each.kind] if each.kind else "",
+            each.why,
         ]
         for each in ordered
     ]

@@ -1,6 +1,6 @@
-"""Figures of merit against what the machine's references expect of them.
+"""Compare figures of merit with the machine's references.
 
-table = expected(view)      # of every test and metric that a reference is for
+table = expected(view)      # a row for each case and metric with a reference
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ MAX_ROWS: Final = 500
 
 
 def expected(view: TrialView) -> Table:
-    """The median of each figure that has a reference, as the criterion figure_of_merit judges it:
-    over the runs with a right answer, case by case."""
+    """Return the median of each figure that has a reference, case by case.
+
+    The medians are over the runs with a right answer, as the criterion figure_of_merit judges them.
+    """
     columns = [
-        *(
-            ReportColumn("case"),
-            ReportColumn("metric"),
-            ReportColumn("unit"),
-            ReportColumn("n", "count"),
-        ),
-        *(
-            ReportColumn("median", "number"),
-            ReportColumn("reference", "number"),
-            ReportColumn("allowed"),
-        ),
-        *(ReportColumn("off", "per cent"), ReportColumn("state"), ReportColumn("why")),
+        ReportColumn("case"),
+        ReportColumn("metric"),
+        ReportColumn("unit"),
+        ReportColumn("n", "count"),
+        ReportColumn("median", "number"),
+        ReportColumn("reference", "number"),
+        ReportColumn("allowed"),
+        ReportColumn("off", "per cent"),
+        ReportColumn("state"),
+        ReportColumn("why"),
     ]
     rows = list(_rows(view))
     about = (
@@ -56,17 +56,17 @@ def _rows(view: TrialView) -> Iterator[list[Cell]]:
 
 
 def _row(view: TrialView, metric: str, case: Case, one: Result) -> list[Cell] | None:
-    """None for a case that no reference is for."""
-    why = "" if one.state == "met" else one.why
+    """Return the row of a case, None if it has no reference."""
+    reason = "" if one.state == "met" else one.why
     try:
         reference = refs.matching(
             view.references, case.test, metric, case.parameters, case.toolchain
         )
     except refs.AmbiguousReference:
-        return [one.subject, metric, "", one.n, None, None, "", None, one.state, why]
+        return [one.subject, metric, "", one.n, None, None, "", None, one.state, reason]
     if reference is None:
         return None
     unit = "" if reference.unit == "1" else reference.unit
     shown: list[Cell] = [one.subject, metric, unit, one.n, one.value, reference.value, one.bound]
     off = one.numbers.get("per cent off")
-    return [*shown, off if isinstance(off, int | float) else None, one.state, why]
+    return [*shown, off if isinstance(off, int | float) else None, one.state, reason]

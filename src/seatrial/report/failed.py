@@ -1,4 +1,4 @@
-"""The runs of a trial that did not pass, told by test, verdict and reason.
+"""List the runs of a trial that did not pass, by test, verdict and reason.
 
 reasons = {event.run_id: event.text for event in journal if event.event == Name.CHECK_END}
 table = failed(history, reasons)
@@ -17,15 +17,18 @@ from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.verify.reading import plain_line
 
 MAX_ROWS: Final = 200
-NAMED: Final = 3  # runs of a row
+NAMED: Final = 3  # runs that a row names
 LONGEST: Final = 300  # characters of a reason
 ALIKE: Final = ", or alike"
 _MEASURED = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|\d{4,}|\[[\d,-]+\]|(?<= on )\S+$")
 
 
 def failed(history: TrialHistory) -> Table:
-    """Each reason of each test with its number of runs, the most frequent first. Reasons that
-    differ in measured numbers or nodes alone are one: exit codes stay apart."""
+    """Return each reason of each test with its number of runs, the most frequent first.
+
+    Reasons that differ only in measured numbers or nodes are counted together; exit codes are kept
+    apart.
+    """
     order = {test: i for i, test in enumerate(dict.fromkeys(c.test for c in history.cases))}
     found: dict[tuple[str, str, str], list[RunHistory]] = {}
     for run in history.runs:
@@ -39,13 +42,12 @@ def failed(history: TrialHistory) -> Table:
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
     rows = [_row(test, verdict, runs) for (test, verdict, _), runs in ranked]
     columns = [
-        *(
-            ReportColumn("test"),
-            ReportColumn("verdict"),
-            ReportColumn("reason"),
-            ReportColumn("runs", "count"),
-        ),
-        *(ReportColumn("made good", "count"), ReportColumn("first of them")),
+        ReportColumn("test"),
+        ReportColumn("verdict"),
+        ReportColumn("reason"),
+        ReportColumn("runs", "count"),
+        ReportColumn("made good", "count"),
+        ReportColumn("first of them"),
     ]
     if not rows:
         return bounded("Runs that did not pass", columns, rows)

@@ -1,6 +1,6 @@
-"""The figures of a component, each with its data as a table.
+"""Draw the figures of a component, each with its data as a table.
 
-    for figure in figures(found, variability, tables): figure.title, figure.drawing
+    for figure in figures(found): figure.title, figure.drawing
 
 Everything that is drawn was computed by ``acceptance`` and ``studies``: the results of criteria,
 the classes of outliers, the table of variability, scaling.
@@ -38,11 +38,11 @@ from seatrial.studies.evidence import RunKind
 from seatrial.studies.scaling import ScalingTable as Scaled
 
 MAX_SCALING_FIGURES: Final = 12
-MAX_CURVES: Final = 8  # of a scaling figure
+MAX_CURVES: Final = 8  # in a figure of scaling
 
 
 def figures(found: TrialFindings) -> list[ReportFigure]:
-    """The figures that there is something to show in."""
+    """Return the figures that have data."""
     made = [*_difference(found.pairs), *_runs(found.status), *_utilisation(found.status)]
     kinds = found.varied.kinds
     return [*made, *courses(found), *_spread(kinds), *_scaling(found.scaled)]
@@ -52,7 +52,7 @@ def figures(found: TrialFindings) -> list[ReportFigure]:
 
 
 def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
-    """Each case at full machine beside the same case alone, by the results of slowdown."""
+    """Yield the figure of each case at full machine against alone, from the slowdown results."""
     if not pairs:
         return
     each = pairs[1:] or pairs
@@ -71,11 +71,16 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
             drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
     columns = [
         ReportColumn("case"),
-        *(ReportColumn("alone", "number"), ReportColumn("n alone", "count")),
-        *(ReportColumn("at full machine", "number"), ReportColumn("n full", "count")),
-        *(ReportColumn("waves", "count"), ReportColumn("difference", "per cent")),
-        *(ReportColumn("95 % from", "per cent"), ReportColumn("to", "per cent")),
-        *(ReportColumn("state"), ReportColumn("why")),
+        ReportColumn("alone", "number"),
+        ReportColumn("n alone", "count"),
+        ReportColumn("at full machine", "number"),
+        ReportColumn("n full", "count"),
+        ReportColumn("waves", "count"),
+        ReportColumn("difference", "per cent"),
+        ReportColumn("95 % from", "per cent"),
+        ReportColumn("to", "per cent"),
+        ReportColumn("state"),
+        ReportColumn("why"),
     ]
     title = "Each application alone and at full machine"
     about = (
@@ -102,7 +107,7 @@ def _number(value: float | int | str | None) -> float | None:
 
 
 def _runs(status: Status) -> Iterator[ReportFigure]:
-    """Runs of each test by their verdicts."""
+    """Yield the figure of the runs of each test by verdict."""
     total: Counter[str] = Counter()
     for part in status.parts:
         total.update(part.verdicts)
@@ -143,7 +148,7 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
 
 
 def _utilisation(status: Status) -> Iterator[ReportFigure]:
-    """The share of node-hours in accepted work over the trial's time."""
+    """Yield the figure of the share of node-hours in accepted work over time."""
     points = status.over_time
     if len(points) < 2 or not status.duration:
         return
@@ -169,8 +174,10 @@ def _utilisation(status: Status) -> Iterator[ReportFigure]:
 
 
 def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
-    """The spans that end at these points as steps, in per cent; a gap where nodes were not
-    available, and so no span is given."""
+    """Return the spans that end at these points as steps, in per cent.
+
+    Where no nodes were available there is no span, and the steps have a gap.
+    """
     width = min(after - before for (before, _), (after, _) in pairwise([(0.0, 0.0), *points]))
     steps: list[tuple[float, float | None]] = []
     before = 0.0
@@ -186,7 +193,7 @@ def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float | N
 
 
 def _spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
-    """Elapsed times of runs with a right answer against the median of their kind."""
+    """Yield the figure of elapsed times against the median of their kind."""
     groups = []
     rows: list[list[Cell]] = []
     for kind in kinds:
@@ -205,12 +212,12 @@ def _spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
     if not groups:
         return
     columns = [
-        *(
-            ReportColumn("runs of"),
-            ReportColumn("n", "count"),
-            ReportColumn("median", "number", "s"),
-        ),
-        *(ReportColumn(name, "per cent") for name in ("least", "25 %", "50 %", "75 %", "greatest")),
+        ReportColumn("runs of"),
+        ReportColumn("n", "count"),
+        ReportColumn("median", "number", "s"),
+    ]
+    columns += [
+        ReportColumn(name, "per cent") for name in ("least", "25 %", "50 %", "75 %", "greatest")
     ]
     title = "How alike runs are"
     about = (
@@ -228,7 +235,7 @@ def _spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
 
 
 def _scaling(tables: Sequence[Scaled]) -> Iterator[ReportFigure]:
-    """Speed-up over nodes, tasks or threads: the cases of one test and metric together."""
+    """Yield a figure of speed-up over nodes, tasks or threads for each test and metric."""
     together: dict[tuple[str, str, str], list[Scaled]] = {}
     for one in tables:
         test = one.case.partition("{")[0].partition("@")[0]
@@ -252,17 +259,15 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
                 curves.append(Curve(panel.case, points))
     unit = panels[0].unit
     columns = [
-        *(ReportColumn("case"), ReportColumn(x, "number"), ReportColumn("median", "number", unit)),
-        *(
-            ReportColumn("n", "count"),
-            ReportColumn("speed-up", "number"),
-            ReportColumn("95 % from", "number"),
-        ),
-        *(
-            ReportColumn("to", "number"),
-            ReportColumn("ideal", "number"),
-            ReportColumn("efficiency", "share"),
-        ),
+        ReportColumn("case"),
+        ReportColumn(x, "number"),
+        ReportColumn("median", "number", unit),
+        ReportColumn("n", "count"),
+        ReportColumn("speed-up", "number"),
+        ReportColumn("95 % from", "number"),
+        ReportColumn("to", "number"),
+        ReportColumn("ideal", "number"),
+        ReportColumn("efficiency", "share"),
         ReportColumn("why not"),
     ]
     title = f"Scaling of {test} over {x}"

@@ -1,8 +1,8 @@
-"""From trials to what a report says of them.
+"""Gather the content of a report on trials.
 
     report = gather([TrialFolder(path)], store)
 
-Each journal is read once; its checksum is of what was read.
+Each journal is read once; its checksum is that of the bytes that were read.
 """
 
 from __future__ import annotations
@@ -58,9 +58,11 @@ def gather(
     plan_file: Path | None = None,
     about: str = "",
 ) -> Report:
-    """A report on trials, in their order. ``others`` are components of the plan without one,
-    ``skipped`` what cannot run there: (component, what, why). Raises UsageError where some were
-    measured and some rehearsed."""
+    """Return a report on trials, in their order.
+
+    ``others``: components of the plan without a trial. ``skipped``: what cannot run on the machine,
+    as (component, what, why). Raises UsageError if some trials were measured and some rehearsed.
+    """
     records = [folder.record() for folder in trials]
     _require_one_kind(records)
     with uncollected():
@@ -123,7 +125,7 @@ def _versions(records: Sequence[Record]) -> Iterator[str]:
 
 
 def _machines(records: Sequence[Record]) -> list[ReportMachine]:
-    """Each machine as the trials knew it, once where they knew it alike."""
+    """Return each machine as the trials knew it; trials that knew the same share an entry."""
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         key = (record.machine.machine, tables.digest_of_struct(record.machine))
@@ -135,6 +137,7 @@ def _machines(records: Sequence[Record]) -> list[ReportMachine]:
 
 
 def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportComponent, list[File]]:
+    """Return the content about one trial, and the files that it is based on."""
     cases = folder.cases()
     reading = read(folder.journal)
     history = accounts_of(record, cases)
@@ -186,8 +189,7 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
 
 
 def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int) -> list[Note]:
-    """What people noted of its machine while it ran; nothing of a rehearsal, whose time is made
-    up."""
+    """Return what people noted about its machine while it ran; a rehearsal has no real time."""
     if record.rehearsed or history.start is None:
         return []
     start, end = history.start, max([now, *(span.end or 0 for span in history.spans)])
@@ -196,7 +198,7 @@ def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int)
 
 
 def _outages(history: TrialHistory) -> Iterator[tuple[float, float, str]]:
-    """Planned outages as far as they lie in the trial's time: seconds since the epoch."""
+    """Yield planned outages within the trial's time as (start, end, text), in s since the epoch."""
     first, last = history.start or 0, history.last
     for each in outages_of(history) if history.spans else ():
         start, end = max(first, each.start), min(last, each.end)
@@ -211,7 +213,7 @@ def _component_title(component: str, phase: str, tag: str) -> str:
 
 
 def _end(history: TrialHistory) -> int | None:
-    """When its clock stopped for good; None while it may go on."""
+    """Return when the trial's clock stopped for good, None while it may go on."""
     if not history.over or not history.spans:
         return None
     return history.spans[-1].end
@@ -235,7 +237,7 @@ def _unread(damaged: int) -> str:
 
 
 def _pairs(view: TrialView, found: Status) -> list[Result]:
-    """The results of slowdown: the plan's own, else without a bound where cases ran both ways."""
+    """Return the slowdown results: the plan's own, or without a bound if cases ran both ways."""
     own = [results for results in found.criteria if results[0].criterion == "slowdown"]
     if own:
         return own[0]
@@ -248,8 +250,10 @@ def _pairs(view: TrialView, found: Status) -> list[Result]:
 def _scaled(
     store: Store, folder: TrialFolder, cases: Sequence[Case], varied: Variability
 ) -> list[Scaled]:
-    """How tests scale that ran with several numbers of nodes, threads or tasks: by their first
-    metric, else by the elapsed time."""
+    """Return how tests scale that ran with several numbers of nodes, threads or tasks.
+
+    The metric is the test's first, or the elapsed time.
+    """
     side = gather_side(store, SideSelection(folder.tag, str(folder.path), {}))
     found: list[Scaled] = []
     for test in dict.fromkeys(case.test for case in cases):

@@ -1,4 +1,4 @@
-"""The report as one HTML file: nothing is loaded from elsewhere, and no script runs.
+"""Write the report as one HTML file that loads nothing and runs no script.
 
 page(report)         # its text
 """
@@ -25,11 +25,11 @@ from seatrial.units import show_bytes, show_seconds
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 MAX_SUBJECTS: Final = 60  # of a criterion
-SHORT_TABLE: Final = 40  # rows up to which the data of a figure are printed
+SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many rows or fewer
 
 
 def page(report: Report) -> str:
-    """The report as HTML text."""
+    """Return the report as HTML text."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -44,7 +44,7 @@ def page(report: Report) -> str:
     sheets = [PALETTE, TEMPLATES / "report.css"]
     sheets += [TEMPLATES / "rehearsed.css"] if report.rehearsed else []
     style = "".join(sheet.read_text() for sheet in sheets)
-    style = style.replace("REPORT-NAME", report.name)  # hexadecimal digits alone
+    style = style.replace("REPORT-NAME", report.name)  # only hexadecimal digits
     return environment.get_template("report.html").render(
         report=report,
         style=Markup(style),
@@ -59,7 +59,7 @@ def page(report: Report) -> str:
 
 
 def _hash(style: str) -> str:
-    """The style as a content security policy names it: no other is used."""
+    """Return the hash of the style for the content security policy, which allows no other."""
     return f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
 
 

@@ -1,8 +1,8 @@
-"""The report as Markdown: the same content, figures as the tables behind them.
+"""Write the report as Markdown, with tables in place of figures.
 
     text(report)
 
-What people wrote is escaped, so that it stays text on one line.
+Text that people wrote is escaped, and stays on one line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
 def text(report: Report) -> str:
-    """The report as Markdown text."""
+    """Return the report as Markdown text."""
     lines = [*_head(report), *_summary(report)]
     for each in report.machines:
         lines += _machine(each)
@@ -50,12 +50,12 @@ def text(report: Report) -> str:
 
 
 def plain(words: str) -> str:
-    """What people wrote, as text of a line."""
+    """Return text that people wrote, escaped and on one line."""
     return _SPECIAL.sub(r"\\\1", plain_line(words.strip()))
 
 
 def _marked(lines: Iterable[str]) -> Iterator[str]:
-    """With the mark of a rehearsal below each heading of a section."""
+    """Yield the lines, with the mark of a rehearsal below each heading of a section."""
     for line in lines:
         yield line
         if line.startswith(("# ", "## ")):
@@ -99,13 +99,15 @@ def _summed(part: ReportComponent) -> list[str]:
     status = part.status
     return [
         part.title + (" (rehearsed)" if status.rehearsed else ""),
-        *(status.state, status.verdict),
+        status.state,
+        status.verdict,
         show_seconds(status.clock) if status.clock else "",
         show_seconds(status.duration) if status.duration else "",
         f"{sum(each.accepted for each in status.parts):,}",
         f"{not_passed(part):,}",
         "" if status.utilisation is None else shown(status.utilisation, "share"),
-        *(moment(part.begun), moment(part.ended)),
+        moment(part.begun),
+        moment(part.ended),
     ]
 
 
@@ -164,8 +166,11 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
             rows.append(
                 [
                     one.label if one is results[0] else f"- {one.subject}",
-                    *(one.bound, show_value(one.criterion, one.value), f"{one.n:,}"),
-                    *(one.state, one.why),
+                    one.bound,
+                    show_value(one.criterion, one.value),
+                    f"{one.n:,}",
+                    one.state,
+                    one.why,
                 ]
             )
     yield from _grid(["criterion", "asked", "found", "n", "state", "why"], rows)

@@ -1,4 +1,4 @@
-"""What a plan's report is on: the trials of its components, and what has none.
+"""Find the trials of a plan's components, and the components without one.
 
 found = find(trials, Path("plan.yaml"))
 found.trials, found.others, found.remarks
@@ -19,8 +19,11 @@ from seatrial.trial.plan_trials import PlanTrial, changed_judging, changes, late
 
 
 class Planned(NamedTuple):
-    """The trials of a plan, in its order; components without one; what is to be said first; what
-    the plan leaves out: (component, what, why)."""
+    """The trials of a plan, in its order.
+
+    ``others``: components without a trial. ``remarks``: sentences to read first. ``skipped``: what
+    the plan leaves out, as (component, what, why).
+    """
 
     trials: list[TrialFolder]
     others: list[Other]
@@ -30,8 +33,11 @@ class Planned(NamedTuple):
 
 
 def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> Planned:
-    """What there is of a plan; ``name`` stands for the plan's in its trials' tags. With
-    ``rehearsed`` the latest rehearsal of each component. Raises UsageError where there is none."""
+    """Return the trials of a plan, or with ``rehearsed`` the latest rehearsal of each component.
+
+    ``name``: the name in the tags of the trials, in place of the plan's. Raises UsageError if there
+    is none.
+    """
     if not path.exists():
         raise UsageError(f"{path}: there is no such plan")
     _require_plan(path)
@@ -60,7 +66,7 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
 
 
 def _require_plan(path: Path) -> None:
-    """A file of another kind is told as that, not by the keys that a plan has not."""
+    """Raise UsageError for a file that is no plan at all, before faults of its keys are found."""
     node = read(path, Faults())
     keys = set(node.value) if node is not None and isinstance(node.value, dict) else set()
     if keys and not keys & {"plan", "components"}:
@@ -73,7 +79,7 @@ def _require_plan(path: Path) -> None:
 
 def _changed(trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent) -> str:
     what = changed_judging(trial, part)
-    if not trial.record.rehearsed:  # which has a policy of its own
+    if not trial.record.rehearsed:  # a rehearsal has a policy of its own
         what += changes(trial, prepared, part, builds=False)
     if not what:
         return ""
@@ -96,7 +102,7 @@ def _waiting(part: PreparedComponent) -> Other:
 
 
 def _on_evidence(component: Component, prepared: PreparedPlan) -> bool:
-    """Whether a component runs nothing, and is shown by documents."""
+    """Return whether a component runs nothing and is shown by documents."""
     runs = any(part.component.component == component.component for part in prepared.parts)
     return bool(component.evidence) and not runs
 
@@ -117,8 +123,7 @@ def _shown(component: Component) -> Other:
 def rehearsals(
     trials: Path, prepared: PreparedPlan
 ) -> list[tuple[PreparedComponent, PlanTrial | None]]:
-    """The components and phases of a plan, each with its latest rehearsal, however that is
-    tagged."""
+    """Return the components and phases of a plan, each with its latest rehearsal of any tag."""
     found: dict[tuple[str, str], PlanTrial] = {}
     for trial in _of_plan(trials, prepared.plan.plan):
         component = trial.record.component
@@ -130,7 +135,7 @@ def rehearsals(
 
 
 def _of_plan(trials: Path, plan: str) -> list[PlanTrial]:
-    """All rehearsals of the components of a plan of that name."""
+    """Return all rehearsals of the components of a plan of that name."""
     found = []
     for tag in tags(trials):
         folder = TrialFolder(trials / tag)

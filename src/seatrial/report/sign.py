@@ -1,11 +1,11 @@
-"""Detached signatures of reports, by OpenSSH: ``report.html`` and ``report.html.sig``.
+"""Sign reports with OpenSSH, in a file of its own: ``report.html`` and ``report.html.sig``.
 
     sign(Path("report.html"), Path("~/.ssh/id_ed25519"))
     found = check(document, signature, signers=Path("allowed_signers"))
     found.good, found.who, found.why
 
-Keys and passphrases are ssh-keygen's business alone. Every file that it is given is named by its
-absolute path, so that none can be taken for an option.
+Only ssh-keygen handles keys and passphrases. It gets absolute paths, so that none can be mistaken
+for an option.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ _KEY = re.compile(r"\b[A-Z0-9-]+ key (SHA256:\S+)")
 
 
 class Checked(NamedTuple):
-    """Whether a signature is that of the document, and by whom: ``who`` is a name of the signers'
-    file, "" where none was asked for; ``key`` a fingerprint. ``why`` is what is wrong."""
+    """Whether a signature fits its document, and who made it.
+
+    ``who``: a name from the signers' file, "" if none was given. ``key``: a fingerprint. ``why``:
+    the fault, or "".
+    """
 
     good: bool
     who: str = ""
@@ -43,15 +46,18 @@ class Checked(NamedTuple):
 
 
 def signature_of(report: Path) -> Path:
+    """Return the path of a report's signature."""
     return report.with_name(report.name + ".sig")
 
 
 def sign(report: Path, key: Path) -> Path:
-    """Sign a report with a private key (or a public one, whose private part an agent has). Gives
-    the signature's path. Raises UsageError, and TrialError without ssh-keygen."""
+    """Sign a report with a private key, or a public one whose private part an agent holds.
+
+    Returns the path of the signature. Raises UsageError, and TrialError without ssh-keygen.
+    """
     require_key(key)
     target = signature_of(report)
-    target.unlink(missing_ok=True)  # ssh-keygen would ask before it writes over it
+    target.unlink(missing_ok=True)  # ssh-keygen would ask before overwriting it
     words = ["-Y", "sign", "-n", NAMESPACE, "-f", str(key.absolute()), str(report.absolute())]
     code, _, said = _ssh_keygen(words, None, SIGN_SECONDS)
     if code or not target.exists():
@@ -60,7 +66,7 @@ def sign(report: Path, key: Path) -> Path:
 
 
 def require_key(key: Path) -> None:
-    """Raises UsageError where there is no such key."""
+    """Raise UsageError if there is no such key."""
     if not key.is_file():
         raise UsageError(f"{key}: there is no such key; `ssh-keygen -t ed25519` makes one")
 
@@ -68,8 +74,11 @@ def require_key(key: Path) -> None:
 def check(
     document: bytes, signature: Path, signers: Path | None = None, key: Path | None = None
 ) -> Checked:
-    """Check a signature of a document: by an ``allowed_signers`` file, by one public ``key``, or,
-    without either, only that it fits the document, whoever's key it is."""
+    """Check the signature of a document.
+
+    The signer must be in the ``allowed_signers`` file or have the public ``key``. Without either,
+    only the signature is checked, by any key.
+    """
     _require_small(signature, MAX_SIGNATURE_BYTES)
     sig = str(signature.absolute())
     if not signature.read_bytes().startswith(_ARMOUR):
@@ -89,12 +98,13 @@ def check(
 
 
 def _fits(document: bytes, signature: str) -> Checked:
-    """Whether a signature is of the document, whoever's key it is."""
+    """Check that a signature fits the document, by any key."""
     code, out, said = _check(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", signature], document)
     return Checked(code == 0, "", _fingerprint(out), "" if code == 0 else said or out)
 
 
 def _by_signers(document: bytes, signature: str, signers: str, by: str) -> Checked:
+    """Check that a signature is by one of the allowed signers; ``by``: its key's fingerprint."""
     code, out, said = _check(["-Y", "find-principals", "-s", signature, "-f", signers], None)
     names = [name for name in out.splitlines() if name and not name.startswith("-")]
     if code or not names:
@@ -107,7 +117,7 @@ def _by_signers(document: bytes, signature: str, signers: str, by: str) -> Check
 
 
 def _public(key: Path) -> str:
-    """The public key in a file, or beside a private one."""
+    """Return the public key in a file, or beside a private one."""
     for path in (key, key.with_name(key.name + ".pub")):
         try:
             _require_small(path, MAX_KEY_BYTES)
@@ -138,7 +148,7 @@ def _check(words: Sequence[str], document: bytes | None) -> tuple[int, str, str]
 def _ssh_keygen(
     words: Sequence[str], document: bytes | None, seconds: float
 ) -> tuple[int, str, str]:
-    """Its exit code, and the last line of what it printed, and of what it complained of."""
+    """Run ssh-keygen; return its exit code, its output, and the last line of its messages."""
     command = shutil.which("ssh-keygen")
     if command is None:
         raise TrialError(

@@ -1,4 +1,4 @@
-"""The tables of a report: machine, tests, variability, node-hours, what was excluded, versions."""
+"""Make the tables of a report: machine, tests, variability, node-hours, exclusions, versions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
 from seatrial.units import SECOND_NS, count, show_bytes
 
-MAX_ROWS: Final = 500  # rows of a table that is no figure's
-SHORT: Final = 16  # digits of a checksum that stands in a table
+MAX_ROWS: Final = 500  # of a table that belongs to no figure
+SHORT: Final = 16  # digits of a checksum in a table
 MAX_ENVIRONMENTS: Final = 1000
 
 
@@ -35,7 +35,7 @@ MAX_ENVIRONMENTS: Final = 1000
 
 
 def machine(records: Sequence[Record], several: bool) -> ReportMachine:
-    """A machine as these trials knew it."""
+    """Return a machine as these trials knew it; ``several``: others knew it differently."""
     about = records[0].machine
     names = node_names(about)
     scheduler = "Slurm" if about.scheduler == "slurm" else "none: jobs are started on this host"
@@ -57,27 +57,23 @@ def machine(records: Sequence[Record], several: bool) -> ReportMachine:
 
 def _nodes(about: MachineFile) -> Table:
     columns = [
-        *(ReportColumn("nodes"), ReportColumn("number", "count"), ReportColumn("cores", "count")),
-        *(ReportColumn("sockets", "count"), ReportColumn("NUMA domains", "count")),
-        *(
-            ReportColumn("threads a core", "count"),
-            ReportColumn("memory"),
-            ReportColumn("GPUs", "count"),
-        ),
+        ReportColumn("nodes"),
+        ReportColumn("number", "count"),
+        ReportColumn("cores", "count"),
+        ReportColumn("sockets", "count"),
+        ReportColumn("NUMA domains", "count"),
+        ReportColumn("threads a core", "count"),
+        ReportColumn("memory"),
+        ReportColumn("GPUs", "count"),
         ReportColumn("features"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            *(kind.names, len(unfold(kind.names)), kind.cores, kind.sockets, kind.numa_domains),
-            kind.threads_per_core,
-            show_bytes(kind.memory) if isinstance(kind.memory, int) and kind.memory else "",
-            *(kind.gpus or None, ", ".join(kind.features)),
-        ]
-        for kind in about.nodes
-    ]
-    for row, kind in zip(rows, about.nodes, strict=True):
-        if isinstance(kind.memory, str):
-            row[6] = kind.memory
+    rows: list[list[Cell]] = []
+    for kind in about.nodes:
+        memory = kind.memory
+        row: list[Cell] = [kind.names, len(unfold(kind.names)), kind.cores, kind.sockets]
+        row += [kind.numa_domains, kind.threads_per_core]
+        row.append(memory if isinstance(memory, str) else show_bytes(memory) if memory else "")
+        rows.append([*row, kind.gpus or None, ", ".join(kind.features)])
     return bounded("Nodes", columns, rows, most=MAX_ROWS)
 
 
@@ -85,7 +81,9 @@ def _file_systems(about: MachineFile) -> Iterator[Table]:
     if not about.file_systems:
         return
     columns = [
-        *(ReportColumn("file system"), ReportColumn("path"), ReportColumn("metadata targets")),
+        ReportColumn("file system"),
+        ReportColumn("path"),
+        ReportColumn("metadata targets"),
         ReportColumn("safe load of a target", "count", "open files"),
     ]
     rows: list[list[Cell]] = [
@@ -99,15 +97,18 @@ def _file_systems(about: MachineFile) -> Iterator[Table]:
 
 
 def of_component(found: TrialFindings) -> list[Table]:
-    """Why runs failed, figures against references, node-hours, the stretches of its clock and its
-    conditions, the variability of its tests, what outliers share."""
+    """Return the tables of a component that have rows.
+
+    They are: why runs failed, figures against references, node-hours, sub-phases, conditions,
+    variability, what outliers share, and notes.
+    """
     made = [found.failed, found.expected, *_node_hours(found), *_sub_phases(found.status)]
     made += [*found.conditions, _variability(found), _shared(found), _notes(found)]
     return [table for table in made if table.rows]
 
 
 def _node_hours(found: TrialFindings) -> Iterator[Table]:
-    """Where node-hours went, as the criterion on utilisation has them."""
+    """Yield the table of node-hours by use, from the criterion on utilisation."""
     results = [each[0] for each in found.status.criteria if each[0].criterion == "utilisation"]
     if not results:
         return
@@ -133,16 +134,12 @@ def _sub_phases(status: Status) -> Iterator[Table]:
     if len(parts) < 2 and not status.plan:
         return
     columns = [
-        *(
-            ReportColumn("sub-phase", "count"),
-            ReportColumn("from (UTC)", "time"),
-            ReportColumn("to (UTC)", "time"),
-        ),
-        *(
-            ReportColumn("clock", "seconds"),
-            ReportColumn("passed", "count"),
-            ReportColumn("ended by"),
-        ),
+        ReportColumn("sub-phase", "count"),
+        ReportColumn("from (UTC)", "time"),
+        ReportColumn("to (UTC)", "time"),
+        ReportColumn("clock", "seconds"),
+        ReportColumn("passed", "count"),
+        ReportColumn("ended by"),
     ]
     rows: list[list[Cell]] = [
         [each.number, each.start, each.end, each.clock, each.accepted, each.ended_by]
@@ -152,21 +149,20 @@ def _sub_phases(status: Status) -> Iterator[Table]:
 
 
 def _variability(found: TrialFindings) -> Table:
-    """As `seatrial variability` gives it."""
+    """Return the table that `seatrial variability` shows."""
     columns = [
-        *(
-            ReportColumn("test"),
-            ReportColumn("metric"),
-            ReportColumn("unit"),
-            ReportColumn("n", "count"),
-        ),
-        *(
-            ReportColumn("mean", "number"),
-            ReportColumn("sd", "number"),
-            ReportColumn("CV", "share"),
-        ),
-        *(ReportColumn("median", "number"), ReportColumn("MAD", "number")),
-        *(ReportColumn("min", "number"), ReportColumn("max", "number"), ReportColumn("excluded")),
+        ReportColumn("test"),
+        ReportColumn("metric"),
+        ReportColumn("unit"),
+        ReportColumn("n", "count"),
+        ReportColumn("mean", "number"),
+        ReportColumn("sd", "number"),
+        ReportColumn("CV", "share"),
+        ReportColumn("median", "number"),
+        ReportColumn("MAD", "number"),
+        ReportColumn("min", "number"),
+        ReportColumn("max", "number"),
+        ReportColumn("excluded"),
         ReportColumn("hidden in it"),
     ]
     rows: list[list[Cell]] = []
@@ -185,7 +181,7 @@ def _variability(found: TrialFindings) -> Table:
 
 
 def _hidden(row: VariabilityRow) -> Iterator[str]:
-    """What the numbers of a row do not tell."""
+    """Yield what the numbers of a row do not show: changes, modes, defective nodes."""
     if row.changes:
         yield f"its level changed {count(row.changes, 'time')}"
     if len(row.modes.modes) > 1:
@@ -197,15 +193,14 @@ def _hidden(row: VariabilityRow) -> Iterator[str]:
 
 
 def _shared(found: TrialFindings) -> Table:
-    """Spans of time, nodes and groups that hold more of the runs that stand out than chance gives,
-    as `seatrial variability` tells them."""
+    """Return the spans of time, nodes and groups with more outliers than chance explains."""
     columns = [
-        *(ReportColumn("shared"), ReportColumn("which"), ReportColumn("runs", "count")),
-        *(
-            ReportColumn("stand out", "count"),
-            ReportColumn("by chance", "number"),
-            ReportColumn("p", "number"),
-        ),
+        ReportColumn("shared"),
+        ReportColumn("which"),
+        ReportColumn("runs", "count"),
+        ReportColumn("stand out", "count"),
+        ReportColumn("by chance", "number"),
+        ReportColumn("p", "number"),
     ]
     rows: list[list[Cell]] = []
     for span in found.varied.spans:
@@ -236,11 +231,11 @@ def _notes(found: TrialFindings) -> Table:
 def excluded(
     record: Record, history: TrialHistory, found: TrialFindings, damaged: int
 ) -> list[Table]:
-    """What is not in the figures or was taken out of the trial, and why."""
+    """Return the tables of what is not in the figures or was taken out of the trial, and why."""
     status = found.status
     rows: list[list[Cell]] = [*_runs_left_out(found)]
-    rows += [["nodes", nodes, None, f"excluded from the trial: {why}"]
-             for nodes, why in status.excluded]  # fmt: skip
+    for nodes, reason in status.excluded:
+        rows.append(["nodes", nodes, None, f"excluded from the trial: {reason}"])
     rows += [
         ["test", part.test, None, f"launched no more: {part.stopped}"]
         for part in status.parts
@@ -290,20 +285,15 @@ def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
         return
     whys = ", ".join(dict.fromkeys(each.why for each in record.policy.outages if each.why))
     columns = [
-        *(
-            ReportColumn("from (UTC)", "time"),
-            ReportColumn("to (UTC)", "time"),
-            ReportColumn("nodes"),
-        ),
+        ReportColumn("from (UTC)", "time"),
+        ReportColumn("to (UTC)", "time"),
+        ReportColumn("nodes"),
         ReportColumn("length", "seconds"),
     ]
-    rows: list[list[Cell]] = [
-        [
-            *(each.start, each.end, fold(sorted(each.names)) or "all"),
-            (each.end - each.start) / SECOND_NS,
-        ]
-        for each in outages_of(history)
-    ]
+    rows: list[list[Cell]] = []
+    for each in outages_of(history):
+        length = (each.end - each.start) / SECOND_NS
+        rows.append([each.start, each.end, fold(sorted(each.names)) or "all", length])
     about = f"No criterion counts them. Why: {whys}." if whys else "No criterion counts them."
     yield bounded("Planned outages", columns, rows, about, MAX_ROWS)
 
@@ -314,7 +304,7 @@ def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
 def versions(
     records: Sequence[Record], plan_file: Path | None, skipped: Sequence[tuple[str, str, str]]
 ) -> list[Table]:
-    """Software, toolchains, the plan's file, what could not run there."""
+    """Return the tables of software, toolchains, the plan's file, and what could not run."""
     made = [_software(records, plan_file), _toolchains(records)]
     if skipped:
         columns = [ReportColumn("component"), ReportColumn("left out"), ReportColumn("why")]
@@ -348,15 +338,8 @@ def _now(path: Path) -> str:
 
 
 def _toolchains(records: Sequence[Record]) -> Table:
-    columns = [
-        *(
-            ReportColumn("toolchain"),
-            ReportColumn("version"),
-            ReportColumn("compilers"),
-            ReportColumn("flags"),
-        ),
-        *(ReportColumn("modules"), ReportColumn("variables set")),
-    ]
+    names = ("toolchain", "version", "compilers", "flags", "modules", "variables set")
+    columns = [ReportColumn(name) for name in names]
     found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
     for record in records:
         for name, one in record.machine.toolchains.items():
@@ -379,15 +362,18 @@ def _toolchains(records: Sequence[Record]) -> Table:
 
 
 def digest_of_struct(value: msgspec.Struct) -> str:
-    """The SHA-256 of a value as JSON, its keys in order."""
+    """Return the SHA-256 of a value as JSON with its keys in order."""
     return digest(msgspec.json.encode(value, order="deterministic"))
 
 
 def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:
-    """The tests of a trial with the hashes of what they are, its builds and environments."""
+    """Return the tables of a trial's tests, with hashes of definitions, builds, environments."""
     columns = [
-        *(ReportColumn("test"), ReportColumn("application"), ReportColumn("cases", "count")),
-        *(ReportColumn("definition, SHA-256"), ReportColumn("builds")),
+        ReportColumn("test"),
+        ReportColumn("application"),
+        ReportColumn("cases", "count"),
+        ReportColumn("definition, SHA-256"),
+        ReportColumn("builds"),
     ]
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
@@ -407,7 +393,7 @@ def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Ta
 
 
 def _environments(folder: TrialFolder) -> Iterator[Table]:
-    """The environments that its runs had; values may be secret, so only their hashes are told."""
+    """Yield the environments of its runs by hash; their values may be secret."""
     try:
         names = sorted(path.name for path in folder.environments.glob("[!.]*"))
     except OSError:

@@ -1,4 +1,4 @@
-"""What ``acceptance`` and ``studies`` found about a trial, for the parts of its report."""
+"""The judgements about a trial that its report shows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from seatrial.studies.variability import Variability
 
 
 class TrialFindings(NamedTuple):
-    """What was found about a trial: ``pairs`` are the results of slowdown, first that on all
-    cases; ``failed``, ``expected`` and ``conditions`` are tables."""
+    """The judgements about a trial.
+
+    ``pairs``: results of the criterion slowdown, first that of all cases together.
+    """
 
     status: Status
     pairs: list[Result]

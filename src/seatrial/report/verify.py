@@ -1,4 +1,4 @@
-"""Whether a report is as it was signed, and whether what it rests on is as it was.
+"""Verify that a report is unchanged since it was signed, and so are the files behind it.
 
 found = verify(Path("report.html"), Path("trials"), signers=Path("allowed_signers"))
 for each in found.files: each.state      # "as it was", "went on since", "changed", ...
@@ -22,7 +22,7 @@ _UNKNOWN: Final = ("not here", "cannot be read")
 
 
 class FileFound(NamedTuple):
-    """A file that a report rests on, and how it is now; ``more`` are the bytes that came since."""
+    """A file that a report is based on, and its state; ``more``: bytes added since."""
 
     file: File
     path: Path
@@ -31,8 +31,10 @@ class FileFound(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """What was checked. ``signature`` is None where there is none; ``by_key`` whether whose key it
-    is was checked, too."""
+    """The result of a verification.
+
+    ``signature``: None if there is none. ``by_key``: whether the signer's identity was checked.
+    """
 
     report: Path
     sha256: str
@@ -42,14 +44,17 @@ class Verified(NamedTuple):
 
     @property
     def unsigned(self) -> bool:
-        """Whether it was asked whose signature it is, and there is none."""
+        """Return whether a signer was asked for and there is no signature."""
         return self.signature is None and self.by_key
 
     @property
     def code(self) -> int:
-        """0: signed by a key that is allowed, and all files are as they were. 1: something is not
-        as the report, or its signature, says, or a signature that was asked for is missing. 3:
-        nothing is wrong, but not all could be checked."""
+        """Return the exit code.
+
+        0: signed by an allowed key, and all files are unchanged. 1: a file or the report was
+        changed, or a signature that was asked for is missing. 3: nothing is wrong, but not
+        everything could be checked.
+        """
         if self.unsigned or (self.signature is not None and not self.signature.good):
             return 1
         states = [each.state for each in self.files]
@@ -62,8 +67,10 @@ class Verified(NamedTuple):
 def verify(
     report: Path, trials: Path, signers: Path | None = None, key: Path | None = None
 ) -> Verified:
-    """Check a report's signature, and the files below ``trials`` that it names. Raises UsageError
-    for what is no report, TrialError where ssh-keygen cannot be run."""
+    """Check a report's signature, and the files below ``trials`` that it names.
+
+    Raises UsageError for a file that is no report, TrialError if ssh-keygen cannot be run.
+    """
     document = _read(report)
     try:
         files = files_in(document)
@@ -79,7 +86,7 @@ def verify(
 
 
 def tags_in(report: Path) -> set[str]:
-    """The trials that a report is on; none of what is no report."""
+    """Return the tags of the trials in a report; none for a file that is no report."""
     try:
         return {file.trial for file in files_in(_read(report))}
     except UsageError:
@@ -87,7 +94,7 @@ def tags_in(report: Path) -> set[str]:
 
 
 def _read(report: Path) -> bytes:
-    """The report: read once, so that what is checked is what is looked into."""
+    """Return the report, read once, so that the same bytes are checked and parsed."""
     try:
         if not report.is_file():
             raise UsageError(f"{report}: there is no such report")
@@ -99,8 +106,10 @@ def _read(report: Path) -> bytes:
 
 
 def _found(file: File, trials: Path) -> FileFound:
-    """How a file of a trial is now. Its name was checked when the report was read: a tag, and one
-    of three names."""
+    """Return the state of a file of a trial.
+
+    Its name was checked when the report was read: it is a tag and one of three names.
+    """
     path = trials / file.trial / file.name
     try:
         if not path.is_file():

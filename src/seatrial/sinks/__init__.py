@@ -1,8 +1,8 @@
-"""Sinks: pushes of a trial's events to other systems, by a process beside the driver.
+"""Send a trial's events to other systems, from a process beside the driver.
 
     standing(trials / tag)         # how far behind each sink is, and why
 
-A sink is named in the machine's file; docs/sinks.md tells how.
+Sinks are defined in the machine's file; see docs/sinks.md.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How far a sink has got in a trial's journal: ``trials/TAG/sinks/NAME.json``.
+"""Store how far a sink has got in a trial's journal: ``trials/TAG/sinks/NAME.json``.
 
-    cursor = load(folder, "site")        # where nothing was sent yet: at the journal's beginning
+    cursor = load(folder, "site")        # a new one begins at the journal's beginning
     cursor.offset = block.end
-    save(folder, cursor)                 # whole or not at all
+    save(folder, cursor)                 # atomic
 
-It is written when the server has answered, so what it says was sent was sent. It is also what
-people are shown: how far behind the sink is, and why.
+A cursor is saved after the server has answered, so everything before it was delivered. It also
+holds what people are shown: how far behind the sink is, and why.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class Behind(Struct, frozen=True):
-    """What is not sent yet: bytes of the journal, events (estimated where there are many), and
-    since how many seconds the first of them waits."""
+    """What was not sent yet: bytes of the journal, events, and how long the first has waited.
+
+    The number of events is estimated if there are many.
+    """
 
     bytes: int = 0
     events: int = 0
@@ -38,10 +40,14 @@ class Behind(Struct, frozen=True):
 
 
 class Cursor(Struct, kw_only=True):
-    """``offset`` and ``fingerprint`` are of the journal; ``read`` counts its events so far,
-    ``refused`` what of them the server does not take, ``damaged`` lines that are no events.
-    ``error`` is why nothing goes on, ``since`` when that began and ``tries`` how often it was tried
-    in vain since; ``told`` is the latest remark that stops nothing. Times are in ns."""
+    """The position of one sink in one journal.
+
+    ``offset``, ``fingerprint``: the end of what was sent, and a checksum of what lies before it.
+    ``read``: events so far; ``refused``: those that the server refused; ``damaged``: invalid lines.
+    ``error``: why the delivery is stuck, or ""; ``since`` (ns) and ``tries``: when that began, and
+    how many attempts have failed. ``told``: the latest message about something that does not stop
+    the delivery. ``answered``, ``saved``: in ns.
+    """
 
     sink: str
     kind: str = ""
@@ -61,20 +67,22 @@ class Cursor(Struct, kw_only=True):
 
 
 def folder_of(folder: TrialFolder) -> Path:
-    """Where the cursors of a trial are, and the log and the lock of the process that moves them."""
+    """Return the folder of a trial's cursors, and of the lock of the process that moves them."""
     return folder.path / "sinks"
 
 
 def load(folder: TrialFolder, sink: str) -> Cursor:
-    """The cursor of that sink; a new one where there is none, or none that can be read: to send
-    again what was sent does no harm."""
+    """Return the cursor of a sink, or a new one if there is none that can be read.
+
+    Sending events a second time is harmless.
+    """
     cursor = read_cursor(folder_of(folder) / f"{sink}.json") or Cursor(sink=sink)
-    cursor.sink = sink  # whatever the file says
+    cursor.sink = sink  # the file may name another
     return cursor
 
 
 def read_cursor(path: Path) -> Cursor | None:
-    """The cursor in a file, if it is one."""
+    """Return the cursor in a file, or None if there is none that can be read."""
     try:
         with open_regular(path) as file:
             return decoder(Cursor).decode(file.read(MAX_CURSOR_BYTES))
@@ -83,7 +91,7 @@ def read_cursor(path: Path) -> Cursor | None:
 
 
 def save(folder: TrialFolder, cursor: Cursor) -> None:
-    """Write it, whole or not at all. Raises OSError."""
+    """Write a cursor atomically. Raises OSError."""
     place = folder_of(folder)
     place.mkdir(exist_ok=True)
     cursor.saved = time.time_ns()
@@ -100,11 +108,11 @@ def save(folder: TrialFolder, cursor: Cursor) -> None:
 
 
 def forget(folder: TrialFolder, sink: str) -> None:
-    """Have a sink begin at the journal's beginning again. Raises OSError."""
+    """Delete a cursor: its sink begins at the journal's beginning again. Raises OSError."""
     (folder_of(folder) / f"{sink}.json").unlink(missing_ok=True)
 
 
 def goes_on(journal: BinaryIO, cursor: Cursor) -> bool:
-    """Whether the journal is the one that was sent, as far as it was sent."""
+    """Return whether the journal begins with what was sent according to the cursor."""
     size = os.fstat(journal.fileno()).st_size
     return size >= cursor.offset and fingerprint(journal, cursor.offset) == cursor.fingerprint

@@ -1,15 +1,15 @@
-"""Delivering a trial's journal to one sink, from where it was left.
+"""Deliver a trial's journal to one sink, starting at its cursor.
 
     delivery = Delivery(folder, sink, about, SinkLifetime(folder, follow=True))
     delivery.run()               # True: all of it was delivered
 
-The journal is read a bounded block at a time, and nothing is kept in memory but one block: what is
-not taken stays in the journal, for as long as it takes. The cursor moves when all of a block was
-answered; after a crash the block is sent again, which changes nothing where points replace
-themselves, and can be told by ``seq`` elsewhere.
+The journal is read in blocks of bounded size, and one block is in memory at a time: what a server
+does not accept stays in the journal. The cursor moves when the server has answered all of a block.
+After a crash the block is sent again: points replace themselves, and other sinks recognise repeated
+events by ``seq``.
 
-A server that takes nothing at all any more, one event after the other, is at fault itself: the
-delivery is held there, and tried again with all that has come since.
+A server that refuses one event after the other is at fault itself. The delivery then stops at that
+place and retries, with what has come since.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import BinaryIO
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.journal import Block, fingerprint, read_blocks
+from seatrial.log import logger
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import cursor as cursors
 from seatrial.sinks.lag import behind
@@ -34,28 +35,33 @@ from seatrial.sinks.trial_info import TrialInfo
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import bytes_of, count, seconds
 
+_log = logger(__name__)
+
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
 MIN_BLOCK_BYTES = 64 << 10  # bytes of the journal
-LOOK_S = 1.0  # between two looks how far behind it is
-SAY_S = 600.0  # between two lines about the same trouble
-MAX_HALVES = 64  # requests that are made of one to find what the server does not take
-HELD_AFTER = 3  # pieces that are refused with none taken between them
+LOOK_S = 1.0  # between two counts of how far behind the sink is
+SAY_S = 600.0  # between two messages about the same trouble
+MAX_HALVES = 64  # requests into which one is split to find what the server refuses
+HELD_AFTER = 3  # pieces refused in a row after which the server is at fault
 
 Tell = Callable[[str], None]
 
 
 class GivenUp(SeatrialError):
-    """The sink was not to be had for as long as is waited for it."""
+    """The sink could not be reached within its patience."""
 
 
 class _Held(SeatrialError):
-    """The sink takes nothing of what it is sent."""
+    """The sink refuses everything that it is sent."""
 
 
 class Delivery:
-    """One sink of one trial. ``tell`` is given a line when something begins or ends to go wrong.
-    ``again``: what a person types to go on where this gave up."""
+    """The delivery of one trial to one sink.
+
+    ``tell`` is called with a line when trouble begins or ends. ``again``: the command with which a
+    person continues a delivery that gave up.
+    """
 
     def __init__(
         self,
@@ -77,19 +83,21 @@ class Delivery:
         self._cursor = cursors.load(folder, sink.name)
         self._cursor.kind = sink.kind
         self._cursor.to = planned(sink)
-        self._refused = 0  # of the block that is being delivered
-        self._done = 0  # the last event of it that needs not be sent again when that is held
-        self._in_a_row = 0  # that were refused since one was taken
-        self._held = False  # as it took nothing
-        self._untold = 0  # of what was refused
+        self._refused = 0  # pieces of the current block
+        self._done = 0  # number of the last event that was sent before the delivery was held
+        self._in_a_row = 0  # pieces refused since one was accepted
+        self._held = False  # the server refuses everything
+        self._untold = 0  # refused pieces that `tell` was not told of yet
         self._said = {"refused": -SAY_S, "changed": -SAY_S}  # when, by the monotonic clock
         self._failing = 0.0  # since when, by the monotonic clock
-        self._looked = 0.0  # when it was looked how far behind this is
+        self._looked = 0.0  # when it was last counted how far behind the sink is
         self._unsaved = ""  # why the cursor cannot be written
 
     def run(self) -> bool:
-        """Deliver until the course is over; whether all was delivered. Never raises for what the
-        sink or a file system does."""
+        """Deliver until the course is over; return whether everything was delivered.
+
+        Failures of the sink or of a file system are retried, and raise nothing.
+        """
         try:
             while True:
                 try:
@@ -107,7 +115,7 @@ class Delivery:
             return False
 
     def _pass_through(self) -> bool:
-        """Deliver one journal to its end; whether there is another in its place now."""
+        """Deliver a journal to its end; return whether another has replaced it."""
         with contextlib.closing(self._target()) as target, self._journal() as journal:
             self._cursor.to = target.shown
             if journal is None:
@@ -136,7 +144,7 @@ class Delivery:
 
     @contextlib.contextmanager
     def _journal(self) -> Iterator[BinaryIO | None]:
-        """The journal, opened when it is there; None where there will be none."""
+        """Wait for the journal and open it; None if there will be none."""
         while True:
             try:
                 with self._folder.journal.open("rb") as journal:
@@ -149,15 +157,16 @@ class Delivery:
         yield None
 
     def _is_there(self, journal: BinaryIO) -> bool:
-        """Whether this is still the trial's journal, and no shorter than it was."""
+        """Return whether this is still the trial's journal, and no shorter than it was."""
         ours = os.fstat(journal.fileno())
         try:
             now = self._folder.journal.stat()
         except FileNotFoundError:
-            return True  # it was deleted: what was read of it is all there is
+            return True  # it was deleted, so nothing more will come
         return now.st_ino == ours.st_ino and ours.st_size >= self._cursor.offset
 
     def _begin_anew(self) -> None:
+        """Go back to the beginning, as the journal is new or another one."""
         self._refused = self._done = self._in_a_row = 0
         old, new = self._cursor, cursors.Cursor(sink=self.sink.name, kind=self.sink.kind)
         new.to = old.to
@@ -167,7 +176,7 @@ class Delivery:
         self._cursor = new
 
     def _fold(self, journal: BinaryIO, target: SinkTarget) -> None:
-        """Tell the target of the events that were sent, for what later ones need of them."""
+        """Pass the events that were sent to the target; later ones depend on them."""
         number = 0
         for block in read_blocks(journal, until=self._cursor.offset):
             for event in block.events:
@@ -177,11 +186,12 @@ class Delivery:
     # ---- one block ------------------------------------------------------------------------
 
     def _deliver(self, journal: BinaryIO, block: Block, target: SinkTarget) -> None:
+        """Send a block in requests of bounded size, and move the cursor behind it."""
         cursor = self._cursor
         pieces: list[bytes] = []
         size = 0
         for number, event in enumerate(block.events, cursor.read + 1):
-            made = target.pieces(event, number)  # told of each: some follow from others
+            made = target.pieces(event, number)  # for each event: some points depend on others
             for piece in made if number > self._done else ():
                 if len(pieces) >= self.sink.lines or (pieces and size + len(piece) >= self._size):
                     self._push(target, pieces)
@@ -206,10 +216,13 @@ class Delivery:
         self._save()
 
     def _push(self, target: SinkTarget, pieces: Sequence[bytes]) -> None:
-        """Send pieces until each was taken or refused. Raises GivenUp, and _Held where all of them
-        were refused, and were not the first: then none counts as refused."""
+        """Send pieces until each was accepted or refused.
+
+        Raises GivenUp, and _Held if all were refused and too many before them; then none of them
+        counts as refused.
+        """
         refused = self._sent(target, pieces)
-        if self._held and len(refused) < len(pieces):  # some may be of before it came to itself
+        if self._held and len(refused) < len(pieces):  # the server may have recovered meanwhile
             refused = self._sent(target, refused)
         whole = len(refused) == len(pieces)
         if whole and self._in_a_row + len(refused) >= HELD_AFTER:
@@ -223,7 +236,7 @@ class Delivery:
             self._recover()
 
     def _sent(self, target: SinkTarget, pieces: Sequence[bytes]) -> list[bytes]:
-        """Send pieces, in halves where they are refused; those that were refused."""
+        """Send pieces, in halves if they are refused; return those that were refused alone."""
         waiting = [pieces] if pieces else []
         refused: list[bytes] = []
         halves = 0
@@ -243,9 +256,10 @@ class Delivery:
         return refused
 
     def _answered(self, target: SinkTarget, pieces: Sequence[bytes]) -> Reply:
-        """Send one request until the server says what becomes of it."""
+        """Send one request until the server accepts or refuses it. Raises GivenUp."""
         while True:
             reply = target.send(pieces)
+            _log.debug("%s: %d pieces: %s", self.sink.name, len(pieces), reply)
             if reply.fate != "again":
                 return reply
             self._fail(reply, target.shown)
@@ -254,8 +268,10 @@ class Delivery:
     # ---- what goes wrong ------------------------------------------------------------------
 
     def _target(self) -> SinkTarget:
-        """The target, as soon as its secrets are to be had. Raises GivenUp where one must come
-        from our environment, which never changes."""
+        """Return the target as soon as its secrets can be read.
+
+        Raises GivenUp if one is missing in our environment, which never changes.
+        """
         while True:
             try:
                 return target_of(self.sink, self._about)
@@ -270,6 +286,7 @@ class Delivery:
                 self._pause(0.0)
 
     def _fail(self, reply: Reply, shown: str) -> None:
+        """Record a failed attempt, and tell of it unless that was told before."""
         cursor = self._cursor
         if not cursor.error or (reply.why != cursor.error and self._may_say("changed")):
             self._tell(f"{self.sink.name}: {shown}: {reply.why}")
@@ -280,7 +297,7 @@ class Delivery:
         self._save()
 
     def _may_say(self, what: str) -> bool:
-        """Whether a line about it would not be one of too many."""
+        """Return whether the last message of that kind was long enough ago."""
         now = time.monotonic()
         if now - self._said[what] < SAY_S:
             return False
@@ -288,12 +305,15 @@ class Delivery:
         return True
 
     def _recover(self) -> None:
+        """Record that the sink works again."""
         self._cursor.error, self._cursor.since, self._cursor.tries = "", 0, 0
         self._failing = 0.0
 
     def _pause(self, wanted: float) -> None:
-        """Wait before the next try: longer each time, up to a minute, and never in step with
-        others. Raises GivenUp."""
+        """Wait before the next attempt: longer each time, up to a minute, with random jitter.
+
+        ``wanted``: seconds that the server asked for. Raises GivenUp.
+        """
         longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._cursor.tries - 1, 10))
         pause = max(longest * random.uniform(0.5, 1.0), min(wanted, LONGEST_PAUSE_S))
         if not self._lifetime.bears(self._failing, seconds(self.sink.patience), pause):
@@ -304,7 +324,7 @@ class Delivery:
         self._lifetime.wait(pause)
 
     def _save(self) -> None:
-        """Write the cursor. Where it cannot be, it goes on: to send twice does no harm."""
+        """Write the cursor. If it cannot be written, go on: sending twice is harmless."""
         cursor, now = self._cursor, time.monotonic()
         if cursor.error or now - self._looked >= LOOK_S:
             cursor.behind = behind(self._folder, cursor)

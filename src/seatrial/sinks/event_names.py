@@ -1,4 +1,4 @@
-"""What the OLCF Test Harness calls an event: its file, type and subtype."""
+"""The names that the OLCF Test Harness gives an event: its file, type and subtype."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seatrial.units import SECOND_NS
 
 NO_VALUE = "[NO_VALUE]"
 
-# Every field of an event there, in its order.
+# Every field of an event in that harness, in its order.
 FIELDS = (
     "build_directory",
     "event_filename",
@@ -45,7 +45,7 @@ class EventName(NamedTuple):
 
 @lru_cache(maxsize=256)
 def event_name(name: str) -> EventName:
-    """The names of an event, also of one that is not in the registry."""
+    """Return the names of an event, whether it is in the registry or not."""
     kind, _, subtype = name.rpartition("_")
     known = EVENT_KINDS.get(name)
     file = f"Event_{name}.txt" if known is None else f"Event_{known.number}_{name}.txt"
@@ -53,7 +53,7 @@ def event_name(name: str) -> EventName:
 
 
 def time_text(time: int) -> str:
-    """A time in ns since the epoch as ISO 8601 has it, in UTC, to the nanosecond."""
+    """Return a time (ns since the epoch) in ISO 8601, in UTC, to the nanosecond."""
     seconds, rest = divmod(time, SECOND_NS)
     try:
         return f"{_second_text(seconds)}.{rest:09d}Z"

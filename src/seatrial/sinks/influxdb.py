@@ -1,12 +1,12 @@
-"""InfluxDB 1.x (``/write?db=``) and 2.x (``/api/v2/write?org=&bucket=``) as a target.
+"""Write points to InfluxDB 1.x (``/write?db=``) or 2.x (``/api/v2/write?org=&bucket=``).
 
-What the server answers decides what becomes of a request:
+The answer decides what becomes of a request:
 
-- 204: taken. No other 2xx is: what answers so is a login page, or no InfluxDB at all.
-- 400 and 422 of a *partial write*: taken, but for the points that the answer counts as dropped.
-- any other 400 or 422, and 413: again in halves, until what is at fault is found.
-- everything else, such as 401, 404 (no such database), 429, 500, 503: again later. It is the server
-  that must be put right, not the points.
+- 204: accepted. Any other 2xx comes from a login page, or from a server that is not InfluxDB.
+- 400 and 422 for a *partial write*: accepted, except for the points reported as dropped.
+- any other 400 or 422, and 413: sent again in halves, until the faulty points are found.
+- everything else, such as 401, 404 (no such database), 429, 500, 503: sent again later, because the
+  server is at fault, not the points.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DROPPED = re.compile(r"dropped[= ](\d+)")
 
 
 class InfluxDB:
-    """A database or a bucket that gets the points of one trial."""
+    """A database or a bucket that receives the points of one trial."""
 
     folds = True
 
@@ -73,7 +73,7 @@ class InfluxDB:
 
 
 def reply_to(answer: HttpResponse) -> Reply:
-    """What an answer of InfluxDB says of the points that were sent."""
+    """Return what became of the points, by an answer of InfluxDB."""
     if answer.status == 204:
         return Reply("taken")
     if 200 <= answer.status < 300:
@@ -89,7 +89,7 @@ def reply_to(answer: HttpResponse) -> Reply:
 
 
 def _message(text: str) -> str:
-    """The message of an error, which 1.x and 2.x name differently."""
+    """Return the message in an error; 1.x and 2.x name it differently."""
     try:
         found = msgspec.json.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -1,10 +1,10 @@
-"""Where the sinks of a trial stand: how far behind each is, and why.
+"""Report how far behind each sink of a trial is, and why.
 
     for each in standing(trials / tag):
         each.name, each.behind.events, each.behind.seconds, each.error
 
-Looks at the cursors and at the journal's end; whether a process works on it or died, what it says
-is how things are now.
+The report is made of the cursors and the journal's end, so it is right even if the delivering
+process has died.
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ from seatrial.sinks.lock import holder
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
 
-LOOK_AT = 4 << 20  # bytes of what is behind that are counted; beyond it the number is estimated
+LOOK_AT = 4 << 20  # unsent bytes in which events are counted; beyond, their number is estimated
 MAX_SINKS = 100
 
 
 class SinkLag(Struct, frozen=True, kw_only=True):
-    """One sink of a trial. ``to`` is its host or file, never with a secret. ``sent`` counts events,
-    ``refused`` what the server does not take, ``damaged`` lines of the journal that are no events.
-    ``error`` is why it does not go on ("": it does), ``since`` when in ns that began; ``told`` is
-    the latest remark that stops nothing. ``working``: a process delivers now."""
+    """One sink of a trial.
+
+    ``to``: its host or file, without secrets. ``sent``: events; ``refused``: those that the server
+    refused; ``damaged``: invalid lines of the journal. ``error``: why the delivery is stuck, or "";
+    ``since``: when that began, in ns; ``tries``: failed attempts since. ``told``: the latest
+    message about something that does not stop the delivery. ``answered``: the last answer, in ns.
+    ``working``: a process delivers now.
+    """
 
     name: str
     kind: str
@@ -48,7 +52,7 @@ class SinkLag(Struct, frozen=True, kw_only=True):
 
 
 def sink_lags(trial: Path | TrialFolder) -> list[SinkLag]:
-    """The sinks of a trial's folder that anything was ever sent to, or tried to, by name."""
+    """Return the sinks of a trial to which something was sent or tried, ordered by name."""
     folder = trial if isinstance(trial, TrialFolder) else TrialFolder(trial)
     try:
         files = sorted(folder_of(folder).glob("[!.]*.json"))[:MAX_SINKS]
@@ -78,7 +82,7 @@ def _standing(folder: TrialFolder, cursor: Cursor, working: bool) -> SinkLag:
 
 
 def behind(folder: TrialFolder, cursor: Cursor) -> Behind:
-    """What is in the journal and not sent yet. Whole lines count."""
+    """Return what of the journal was not sent yet; only complete lines count."""
     try:
         with open_regular(folder.journal) as journal:
             size = os.fstat(journal.fileno()).st_size
@@ -99,7 +103,10 @@ def behind(folder: TrialFolder, cursor: Cursor) -> Behind:
 
 
 def _waiting(lines: bytes) -> float:
-    """Seconds since the first event of them, by the clocks of the driver and of this host."""
+    """Return the seconds since the first event of some lines.
+
+    The clocks are those of the driver and of this host.
+    """
     for text in lines.split(b"\n", 20)[:20]:
         events, _ = decode_lines([text])
         if events:

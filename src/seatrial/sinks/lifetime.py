@@ -1,4 +1,4 @@
-"""How long a delivery goes on: to the journal's end, or with the trial; and how long it is patient.
+"""Decide how long a delivery goes on, and how long it retries.
 
 lifetime = SinkLifetime(folder, follow=True)
 while not lifetime.is_over(): lifetime.wait(2)
@@ -14,8 +14,11 @@ from seatrial.trial.folder import TrialFolder
 
 
 class SinkLifetime:
-    """``follow``: as long as somebody drives the trial. ``patience``: seconds, instead of each
-    sink's own, that one is waited for which does not take events."""
+    """How long the deliveries of a trial go on.
+
+    ``follow``: go on while the trial is driven; otherwise to the end of the journal. ``patience``:
+    seconds for which a failing sink is retried, instead of each sink's own.
+    """
 
     def __init__(
         self, folder: TrialFolder, follow: bool = False, patience: float | None = None
@@ -24,10 +27,10 @@ class SinkLifetime:
         self._follow = follow
         self._patience = patience
         self._stopped = threading.Event()
-        self._over = 0.0  # since when, by the monotonic clock
+        self._over = 0.0  # when the drive ended, by the monotonic clock
 
     def is_over(self) -> bool:
-        """Whether nothing will come after what is in the journal now."""
+        """Return whether the journal will not grow any more."""
         if self._stopped.is_set() or not self._follow:
             return True
         if owned(self._folder):
@@ -37,19 +40,22 @@ class SinkLifetime:
         return True
 
     def bears(self, failing: float, patience: float, pause: float) -> bool:
-        """Whether a sink that fails since that moment is tried again after a pause: always while
-        the trial is driven, and for ``patience`` seconds then."""
+        """Return whether a sink is retried after a pause of so many seconds.
+
+        It is while the trial is driven, and for ``patience`` seconds afterwards. ``failing``: when
+        it began to fail, by the monotonic clock.
+        """
         if self._stopped.is_set():
             return False
         if not self.is_over():
             return True
-        most = patience if self._patience is None else self._patience
-        return time.monotonic() + pause - max(failing, self._over) <= most
+        limit = patience if self._patience is None else self._patience
+        return time.monotonic() + pause - max(failing, self._over) <= limit
 
     def wait(self, pause: float) -> None:
-        """Wait, or be stopped."""
+        """Wait for so many seconds, or until ``stop`` is called."""
         self._stopped.wait(pause)
 
     def stop(self) -> None:
-        """Have every delivery end as soon as it can."""
+        """End every delivery as soon as possible."""
         self._stopped.set()

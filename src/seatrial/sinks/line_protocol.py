@@ -1,12 +1,12 @@
-r"""InfluxDB's line protocol: one point a line, escaped as InfluxData specifies it.
+r"""Write InfluxDB's line protocol: one point a line, escaped as InfluxData specifies it.
 
     line("events", tag_text({"app": "x y"}), field_text({"value": 1.5, "why": 'a "b"'}), 10)
     # events,app=x\ y value=1.5,why="a \"b\"" 10
 
-A measurement escapes comma and blank, keys and tags the equals sign, too, with a backslash; strings
-escape quotes and backslashes. What the protocol cannot hold is made good: control characters of
-keys and tags become blanks, a backslash where it would escape what follows becomes a slash, empty
-tags and numbers that are not finite are left out.
+A backslash escapes comma, blank and equals sign in measurements, keys and tags, and quotes and
+backslashes in strings. What the protocol cannot hold is replaced: control characters in keys and
+tags become blanks, and a backslash that would escape the next character becomes a slash. Empty tags
+and numbers that are not finite are omitted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-LONGEST_STRING = 16_000  # characters, of 4 bytes at most; InfluxDB takes 64 KiB
+LONGEST_STRING = 16_000  # characters, of 4 bytes at most; InfluxDB accepts 64 KiB
 LONGEST_TAG = 512
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/+@%-]*")
@@ -27,8 +27,10 @@ _INTEGER_LIMIT = 1 << 63
 
 
 def tag_text(tags: Mapping[str, str]) -> str:
-    """``,key=value`` of every tag that is not empty, in the order of their keys, which InfluxDB
-    likes best."""
+    """Return ``,key=value`` for every tag that is not empty.
+
+    They are ordered by key, as InfluxDB recommends for speed.
+    """
     return "".join(
         f",{key_text(key)}={text}"
         for key, value in sorted(tags.items())
@@ -37,8 +39,10 @@ def tag_text(tags: Mapping[str, str]) -> str:
 
 
 def field_text(fields: Mapping[str, str | int | float | bool | None]) -> str:
-    """``key=value`` of every field that has one, joined by commas; "" where there is none. Numbers
-    are floats, so that a field never changes its type."""
+    """Return ``key=value`` for every field that has a value, joined by commas; "" for none.
+
+    Numbers are written as floats, so that a field never changes its type.
+    """
     texts = []
     for key, value in fields.items():
         if isinstance(value, str):
@@ -51,13 +55,13 @@ def field_text(fields: Mapping[str, str | int | float | bool | None]) -> str:
 
 
 def line(measurement: str, tags: str, fields: str, time: int) -> bytes:
-    """A point's line, without its end; ``time`` in ns since the epoch."""
+    """Return the line of a point, without a line end; ``time`` in ns since the epoch."""
     return f"{measurement}{tags} {fields} {time}".encode("utf-8", "replace")
 
 
-@lru_cache(maxsize=4096)  # the same keys and tags come in every line
+@lru_cache(maxsize=4096)  # the same keys and tags are in every line
 def key_text(text: str) -> str:
-    """A tag's key or value, or a field's key."""
+    """Return the key or value of a tag, or the key of a field, escaped."""
     if _PLAIN.fullmatch(text) and len(text) <= LONGEST_TAG:
         return text
     text = _CONTROL.sub(" ", text[:LONGEST_TAG]).strip()
@@ -65,7 +69,7 @@ def key_text(text: str) -> str:
 
 
 def string_text(text: str) -> str:
-    """A field's string, with its quotes."""
+    """Return a string field, escaped and quoted."""
     text = text[:LONGEST_STRING].replace("\0", "")
     if "\\" in text or '"' in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')

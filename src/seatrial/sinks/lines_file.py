@@ -1,8 +1,8 @@
-"""A file or a FIFO that gets events as JSON lines.
+"""Append events as JSON lines to a file or a FIFO.
 
-A file is appended to under a lock, as several trials may share it; a line that a crash left torn is
-cut off, and what it holds of this trial already is not written again. A FIFO without a reader is
-tried again later.
+Several trials may share a file, so it is locked while it is appended to. A line that a crash left
+incomplete is removed, and events that are in the file already are not written again. A FIFO without
+a reader is retried later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from seatrial.sinks.protocol import Reply
 from seatrial.sinks.webhook import BEGINNING, record
 from seatrial.units import seconds
 
-TAIL = 4 << 20  # how far back a file is searched for what it holds of this trial
+TAIL = 4 << 20  # bytes at a file's end that are searched for events of this trial
 
 
 class LinesFile:
@@ -36,8 +36,8 @@ class LinesFile:
         self._path = path_of(sink.path)
         self._timeout = seconds(sink.timeout)
         self._mark = b',"trial":' + json.encode(tag)
-        self._held: set[bytes] | None = None  # what may be sent again, and is there
-        self._torn = False
+        self._held: set[bytes] | None = None  # lines in the file that may be sent again
+        self._torn = False  # the FIFO's reader may have half a line
         self.shown = str(self._path)
 
     def pieces(self, event: Event, number: int) -> list[bytes]:
@@ -82,7 +82,10 @@ class LinesFile:
             os.close(descriptor)
 
     def _missing(self, tail: Sequence[bytes], pieces: Sequence[bytes]) -> Sequence[bytes]:
-        """What is not in the file yet: who wrote it may have died before it was noted."""
+        """Return the pieces that are not in the file yet.
+
+        A process that wrote some may have died before its cursor was saved.
+        """
         if self._held is None:
             self._held = {text for text in tail if self._mark in text}
         if not self._held:
@@ -95,12 +98,13 @@ class LinesFile:
     # ---- a FIFO ---------------------------------------------------------------------------
 
     def _into_fifo(self, pieces: Sequence[bytes]) -> Reply:
+        """Write pieces to a FIFO that somebody reads."""
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             return Reply("again", f"nobody reads it: {error.strerror}")
         try:
-            # The reader may have got half a line before: that line is ended first.
+            # The reader may have received half a line before: end that line first.
             data = b"\n".join([*([b""] if self._torn else []), *pieces, b""])
             reply, done = _write_within(descriptor, data, self._timeout)
             self._torn = reply.fate != "taken" and (self._torn or done > 0)
@@ -110,12 +114,12 @@ class LinesFile:
 
 
 def _is_ours(torn: bytes) -> bool:
-    """Whether a line without an end is the beginning of one of ours; others' are left alone."""
+    """Return whether a line without an end is the beginning of an event of Seatrial."""
     return torn.startswith(BEGINNING) or BEGINNING.startswith(torn)
 
 
 def _write(descriptor: int, size: int, lines: Sequence[bytes]) -> None:
-    """Append to a file of that size, all or nothing. Raises OSError."""
+    """Append lines to a file of that size, all or nothing. Raises OSError."""
     data = b"\n".join(lines)
     done = 0
     try:
@@ -129,12 +133,12 @@ def _write(descriptor: int, size: int, lines: Sequence[bytes]) -> None:
 
 
 def _write_within(descriptor: int, data: bytes, timeout: float) -> tuple[Reply, int]:
-    """Write to a pipe whose reader may be slow, or leave."""
+    """Write to a pipe for so many seconds; return the reply and how many bytes were written."""
     deadline = time.monotonic() + timeout
     done = 0
     while done < len(data):
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([], [descriptor], [], left)[1]:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or not select.select([], [descriptor], [], remaining)[1]:
             return Reply("again", f"its reader took nothing for {timeout:g} s"), done
         try:
             done += os.write(descriptor, data[done : done + 65536])

@@ -1,8 +1,8 @@
-"""One process delivers a trial's events: ``trials/TAG/sinks/lock``.
+"""Lock the delivery of a trial's events for one process: ``trials/TAG/sinks/lock``.
 
-with held(folder):       # Busy where another process has it
+with held(folder):       # raises Busy if another process has it
     ...
-holder(folder)           # "process 123 on login1", "" where there is none
+holder(folder)           # "process 123 on login1", or ""
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ class DeliveryLocked(SeatrialError):
 
 @contextlib.contextmanager
 def held(folder: TrialFolder, wait_s: float = WAIT_S) -> Iterator[None]:
-    """Be the one process for that trial, after ``wait_s`` at most: who only looks at the lock has
-    it for an instant, too. Raises Busy, and TrialError where it cannot be locked."""
+    """Hold the lock of a trial, after waiting for ``wait_s`` seconds at most.
+
+    A process that only looks at the lock holds it for an instant, too. Raises Busy, and TrialError
+    if the file cannot be locked.
+    """
     path = folder_of(folder) / "lock"
     try:
         path.parent.mkdir(exist_ok=True)
@@ -62,7 +65,7 @@ def held(folder: TrialFolder, wait_s: float = WAIT_S) -> Iterator[None]:
 
 
 def locked_within(descriptor: int, wait_s: float) -> bool:
-    """Lock an open file for oneself; False where another has it for so many seconds."""
+    """Lock an open file; return False if another process holds it for so many seconds."""
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -75,7 +78,7 @@ def locked_within(descriptor: int, wait_s: float) -> bool:
 
 
 def holder(folder: TrialFolder) -> str:
-    """Who delivers a trial's events now. The lock is tried, shared and for an instant."""
+    """Return who delivers a trial's events now, or "". Takes a shared lock for an instant."""
     try:
         descriptor = os.open(folder_of(folder) / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -90,9 +93,11 @@ def holder(folder: TrialFolder) -> str:
 
 
 def stop(folder: TrialFolder) -> str:
-    """End the process that delivers a trial's events, and wait until it has ended: what is not
-    delivered stays in the journal. Who that was, "" where there is none. Raises TrialError for one
-    that cannot be ended from here."""
+    """End the process that delivers a trial's events, and wait for its end.
+
+    Events that were not delivered stay in the journal. Returns who the process was, or "" if there
+    was none. Raises TrialError for one that cannot be ended from here.
+    """
     who = holder(folder)
     if not who:
         return ""

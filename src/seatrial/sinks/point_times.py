@@ -1,18 +1,18 @@
-"""When an event's point is: its own time, nudged so that no two points of a trial share one.
+"""Give each event's point a time of its own, close to that of the event.
 
     times = Moments()
     times.of(event)         # ns since the epoch
 
-InfluxDB knows a point by its tags and its time alone: of two that agree in both the later one
-replaces the earlier. The run's id is no tag (it would make a series of every run), so the time must
-tell events apart, and the same journal must always give the same times: sent twice is sent once.
+InfluxDB identifies a point by its tags and its time: a later point with the same ones replaces the
+earlier. The run's id is not a tag, because that would make a series of every run, so times must
+differ. The same journal must always give the same times, so that sending twice changes nothing.
 
-- Times of the driver never go back in a journal. Their points have even nanoseconds, each later
-  than the one before: events of one instant follow each other by 2 ns, in the journal's order.
-- The two events that a job writes bear a compute node's clock, and come when the job has ended.
-  Their points keep the millisecond, which is more than such clocks agree in; the rest of it is an
-  odd number that counts them. Two of the same millisecond differ, but where half a million
-  others lie between them.
+- The driver's times never decrease in a journal. Their points have even nanoseconds; events of the
+  same instant follow each other by 2 ns in the order of the journal.
+- The two events that a job writes have the time of a compute node's clock, and are recorded after
+  the job has ended. Their points keep the millisecond, which is more precise than such clocks
+  agree; below it is an odd number that counts them. So two events of the same millisecond differ
+  unless half a million others lie between them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
 from seatrial.units import SECOND_NS
 
 _MILLISECOND = 1_000_000
-_FAR = SECOND_NS  # a time that is further back than this is no tie, but a journal out of order
+_FAR = SECOND_NS  # a time further back than this is kept: the journal is out of order
 
 
 class Moments:
-    """Is given every event of a journal, in order and from its beginning."""
+    """The times of points. Pass it every event of a journal, in order, from the beginning."""
 
     def __init__(self) -> None:
         self._last = 0
         self._of_jobs = 0
 
     def of(self, event: Event) -> int:
+        """Return the time of an event's point in ns since the epoch."""
         if isinstance(event, ScriptStarted | ScriptEnded):
             place = 2 * self._of_jobs % _MILLISECOND + 1
             self._of_jobs += 1

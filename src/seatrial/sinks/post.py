@@ -1,12 +1,13 @@
-"""One server that requests are posted to, over a connection that is kept.
+"""Post requests to one server, over a connection that is kept.
 
     server = Server("https://influx.site:8086", {"Authorization": ...}, timeout=30)
-    answer = server.post("/write?db=seatrial", b"...")       # Unreachable where there is none
+    answer = server.post("/write?db=seatrial", b"...")       # raises Unreachable
     answer.status, answer.text
 
-A request takes its time at most, whatever the server does: the connection is cut then. Answers are
-read up to a bound, redirections are not followed, certificates are checked. Proxies are those of
-the environment, as `urllib` reads them.
+urllib3 carries the requests: TLS, proxies of the environment, connections that are kept. A request
+takes ``timeout`` seconds at most, whatever the server does: its connection is cut then. Answers are
+read up to a bound, redirections are not followed, and nothing is retried: that is the delivery's
+task. No message shows more of a URL than scheme, host and port.
 """
 
 from __future__ import annotations
@@ -20,20 +21,26 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, InsecureRequestWarning, ProxyError, ReadTimeoutError
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.sinks import path_of
 
 MAX_RESPONSE_BYTES = 65536
 _PORTS = {"http": 80, "https": 443}
+_FAILURES = (HTTPError, http.client.HTTPException, OSError, ValueError)
 
 
 class Unreachable(SeatrialError):
-    """There was no answer: why, in a few words."""
+    """The server did not answer. The message is the reason, in a few words."""
 
 
 class HttpResponse(NamedTuple):
-    """What the server said; ``wait`` are the seconds after which it wants to be asked again."""
+    """An answer; ``wait``: seconds after which the server wants to be asked again."""
 
     status: int
     text: str
@@ -41,7 +48,12 @@ class HttpResponse(NamedTuple):
 
 
 class Server:
-    """``shown`` is what people may see of the URL: neither a user nor a path."""
+    """A server at a URL.
+
+    ``timeout``: seconds that a request may take. ``ca``: a file of certificates to trust, "" for
+    those of the host. ``shown``: the URL as people may see it, without user, password and path.
+    Raises UsageError for a URL or certificates that cannot be used.
+    """
 
     def __init__(
         self,
@@ -54,81 +66,137 @@ class Server:
         self._url = _split(url)
         self._headers = {"User-Agent": "seatrial", **_login(self._url, "Authorization"), **headers}
         self._timeout = timeout
-        self._context = _trusting(ca, verify) if self._url.scheme == "https" else None
-        self._connection: http.client.HTTPConnection | None = None
-        self._through_proxy = False
+        self._trusted = _trusted(ca, verify) if self._url.scheme == "https" else None
+        self._manager: urllib3.PoolManager | None = None
+        self._wire = _Wire()
         self.shown = shown_url(self._url)
 
     def post(self, path: str, body: bytes) -> HttpResponse:
         """Post a body to a path below the URL. Raises Unreachable."""
-        kept = self._connection is not None
+        url = f"{self._url.scheme}://{self._url.netloc.rpartition('@')[2]}"
+        url += self._url.path.rstrip("/") + path
+        if self._url.query:
+            url += ("&" if "?" in path else "?") + self._url.query
         try:
-            return self._post(path, body)
-        except (http.client.HTTPException, OSError, ValueError) as error:
+            with self._wire.cut_after(self._timeout):
+                return self._post(url, body)
+        except _FAILURES as error:
             self.close()
-            if not (kept and isinstance(error, ConnectionError | http.client.HTTPException)):
-                raise Unreachable(_why(error, self._timeout)) from error
-        try:  # the server may have closed a connection that it kept for long enough
-            return self._post(path, body)
-        except (http.client.HTTPException, OSError, ValueError) as error:
-            self.close()
-            raise Unreachable(_why(error, self._timeout)) from error
+            raise Unreachable(_reason(error, self._timeout)) from error
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close the connection; the next request makes another."""
+        if self._manager is not None:
+            self._manager.clear()
+            self._manager = None
+        self._wire.release()
 
-    def _post(self, path: str, sent: bytes) -> HttpResponse:
-        if self._connection is None:
-            self._connection = self._connect()
-        connection = self._connection
-        target = self._url.path.rstrip("/") + path
-        if self._url.query:
-            target += ("&" if "?" in path else "?") + self._url.query
-        if self._through_proxy and self._context is None:
-            target = f"http://{self._url.netloc.rpartition('@')[2]}{target or '/'}"
-        with _cut_after(connection, self._timeout):
-            if connection.sock is None:
-                connection.connect()
-            connection.request("POST", target or "/", sent, self._headers)
-            response = connection.getresponse()
-            body = response.read(MAX_RESPONSE_BYTES)
-            if response.length and len(body) < MAX_RESPONSE_BYTES:
-                raise http.client.IncompleteRead(body, response.length)
-        if not response.isclosed() or response.will_close:
-            self.close()
+    def _post(self, url: str, body: bytes) -> HttpResponse:
+        self._manager = self._manager or self._connections()
+        response = self._manager.urlopen(
+            "POST",
+            url,
+            body=body,
+            headers=self._headers,
+            redirect=False,
+            retries=False,
+            preload_content=False,
+            timeout=urllib3.Timeout(total=self._timeout),
+        )
+        text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
+        response.close()  # a connection with something left to read cannot be used again
         return HttpResponse(
-            response.status,
-            body.decode("utf-8", "replace"),
-            _wait(response.getheader("Retry-After")),
+            response.status, text, _seconds(response.headers.get("Retry-After", ""))
         )
 
-    def _connect(self) -> http.client.HTTPConnection:
-        host, port = self._url.hostname or "", self._url.port or _PORTS[self._url.scheme]
+    def _connections(self) -> urllib3.PoolManager:
+        """Return the maker of connections: direct ones, or through the environment's proxy."""
         proxy = _proxy(self._url)
-        self._through_proxy = proxy is not None
         if proxy is None:
-            return self._to(host, port)
-        connection = self._to(proxy.hostname or "", proxy.port or 80)
-        login = _login(proxy, "Proxy-Authorization")
-        if self._context is not None:
-            connection.set_tunnel(host, port, login)
+            manager = urllib3.PoolManager(ssl_context=self._trusted)
         else:
-            self._headers |= login
-        return connection
+            manager = urllib3.ProxyManager(
+                shown_url(proxy),
+                proxy_headers=_login(proxy, "Proxy-Authorization"),
+                proxy_ssl_context=self._trusted,
+                ssl_context=self._trusted,
+            )
+        host, scheme = self._url.hostname, self._url.scheme
+        pool = manager.connection_from_host(host, self._url.port or _PORTS[scheme], scheme)
+        kind = HTTPSConnection if pool.scheme == "https" else HTTPConnection
+        pool.ConnectionCls = self._wire.connections(kind)
+        return manager
 
-    def _to(self, host: str, port: int) -> http.client.HTTPConnection:
-        if self._context is None:
-            return http.client.HTTPConnection(host, port, timeout=self._timeout)
-        return http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._context)
+
+class _Wire:
+    """The socket beneath a connection, which another thread can cut at any moment.
+
+    The limits of urllib3 are for each byte, so a server that sends one now and then would never
+    reach them. A duplicate of the socket is held: TLS takes the connection's own one over.
+    """
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._connection: HTTPConnection | None = None
+
+    def connections(self, kind: type[HTTPConnection]) -> type[HTTPConnection]:
+        """Return a kind of connection whose socket is held here."""
+        wire = self
+
+        class Held(kind):  # type: ignore[misc, valid-type]
+            def _new_conn(self) -> socket.socket:
+                made: socket.socket = super()._new_conn()
+                wire.release()
+                wire._socket, wire._connection = made.dup(), self
+                return made
+
+        return Held
+
+    def release(self) -> None:
+        """Close the duplicate: the connection would stay open as long as it is."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = self._connection = None
+
+    @contextlib.contextmanager
+    def cut_after(self, seconds: float) -> Iterator[None]:
+        """Cut the connection if the block takes longer. Raises TimeoutError then."""
+        was_cut = threading.Event()
+
+        def cut() -> None:
+            was_cut.set()
+            held = self._socket
+            if held is not None:
+                with contextlib.suppress(OSError):
+                    held.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(seconds, cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except _FAILURES as error:
+            if was_cut.is_set():
+                raise TimeoutError from error
+            raise
+        finally:
+            timer.cancel()
+            if self._connection is not None and self._connection.is_closed:
+                self.release()
+        if was_cut.is_set():  # what was read until then may look like an answer
+            raise TimeoutError
 
 
 def shown_url(url: SplitResult) -> str:
-    """As much of a URL as may be shown: its path and its user may be secrets."""
+    """Return as much of a URL as may be shown: its path and its user may be secrets."""
     host = url.hostname or ""
     port = f":{url.port}" if url.port else ""
     return f"{url.scheme}://[{host}]{port}" if ":" in host else f"{url.scheme}://{host}{port}"
+
+
+def basic(user: str, password: str) -> str:
+    """Return the value of a header by which a user logs in (RFC 7617, UTF-8)."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _split(url: str) -> SplitResult:
@@ -139,84 +207,57 @@ def _split(url: str) -> SplitResult:
     raise UsageError("the URL of a sink must be http(s)://HOST[:PORT][/PATH]")
 
 
-@contextlib.contextmanager
-def _cut_after(connection: http.client.HTTPConnection, seconds: float) -> Iterator[None]:
-    """Cut a connection that takes longer: its own time limit is for each byte, not for all."""
-
-    was_cut = threading.Event()
-
-    def cut() -> None:
-        was_cut.set()
-        sock = connection.sock
-        if sock is not None:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds, cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except (http.client.HTTPException, OSError, ValueError) as error:
-        if was_cut.is_set():
-            raise TimeoutError from error
-        raise
-    finally:
-        timer.cancel()
-    if was_cut.is_set():  # what was read until then may look like an answer
-        raise TimeoutError
-
-
-def _trusting(ca: str, verify: bool) -> ssl.SSLContext:
+def _trusted(ca: str, verify: bool) -> ssl.SSLContext:
+    """Return which certificates are trusted. Raises UsageError."""
     try:
         context = ssl.create_default_context(cafile=str(path_of(ca)) if ca else None)
     except (OSError, ssl.SSLError) as error:
         raise UsageError(f"{ca}: cannot be read as certificates: {error}") from error
     if not verify:
+        urllib3.disable_warnings(InsecureRequestWarning)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
 
 
 def _proxy(url: SplitResult) -> SplitResult | None:
-    from urllib.request import getproxies, proxy_bypass
-
-    found = getproxies().get(url.scheme)
-    if not found or proxy_bypass(url.netloc.rpartition("@")[2]):
+    """Return the proxy that the environment names for a URL. Raises Unreachable for a bad one."""
+    proxies = getproxies()
+    written = proxies.get(url.scheme) or proxies.get("all")
+    if not written or proxy_bypass(url.netloc.rpartition("@")[2]):
         return None
-    proxy = urlsplit(found if "//" in found else f"http://{found}")
-    if proxy.scheme != "http" or not proxy.hostname:
-        raise Unreachable("the proxy of the environment is none of http://HOST:PORT")
-    return proxy
+    with contextlib.suppress(ValueError):
+        proxy = urlsplit(written if "//" in written else f"http://{written}")
+        if proxy.scheme in _PORTS and proxy.hostname and proxy.port != 0:
+            return proxy
+    raise Unreachable("the proxy of the environment must be http(s)://HOST:PORT")
 
 
 def _login(url: SplitResult, header: str) -> dict[str, str]:
-    """The header for a user and a password that are in a URL."""
-    return (
-        {}
-        if url.username is None
-        else {header: basic(unquote(url.username), unquote(url.password or ""))}
-    )
+    """Return the header for the user and the password in a URL, if it has any."""
+    if url.username is None:
+        return {}
+    return {header: basic(unquote(url.username), unquote(url.password or ""))}
 
 
-def basic(user: str, password: str) -> str:
-    """The value of a header by which a user logs in."""
-    login = f"{user}:{password}"
-    return "Basic " + base64.b64encode(login.encode()).decode()
+def _reason(error: BaseException, timeout: float) -> str:
+    """Return why there was no answer. Texts of urllib3 are not used: they may show secrets."""
+    causes = [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
+    through = "the proxy: " if any(isinstance(each, ProxyError) for each in causes) else ""
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"{through}its certificate is not trusted: {cause.verify_message}"
+        if isinstance(cause, TimeoutError | ReadTimeoutError):
+            return f"{through}no answer in {timeout:g} s"
+        if isinstance(cause, OSError) and (cause.strerror or through):
+            return f"{through}{cause.strerror or cause}"
+        if isinstance(cause, ValueError):
+            return "the URL or the token holds letters that a request cannot have"
+    return f"its answer is no HTTP: {type(causes[-1]).__name__}"
 
 
-def _why(error: Exception, timeout: float) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer in {timeout:g} s"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}"
-    if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
-        return f"its answer is no HTTP: {type(error).__name__}"
-    if isinstance(error, ValueError):  # its text would show a secret
-        return "the URL or the token holds letters that a request cannot have"
-    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
-
-
-def _wait(text: str | None) -> float:
-    """Seconds of a Retry-After; a date is not looked at."""
-    return min(float(text), 3600.0) if text and text.isascii() and text.isdigit() else 0.0
+def _seconds(written: str) -> float:
+    """Return the seconds of a Retry-After; a date counts as none."""
+    return min(float(written), 3600.0) if written.isascii() and written.isdigit() else 0.0

@@ -3,7 +3,7 @@
     start(folder)                                   # from the driver's process; does not wait
     deliver(folder, sinks, SinkLifetime(folder, follow=True), tell)
 
-Each sink has a thread of its own, so that one which hangs holds up no other.
+Each sink has its own thread, so that one that hangs does not delay the others.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import SeatrialError
 from seatrial.journal.events import Event
+from seatrial.log import DEFAULT_LEVEL, log_to, logger
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.cursor import folder_of, forget
 from seatrial.sinks.delivery import Delivery, Tell
@@ -28,29 +28,29 @@ from seatrial.sinks.trial_info import TrialInfo, about_of
 from seatrial.suite.model import Case
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.observer import Observer
-from seatrial.verify.reading import plain_line
 
-LONGEST_LOG = 1 << 20
+_log = logger(__name__)
 
 BESIDE_A_DRIVER = 10  # how nice the process is
-LEAVING_S = 5.0  # how long the process before may take to leave
+LEAVING_S = 5.0  # how long an earlier process may take to end
 
-_COMMAND = "import sys; from seatrial.sinks.process import run; sys.exit(run(sys.argv[1]))"
-_started: list[subprocess.Popen[bytes]] = []  # kept: they outlive us, and nobody waits for them
+_COMMAND = "import sys; from seatrial.sinks.process import run; sys.exit(run(*sys.argv[1:]))"
+_started: list[subprocess.Popen[bytes]] = []  # kept, as they outlive us and nobody waits for them
 
 
-def start(folder: TrialFolder) -> str:
-    """Start the process for a trial whose machine names sinks; it leaves when the trial is over and
-    all is delivered. Why it could not be started, or ""."""
-    place = folder_of(folder)
-    log = place / "log"
+def start(folder: TrialFolder, log_level: str = DEFAULT_LEVEL) -> str:
+    """Start the process for a trial whose machine names sinks.
+
+    It ends when the trial is over and everything is delivered. Returns why it could not be started,
+    or "".
+    """
+    place, log = folder_of(folder), folder.log("sinks")
     try:
         place.mkdir(exist_ok=True)
-        if log.exists() and log.stat().st_size > LONGEST_LOG:
-            log.unlink()
-        with log.open("ab") as said:
+        log.parent.mkdir(exist_ok=True)
+        with log.open("ab") as said:  # of a defect that ends it, too
             process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _COMMAND, str(folder.path)],
+                [sys.executable, "-P", "-c", _COMMAND, str(folder.path), log_level],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
@@ -62,37 +62,36 @@ def start(folder: TrialFolder) -> str:
     return ""
 
 
-def run(path: str) -> int:
-    """What that process does: deliver a trial's events for as long as it is driven. It leaves
-    where another does that already."""
+def run(path: str, log_level: str) -> int:
+    """Deliver a trial's events for as long as it is driven; return the exit code of the process.
+
+    If another process does that already, this one ends.
+    """
     folder = TrialFolder(Path(path))
     os.nice(BESIDE_A_DRIVER)
-
-    def tell(line: str) -> None:
-        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {plain_line(line)}", flush=True)
-
-    try:
-        sinks = wanted(about_of(folder))
-        return (
-            0 if deliver(folder, sinks, SinkLifetime(folder, follow=True), tell, LEAVING_S) else 1
-        )
-    except DeliveryLocked:
-        return 0
-    except SeatrialError as error:
-        tell(str(error))
-        return 1
+    with log_to(folder.log("sinks"), log_level):
+        try:
+            sinks = wanted(about_of(folder))
+            lifetime = SinkLifetime(folder, follow=True)
+            return 0 if deliver(folder, sinks, lifetime, _log.warning, LEAVING_S) else 1
+        except DeliveryLocked:
+            return 0
+        except SeatrialError as error:
+            _log.warning("%s", error)
+            return 1
 
 
 class Starting:
-    """An observer that starts the process when the trial's drive begins, and passes all on."""
+    """An observer that starts the process when a drive begins, and passes everything on."""
 
-    def __init__(self, folder: TrialFolder, observer: Observer) -> None:
+    def __init__(self, folder: TrialFolder, observer: Observer, log_level: str) -> None:
         self._folder = folder
         self._observer = observer
+        self._log_level = log_level
 
     def on_open(self, finished: int, wanted: int) -> None:
-        if why := start(self._folder):
-            print(f"seatrial: the sinks of this trial were not started: {why}", file=sys.stderr)
+        if reason := start(self._folder, self._log_level):
+            print(f"seatrial: the sinks of this trial were not started: {reason}", file=sys.stderr)
         _warn(self._folder)
         self._observer.on_open(finished, wanted)
 
@@ -101,11 +100,11 @@ class Starting:
 
 
 def _warn(folder: TrialFolder) -> None:
-    """Say which sinks of a trial get nothing, as our environment lacks their secrets."""
+    """Warn of the sinks of a trial whose secrets our environment lacks."""
     for sink in wanted(about_of(folder)):
-        if why := missing(sink):
+        if reason := missing(sink):
             print(
-                f"seatrial: the sink {sink.name} gets nothing: {why}; set it, then "
+                f"seatrial: the sink {sink.name} gets nothing: {reason}; set it, then "
                 f"`seatrial sink {folder.tag} --sink {sink.name}` sends what is missing",
                 file=sys.stderr,
             )
@@ -121,9 +120,12 @@ def deliver(
     again: str = "",
     from_start: bool = False,
 ) -> bool:
-    """Deliver a trial's events to some sinks; whether all was delivered. Raises Busy where another
-    process does that (``wait_s``: how long it may take to leave), and TrialError. ``again``: what a
-    person types to go on; ``from_start``: from the journal's beginning, whatever was sent."""
+    """Deliver a trial's events to some sinks; return whether everything was delivered.
+
+    ``wait_s``: how long another process that does this may take to end. ``again``: the command with
+    which a person continues. ``from_start``: send the whole journal again. Raises Busy if the other
+    process does not end, and TrialError.
+    """
     about = about_of(folder)
     with held(folder, wait_s):
         if from_start:
@@ -145,7 +147,7 @@ def deliver(
 def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
     try:
         done.append(delivery.run())
-    except Exception as error:  # of one sink: the others go on
+    except Exception as error:  # in one sink; the others go on
         import traceback
 
         traceback.print_exc()
@@ -153,8 +155,10 @@ def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
 
 
 def wanted(about: TrialInfo, names: Sequence[str] = ()) -> list[Sink]:
-    """The sinks of a trial's machine that are asked for by name; without names all of them, but of
-    a rehearsal those alone that want rehearsals."""
+    """Return the sinks of a trial's machine with these names.
+
+    Without names they are all sinks, but for a rehearsal only those that want rehearsals.
+    """
     sinks = about.machine.sinks
     if names:
         return [sink for sink in sinks if sink.name in names]

@@ -1,7 +1,7 @@
-"""What events are sent to: one small protocol.
+"""The interface of the systems that events are sent to.
 
-pieces = target.pieces(event, number)        # of which requests are made
-reply = target.send(pieces)                  # never raises for what the other side does
+pieces = target.pieces(event, number)        # a request consists of some pieces
+reply = target.send(pieces)                  # failures of the other side do not raise
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ Fate = Literal["taken", "again", "smaller"]
 
 
 class Reply(NamedTuple):
-    """What became of a request. ``again``: later, after ``wait`` seconds at least; ``smaller``: in
-    smaller pieces, and never where it is one already. ``lost`` are the pieces of a request that was
-    taken which were not. ``why`` is for people."""
+    """What became of a request.
+
+    ``fate``: "taken", "again" (send it again after ``wait`` seconds or more) or "smaller" (send it
+    in halves; a single piece is refused). ``lost``: how many pieces of a request that was taken
+    were refused. ``why``: the reason, for people.
+    """
 
     fate: Fate
     why: str = ""
@@ -26,18 +29,21 @@ class Reply(NamedTuple):
 
 
 class SinkTarget(Protocol):
-    """``shown`` is what people may see of it; ``folds``: what it makes of an event depends on the
-    events before, so it must be told all of them."""
+    """A system that events are sent to.
+
+    ``shown``: its host or file, without secrets. ``folds``: the pieces of an event depend on the
+    events before it, so that it must be passed all of them.
+    """
 
     shown: str
     folds: bool
 
     def pieces(self, event: Event, number: int) -> list[bytes]:
-        """What is sent of an event, the ``number``-th of its journal."""
+        """Return what is sent for an event, the ``number``-th of its journal."""
         ...
 
     def send(self, pieces: Sequence[bytes]) -> Reply:
-        """Send some pieces in one request."""
+        """Send pieces in one request; return what became of it."""
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Where a secret is: ``env:NAME`` or ``file:PATH``, read when it is used, never kept or shown."""
+"""Read secrets from ``env:NAME`` or ``file:PATH`` when they are used; they are never shown."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ MAX_SECRET_BYTES = 65536
 
 
 class BadEnvironment(UsageError):
-    """The environment does not hold a secret that it should; that of a process never changes."""
+    """A secret is missing in the environment; that of a process never changes."""
 
 
 def secret_of(place: str, what: str) -> str:
-    """The secret at a place, without blanks around it. Raises UsageError, which shows none, and
-    its BadEnvironment."""
+    """Return the secret at a place, without surrounding blanks.
+
+    Raises UsageError, BadEnvironment among them; no message shows a secret.
+    """
     kind, _, name = place.partition(":")
     if kind == "env":
         found = os.environ.get(name, "")
@@ -38,8 +40,10 @@ def secret_of(place: str, what: str) -> str:
 
 
 def missing(sink: Sink) -> str:
-    """What of a sink is to come from our environment, and cannot; "" where nothing is. No file is
-    looked at: that may take its time."""
+    """Return which secret of a sink our environment lacks, or "".
+
+    Files are not read, as that may take long.
+    """
     for place, what in ((sink.token, "token"), (sink.url, "URL")):
         if place.startswith("env:"):
             try:

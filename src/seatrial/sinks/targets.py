@@ -1,7 +1,7 @@
-"""The target of a sink, by its kind.
+"""Make the target of a sink, by the sink's kind.
 
 target = target_of(sink, about)
-planned(sink)                                # what people are shown of it before there is one
+planned(sink)                                # what people may see of it, before it is made
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from seatrial.sinks.trial_info import TrialInfo
 
 
 def planned(sink: Sink) -> str:
-    """What people are shown of a sink's target before there is one."""
+    """Return what people may see of a sink's target, before it is made."""
     if sink.kind == "file":
         return str(path_of(sink.path))
     if sink.url.startswith(("env:", "file:")):
@@ -23,13 +23,12 @@ def planned(sink: Sink) -> str:
 
     try:
         return shown_url(urlsplit(sink.url))
-    except ValueError:  # told when it is used
+    except ValueError:  # reported when it is used
         return ""
 
 
 def target_of(sink: Sink, about: TrialInfo) -> SinkTarget:
-    """The target that a machine's file describes. Raises UsageError where its secrets or its
-    certificates are not to be had."""
+    """Return the target of a sink. Raises UsageError if a secret or certificate cannot be read."""
     if sink.kind == "influxdb":
         from seatrial.sinks.influxdb import InfluxDB
 

@@ -1,5 +1,4 @@
-"""What a sink must know of a trial beside its journal: as much of ``trial.json`` as it needs, so
-that it reads every version's."""
+"""Read what a sink needs to know about a trial from ``trial.json``, in any version of the file."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ class _Machine(Struct):
 
 
 class TrialInfo(Struct):
-    """The trial's tag, who drives it where, on which machine, and whether it is a rehearsal."""
+    """A trial's tag and machine, the user and host that made it, and whether it is a rehearsal."""
 
     tag: str
     machine: _Machine
@@ -28,7 +27,7 @@ class TrialInfo(Struct):
 
 
 def about_of(folder: TrialFolder) -> TrialInfo:
-    """Read it. Raises TrialError."""
+    """Return what the record of a trial says. Raises TrialError."""
     path = folder.path / "trial.json"
     try:
         return decoder(TrialInfo).decode(path.read_bytes())

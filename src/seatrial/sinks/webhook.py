@@ -1,8 +1,8 @@
-"""A web server that gets events as JSON: the records of the journal, each with its ``seq``, by
-which one that comes twice can be told.
+"""Post events as JSON to a web server: the records of the journal, each with its number ``seq``.
 
-5xx, 408, 425, 429 and no answer: again later, and so are 401, 403 and 407, as it is the token that
-must be put right. Everything else but 2xx: again in halves, until what is at fault is found.
+The server can recognise a repeated event by ``seq``. After 5xx, 408, 425, 429 or no answer a
+request is sent again later; so it is after 401, 403 and 407, because the token must be corrected.
+Any other answer except 2xx: the request is sent again in halves, until the faulty event is found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
 
 
 class Webhook:
-    """A URL that events are posted to."""
+    """A URL to which events are posted."""
 
     folds = False
 
@@ -67,12 +67,12 @@ class Webhook:
 
 
 def record(event: Event, number: int) -> bytes:
-    """An event as JSON, as it is in the journal, with its number in there."""
+    """Return an event's record in the journal as JSON, with its number as ``seq``."""
     return BEGINNING + b"%d," % number + encode(event)[1:]
 
 
 def records(folder: TrialFolder, lifetime: SinkLifetime) -> Iterator[bytes]:
-    """A trial's events as JSON lines, some at a time, from the journal's beginning."""
+    """Yield a trial's events as JSON lines, some at a time, from the journal's beginning."""
     offset = number = 0
     while True:
         last = lifetime.is_over()

@@ -1,13 +1,13 @@
-"""An all-pairs matrix of a network: slow senders, receivers and links, and what cannot talk.
+"""Judge an all-pairs matrix of a network: slow senders, receivers, links, and pairs cut off.
 
 survey(bandwidths, "higher", names=hosts, groups=switches).senders
 
-Row i, column j is what i sent to j; the diagonal is not looked at; NaN, 0 and less mean that the
-pair could not talk. Of the logarithms the median of each topology class is subtracted (same host,
-same group, other group), and a median polish takes out rows and columns: what is left over is the
-row's effect = sender, the column's = receiver, the residual = link. A node is slow at 5 robust
-deviations of all nodes and 2 %; a link at 8 median absolute deviations of all links. Figures where
-lower is better (latency) are judged with the sign turned.
+Row i, column j is the rate from i to j. The diagonal is ignored; NaN, 0 and negative figures mean
+that the pair could not communicate. The median of each topology class (same host, same group, other
+group) is subtracted from the logarithms. A median polish (Tukey 1977) then gives the effects of
+rows (senders) and columns (receivers); the residuals are those of links. A node is slow at 5 robust
+deviations of all nodes and 2 %, a link at 8 median absolute deviations of all links and 2 %. Where
+lower figures are better (latency), the sign is reversed.
 """
 
 from __future__ import annotations
@@ -34,17 +34,20 @@ if TYPE_CHECKING:
 MIN_NODES = 5
 NODE_DEVIATIONS = 5.0
 NODE_EFFECT = 0.02
-CLIP = 3.0  # deviations, beyond which a link says nothing about its nodes
-LINK_DEVIATIONS = 8.0  # median absolute, not standard, deviations
-MIN_DEVIATION = 1e-6  # less is that of single precision
-SLOW_GROUPS = 0.05  # a pair of groups this much below the others of its class
+CLIP = 3.0  # deviations beyond which a link is no evidence about its nodes
+LINK_DEVIATIONS = 8.0  # median absolute deviations
+MIN_DEVIATION = 1e-6  # smaller ones are rounding errors of single precision
+SLOW_GROUPS = 0.05  # a pair of groups is slow if so far below the others of its class
 MAX_LISTED = 1000  # links and pairs that are listed; all are counted
-MAX_GROUP_PAIRS = 65_536  # of groups that are listed; of more those that are cut or slow
+MAX_GROUP_PAIRS = 65_536  # of groups that are all listed; of more, only those that are cut or slow
 
 
 class Slow(Struct, frozen=True):
-    """A node that sends or receives slowly: its effect on all its links (-0.05: 5 % worse), and
-    how many robust deviations of the nodes' effects that is (None where they do not differ)."""
+    """A node that sends or receives slowly.
+
+    ``effect``: on all its links; -0.05 is 5 % worse. ``deviations``: the effect in robust standard
+    deviations of the effects of all nodes, None if these are equal.
+    """
 
     name: str
     effect: float
@@ -52,7 +55,7 @@ class Slow(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """A link: its figure, and the effect that its sender, receiver and topology do not explain."""
+    """A link, its figure, and the effect that sender, receiver and topology do not explain."""
 
     sender: str
     receiver: str
@@ -61,8 +64,11 @@ class Link(Struct, frozen=True):
 
 
 class GroupPair(Struct, frozen=True):
-    """Links from one group to another: median, least and greatest figure, ``effect`` against the
-    median of its class (None without a figure), links in all, links that could not talk."""
+    """The links from one group to another: median, least and greatest figure.
+
+    ``effect``: relative to the median of its class, None without a figure. ``links``: how many
+    there are; ``missing``: how many of them could not communicate.
+    """
 
     sender: str
     receiver: str
@@ -75,12 +81,12 @@ class GroupPair(Struct, frozen=True):
 
     @property
     def cut(self) -> bool:
-        """Nothing gets through."""
+        """Return whether no link of the pair works."""
         return self.links > 0 and self.missing == self.links
 
 
 class Nic(Struct, frozen=True):
-    """Averages and maxima of what a network card (of one rank or more) sent and received."""
+    """Mean and maximum rates that a network card, of one rank or more, sent and received."""
 
     name: str
     sent: float | None
@@ -90,13 +96,16 @@ class Nic(Struct, frozen=True):
 
 
 class Network(Struct, frozen=True, kw_only=True):
-    """What a matrix says. ``groups`` are pairs of groups, all of them up to 256 groups. ``silent``
-    are nodes that neither send nor receive; ``cut_off`` groups that talk with no other group;
-    ``apart`` further sets of nodes that talk among themselves alone, all but the largest;
-    ``pairs`` are single pairs, (sender, receiver), that cannot talk though both nodes and their
-    groups do; the worst or first thousand of links and pairs are listed, ``slow_links`` and
-    ``mute_pairs`` count all. ``noise`` is the standard deviation of the links, relative. ``why``
-    says why speeds were not judged, else it is empty."""
+    """The result for a matrix of ``nodes`` nodes.
+
+    ``silent``: nodes that neither send nor receive. ``cut_off``: groups that communicate with no
+    other group. ``apart``: further sets of nodes that communicate only among themselves, all but
+    the largest. ``pairs``: (sender, receiver) that cannot communicate although both nodes and
+    their groups do. ``groups``: pairs of groups, all of them up to 256 groups. The worst thousand
+    links and the first thousand pairs are listed; ``slow_links`` and ``mute_pairs`` count all.
+    ``noise``: the relative standard deviation of the links. ``why``: the reason why speeds were not
+    judged, or "".
+    """
 
     nodes: int
     senders: list[Slow]
@@ -115,7 +124,7 @@ class Network(Struct, frozen=True, kw_only=True):
 
     @property
     def slow_groups(self) -> list[GroupPair]:
-        """Pairs of groups whose links are 5 % worse than those of other groups, or cut."""
+        """Return the pairs of groups that are 5 % worse than others of their class, or cut."""
         return [g for g in self.groups if g.cut or (g.effect or 0) < -SLOW_GROUPS]
 
 
@@ -127,10 +136,13 @@ def survey(
     nics: Sequence[str] | None = None,
     hosts: Sequence[str] | None = None,
 ) -> Network:
-    """Judge an all-pairs matrix. ``names``, ``groups`` (topology: switch, rack), ``nics`` and
-    ``hosts`` are one for each row; without groups all are in one, without nics each row has its
-    own; ``hosts`` make a class of rows of one host, as of ranks that share memory. Raises
-    ValueError for a matrix that is not square or labels that do not fit."""
+    """Judge an all-pairs matrix, shape (n, n).
+
+    ``names``, ``groups`` (topology: switch, rack), ``nics`` and ``hosts``: n labels each. Without
+    groups all rows are in one; without nics each row has its own. Rows of one host are a class of
+    their own, such as ranks that share memory. Raises ValueError if the matrix is not square or the
+    number of labels differs.
+    """
     import numpy as np
 
     figures = np.array(matrix, dtype=float)
@@ -151,7 +163,8 @@ def survey(
     classes = (
         [member] if hosts is None else [np.unique(list(hosts), return_inverse=True)[1], member]
     )
-    effects = _Effects(figures, classes, better) if not (why := _too_little(talks)) else None
+    reason = _too_little(talks)
+    effects = None if reason else _Effects(figures, classes, better)
     slow = _slow_links(figures, effects, labels) if effects else ([], 0)
     return Network(
         nodes=count,
@@ -167,11 +180,12 @@ def survey(
         groups=_group_table(found, kinds.tolist(), better),
         nics=_nic_table(figures, labels if nics is None else list(nics)),
         noise=effects.noise if effects else None,
-        why=why,
+        why=reason,
     )
 
 
 def _checked(figures: Array, **labels: Sequence[str] | None) -> int:
+    """Return the number of rows. Raises ValueError for a matrix or labels that do not fit."""
     if figures.ndim != 2 or figures.shape[0] != figures.shape[1]:
         raise ValueError(f"the matrix is {' x '.join(map(str, figures.shape))}; it must be square")
     count = len(figures)
@@ -185,6 +199,7 @@ def _checked(figures: Array, **labels: Sequence[str] | None) -> int:
 
 
 def _too_little(talks: Mask) -> str:
+    """Return why speeds cannot be judged, or ""."""
     import numpy as np
 
     count = int(np.count_nonzero(talks.any(axis=0) | talks.any(axis=1)))
@@ -197,12 +212,16 @@ def _too_little(talks: Mask) -> str:
 
 
 class _Effects:
-    """Effects in logarithms, less than 0 where worse: of rows, of columns, and what remains."""
+    """Effects in logarithms, below 0 if worse.
+
+    ``rows`` and ``columns``: shape (n,). ``rest``: the residuals, shape (n, n). ``deviation`` and
+    ``noise``: the median absolute and the standard deviation of the residuals.
+    """
 
     def __init__(self, figures: Array, classes: Sequence[Numbers], better: Better) -> None:
         import numpy as np
 
-        # Single precision, a millionth of a figure, halves time and memory.
+        # Single precision (1e-7 relative) halves time and memory.
         self.rest = np.log(figures).astype(np.float32)
         if better == "lower":
             np.negative(self.rest, out=self.rest)
@@ -215,67 +234,74 @@ class _Effects:
         self._sharpen()
 
     def _sharpen(self) -> None:
-        """Add the mean of the rest within three deviations: a median alone is a quarter less
-        precise, for nodes a few per cent slow the difference between found and not."""
+        """Add to each effect the mean of its residuals within three deviations.
+
+        The standard error of a median is a quarter larger than that of a mean, which decides
+        whether nodes that are a few per cent slow are found.
+        """
         import numpy as np
 
-        near = np.abs(self.rest) <= CLIP * self.noise  # not so where there is none
+        near = np.abs(self.rest) <= CLIP * self.noise  # False for gaps
         rest = np.where(near, self.rest, np.float32(0))
         for effects, axis in ((self.rows, 1), (self.columns, 0)):
             effects += rest.sum(axis=axis, dtype=float) / np.maximum(near.sum(axis=axis), 1)
 
     def _remove_classes(self, classes: Sequence[Numbers]) -> None:
-        """Pairs that are together in the first of the classes, in the second of them, ..., in
-        none."""
+        """Subtract the median of each class of pairs.
+
+        A pair belongs to the first of ``classes`` (the class of each row, shape (n,)) in which both
+        rows have the same one; pairs that have none in common are the last class.
+        """
         import numpy as np
 
-        left = np.ones(self.rest.shape, dtype=bool)
+        remaining = np.ones(self.rest.shape, dtype=bool)
         for member in [*classes, np.zeros(len(self.rest))]:
-            those = left & (member[:, None] == member[None, :])
+            those = remaining & (member[:, None] == member[None, :])
             self.rest[those] -= np.float32(medians(self.rest[those][None, :])[0])
-            left &= ~those
+            remaining &= ~those
 
 
 def _slow_nodes(effects: Array, links: Numbers, labels: list[str]) -> list[Slow]:
-    """Worst first. The effect of a node with few links is less sure, as the root of them."""
+    """Return the slow nodes, worst first.
+
+    ``effects`` and ``links`` (how many each node has): shape (n,). An effect is weighted by the
+    square root of the number of links behind it.
+    """
     import numpy as np
 
     away = effects - np.nanmedian(effects)
-    sure = away * np.sqrt(links / np.median(links[links > 0]))
-    deviation = MAD_TO_SIGMA * float(np.nanmedian(np.abs(sure)))
+    weighted = away * np.sqrt(links / np.median(links[links > 0]))
+    deviation = MAD_TO_SIGMA * float(np.nanmedian(np.abs(weighted)))
     if deviation < MIN_DEVIATION:
-        deviation = clipped(sure, NODE_DEVIATIONS)
-    found = []
+        deviation = clipped(weighted, NODE_DEVIATIONS)
+    slow = []
     for i in np.flatnonzero(away < math.log1p(-NODE_EFFECT)):
-        deviations = float(sure[i]) / deviation if deviation > MIN_DEVIATION else None
+        deviations = float(weighted[i]) / deviation if deviation > MIN_DEVIATION else None
         if deviations is None or deviations < -NODE_DEVIATIONS:
-            found.append(Slow(labels[i], math.expm1(float(away[i])), deviations))
-    return sorted(found, key=lambda slow: slow.effect)
+            slow.append(Slow(labels[i], math.expm1(float(away[i])), deviations))
+    return sorted(slow, key=lambda node: node.effect)
 
 
 def _slow_links(figures: Array, effects: _Effects, labels: list[str]) -> tuple[list[Link], int]:
-    """The worst, worst first, and how many there are."""
+    """Return the slowest links, worst first, and how many slow links there are."""
     import numpy as np
 
     bound = min(-LINK_DEVIATIONS * effects.deviation, math.log1p(-NODE_EFFECT))
-    senders, receivers = np.nonzero(effects.rest < bound)
-    away = effects.rest[senders, receivers]
-    told = [
+    slow = np.argwhere(effects.rest < bound)
+    away = effects.rest[slow[:, 0], slow[:, 1]]
+    worst = slow[np.argsort(away, kind="stable")[:MAX_LISTED]]
+    links = [
         Link(labels[i], labels[j], float(figures[i, j]), math.expm1(float(effects.rest[i, j])))
-        for i, j in zip(
-            *(side[np.argsort(away, kind="stable")[:MAX_LISTED]] for side in (senders, receivers)),
-            strict=True,
-        )
+        for i, j in worst.tolist()
     ]
-    return told, len(away)
+    return links, len(slow)
 
 
 # ---- who cannot talk ----------------------------------------------------------------------
 
 
 def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupPair]:
-    """All pairs of groups; of more than ``MAX_GROUP_PAIRS`` those that are cut or slow, the first
-    thousand."""
+    """Return all pairs of groups; of more than ``MAX_GROUP_PAIRS``, those that are cut or slow."""
     import numpy as np
 
     own = np.eye(len(kinds), dtype=bool)
@@ -287,24 +313,32 @@ def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupP
     links = _links(found)
     chosen = np.argwhere(np.ones_like(own))
     if len(chosen) > MAX_GROUP_PAIRS:
-        told = ((links > 0) & (found.known == 0)) | (ratio - 1 < -SLOW_GROUPS)
-        chosen = np.argwhere(told)[:MAX_LISTED]
+        notable = ((links > 0) & (found.known == 0)) | (ratio - 1 < -SLOW_GROUPS)
+        chosen = np.argwhere(notable)[:MAX_LISTED]
 
     def figure(value: float) -> float | None:
         return None if math.isnan(value) else float(value)
 
     return [
         GroupPair(
-            *(kinds[a], kinds[b], figure(found.median[a, b])),
-            *(figure(found.low[a, b]), figure(found.high[a, b]), figure(ratio[a, b] - 1)),
-            *(int(links[a, b]), int(links[a, b] - found.known[a, b])),
+            sender=kinds[a],
+            receiver=kinds[b],
+            median=figure(found.median[a, b]),
+            low=figure(found.low[a, b]),
+            high=figure(found.high[a, b]),
+            effect=figure(ratio[a, b] - 1),
+            links=int(links[a, b]),
+            missing=int(links[a, b] - found.known[a, b]),
         )
         for a, b in chosen.tolist()
     ]
 
 
 def _links(found: Blocks) -> Numbers:
-    """The links of each pair of groups: all cells, but those of a node with itself."""
+    """Return the number of links of each pair of groups, shape (groups, groups).
+
+    They are all cells of the block except those of a node with itself.
+    """
     import numpy as np
 
     links: Numbers = found.cells - np.diag(np.sqrt(found.cells.diagonal()).round().astype(int))
@@ -312,7 +346,7 @@ def _links(found: Blocks) -> Numbers:
 
 
 def _cut_off(found: Blocks, kinds: list[str]) -> list[str]:
-    """Groups with no link to another group, whether they talk among themselves or not."""
+    """Return the groups without a working link to another group."""
     import numpy as np
 
     known = np.where(np.eye(len(kinds), dtype=bool), 0, found.known)
@@ -321,7 +355,7 @@ def _cut_off(found: Blocks, kinds: list[str]) -> list[str]:
 
 
 def _parts(talks: Mask) -> Numbers:
-    """For each node the number of its part: nodes that talk, be it by way of others."""
+    """Return the connected component of each node, by the number of its first node, shape (n,)."""
     import numpy as np
 
     either = talks | talks.T
@@ -339,7 +373,11 @@ def _parts(talks: Mask) -> Numbers:
 
 
 def _apart(part: Numbers, known: Mask, labels: list[str]) -> list[list[str]]:
-    """The parts but for the largest, and those all of whose nodes are ``known`` to be cut off."""
+    """Return the connected components except the largest and those of ``known`` nodes only.
+
+    ``part``: the component of each node, shape (n,). ``known``: nodes that are reported as silent
+    or cut off, shape (n,).
+    """
     import numpy as np
 
     numbers, sizes = np.unique(part, return_counts=True)
@@ -349,7 +387,10 @@ def _apart(part: Numbers, known: Mask, labels: list[str]) -> list[list[str]]:
 
 
 def _mute_pairs(talks: Mask, silent: Mask, found: Blocks, member: Numbers) -> Numbers:
-    """Pairs that cannot talk, where neither a node nor a pair of groups is wholly mute."""
+    """Return the pairs that cannot communicate, shape (m, 2), as (sender, receiver).
+
+    Pairs of silent nodes and of groups that are cut from each other are left out.
+    """
     import numpy as np
 
     mute = ~talks
@@ -368,6 +409,7 @@ def _mute_pairs(talks: Mask, silent: Mask, found: Blocks, member: Numbers) -> Nu
 
 
 def _nic_table(figures: Array, labels: list[str]) -> list[Nic]:
+    """Return the rates of each network card; ``labels`` names that of each row."""
     import numpy as np
 
     names, member = np.unique(labels, return_inverse=True)
@@ -377,9 +419,9 @@ def _nic_table(figures: Array, labels: list[str]) -> list[Nic]:
     for axis in (1, 0):
         sums = np.bincount(member, plain.sum(axis=axis), minlength=len(names))
         counts = np.bincount(member, known.sum(axis=axis), minlength=len(names))
-        most = np.zeros(len(names))
-        np.maximum.at(most, member, plain.max(axis=axis, initial=0.0))
-        sides.append((sums / np.maximum(counts, 1), most, counts))
+        greatest = np.zeros(len(names))
+        np.maximum.at(greatest, member, plain.max(axis=axis, initial=0.0))
+        sides.append((sums / np.maximum(counts, 1), greatest, counts))
     (sent, sent_most, out), (received, received_most, into) = sides
     return [
         Nic(

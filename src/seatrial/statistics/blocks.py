@@ -1,10 +1,10 @@
-"""A matrix by groups of its rows and columns: medians, extremes and counts of each pair of groups.
+"""Summarise a matrix by groups of rows and columns: median, extremes and counts of each block.
 
     found = blocks(figures, [0, 0, 1, 1, 1], groups=2)
-    found.median[0, 1], found.known[0, 1]       # of what group 0 sends to group 1
+    found.median[0, 1], found.known[0, 1]       # from group 0 to group 1
 
-Gaps are NaN. The strip of a group's rows is sorted at once for all groups of columns, so that a
-thousand groups take seconds.
+Gaps are NaN. The rows of one group are sorted in one step for all groups of columns, so a thousand
+groups take seconds.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 
 class Blocks(NamedTuple):
-    """For each pair of groups (rows, columns): the median, the least and the greatest figure (NaN
-    where there is none), how many figures there are, and how many cells."""
+    """Arrays of shape (groups, groups), indexed by the group of the rows and of the columns.
+
+    ``median``, ``low``, ``high``: of the figures of a block, NaN if it has none. ``known``: how
+    many figures it has. ``cells``: how many cells, gaps included.
+    """
 
     median: Array
     low: Array
@@ -31,15 +34,18 @@ class Blocks(NamedTuple):
 
 
 def blocks(figures: Array, member: Numbers, groups: int) -> Blocks:
-    """The blocks of a square matrix, of which ``member`` is the group of each row and column."""
+    """Return the blocks of a square matrix.
+
+    ``figures``: shape (n, n). ``member``: the group of each row and column, shape (n,).
+    """
     import numpy as np
 
     count = len(figures)
     sizes = np.bincount(member, minlength=groups)
-    most = int(sizes.max(initial=0))
+    largest = int(sizes.max(initial=0))
     order = np.argsort(member, kind="stable")
     begins = np.cumsum(sizes) - sizes
-    padded = np.full((groups, most), count)  # a last column of gaps
+    padded = np.full((groups, largest), count)  # the index of an added column of gaps
     padded[member[order], np.arange(count) - begins[member[order]]] = order
     median, low, high = (np.full((groups, groups), np.nan) for _ in range(3))
     known = np.zeros((groups, groups), dtype=np.intp)

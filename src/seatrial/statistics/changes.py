@@ -1,18 +1,23 @@
-"""Where the level of a series changed, in two tiers.
+"""Find where the level of a series changed, in two tiers.
 
 find([100, 101, 99, ..., 90, 91, 89])     # [LevelChange(index=60, before=100.1, after=90.2, ...)]
 
-*Confirmed* changes are those that may alarm. Two ways propose them: the pieces of the best L1 fit
-at 2 ln(n) sigma each, sigma from the differences of figures three apart; and within each piece the
-split that Wilcoxon's rank sum likes best, for L1 is blind where figures fall into two modes. A
-proposal stays if both sides have three points, the levels differ by the least effect, by many
-standard errors, and in an order that chance hardly makes of the same figures. The standard error
-takes in that neighbours are alike: an autocorrelated series strays without a cause. The order tells
-a change from three figures in a row that fell into the same of two modes. What stays is put where
-it likely is (see ``step_location``).
+*Confirmed* changes may raise an alarm. Two methods propose them:
 
-*Suspect* changes may be noise: a t-test at p < 0.001 over all splits of what remains. One point is
-enough for them, so they come first, and often go again.
+1. the pieces of the best L1 fit (``segments``) at a price of 2 ln(n) sigma for each piece; sigma is
+   estimated from the differences of figures three apart;
+2. in each of these pieces, the split with the largest Wilcoxon rank sum: the L1 fit misses changes
+   of figures that fall into two modes.
+
+A proposed change is kept if each side has three points, the levels differ by the least effect and
+by many standard errors, and chance rarely puts these figures in such an order (``rank_tests``). The
+standard error is inflated by (1 + r) / (1 - r), where r is the correlation of neighbours: an
+autocorrelated series drifts without a cause. The test of the order keeps out three successive
+figures that fell into the same of two modes. A kept change is moved to its likely place
+(``step_location``).
+
+*Suspect* changes may be noise: Student's t at p < 0.001, the best of all splits of each piece
+between confirmed changes. One point is enough, so they appear early and often vanish again.
 """
 
 from __future__ import annotations
@@ -37,24 +42,26 @@ if TYPE_CHECKING:
 Tier = Literal["suspect", "confirmed"]
 
 MIN_RELATIVE_CHANGE = 0.01
-MIN_POINTS = 8  # of a series; with fewer, noise and change cannot be told apart
-SHORTEST = 3  # points on either side of a confirmed change
+MIN_POINTS = 8  # of a series; fewer cannot tell noise from change
+SHORTEST = 3  # points on each side of a confirmed change
 PRICE = 2.0  # of a piece of the L1 fit, in ln(n) sigma
-APART = 3  # figures so far apart give sigma: next ones may be alike
-PROPOSED = 3.5  # standard errors for a change that the L1 fit proposes
-PICKED = 2.5  # times ln(n): the square of the normal deviate for the best of all splits
+LAG = 3  # sigma comes from figures so far apart: neighbours may be correlated
+MIN_STRENGTH = 3.5  # standard errors of a confirmed change
+BEST_SPLIT = 2.5  # times ln(n): the square of the normal deviate required of the best split
 SUSPECTED = 3.29  # standard errors: p = 0.001, two-sided
-CLIP = 3.0  # robust deviations from the median of its piece to which a figure is drawn in
-EVEN = 1.2533  # does that to a mean absolute deviation
+CLIP = 3.0  # robust deviations from the median of its piece; farther figures are winsorised
+MEAN_TO_SIGMA = 1.2533  # sqrt(pi / 2): mean absolute to standard deviation of normal figures
 QUARTER = 1.1503  # standard deviations beyond which a quarter of normal figures are
-MAX_CORRELATION = 0.9  # the highest correlation of neighbours that is believed
+MAX_CORRELATION = 0.9  # of neighbours; a higher estimate is replaced by this
 
 
 class LevelChange(Struct, frozen=True):
-    """The level was ``before`` up to the point before ``index``, and ``after`` from it on, each as
-    far as the neighbouring confirmed change. A level is the mean of the figures, drawn in to three
-    robust deviations from their median. ``index`` counts in the values as given, ``time`` is that
-    point's; ``strength`` is how rare the difference would be by chance, as a normal deviate."""
+    """A change of level at ``index``, which counts in the values as given.
+
+    ``before`` and ``after`` are the levels up to the neighbouring confirmed changes: means of the
+    figures, winsorised at three robust deviations from their median. ``time`` is that of the point
+    at ``index``. ``strength`` is the normal deviate that is as rare as the difference.
+    """
 
     index: int
     before: float
@@ -65,15 +72,17 @@ class LevelChange(Struct, frozen=True):
 
     @property
     def ratio(self) -> float | None:
-        """after / before; None where that means nothing: a level of 0, or signs that differ."""
+        """Return after / before; None if a level is 0 or the signs differ."""
         return self.after / self.before if self.before * self.after > 0 else None
 
 
 class SeriesAnalysis(Struct, frozen=True):
-    """What became of a series. ``count`` figures were looked at; ``left_out`` are the indices of
-    those that are not finite; ``noise`` is the robust standard deviation within the pieces. ``why``
-    says why nothing can be concluded, else it is empty; ``limit`` what so few figures could not
-    have shown, however large a change was."""
+    """The changes of a series of ``count`` finite figures.
+
+    ``left_out``: indices of figures that are not finite. ``noise``: the robust standard deviation
+    within the pieces. ``why``: the reason why nothing can be concluded, or "". ``limit``: which
+    changes a series so short cannot show, however large they are, or "".
+    """
 
     changes: list[LevelChange]
     count: int
@@ -84,13 +93,15 @@ class SeriesAnalysis(Struct, frozen=True):
 
     @property
     def few(self) -> bool:
-        """Whether there are too few figures to tell anything."""
+        """Return whether there are too few figures to find any change."""
         return self.count < MIN_POINTS
 
 
 def find(values: Sequence[float], times: Sequence[float] | None = None) -> list[LevelChange]:
-    """Return the changes of level of a series, in order of time; ``analyse`` also says why there
-    are none."""
+    """Return the changes of level of a series in order of time.
+
+    ``analyse`` also returns the reason if there are none.
+    """
     return analyse(values, times).changes
 
 
@@ -99,39 +110,42 @@ def analyse(
     times: Sequence[float] | None = None,
     least: float = MIN_RELATIVE_CHANGE,
 ) -> SeriesAnalysis:
-    """The changes of level of a series, and what could not be used.
+    """Return the changes of level of a series, and which figures could not be used.
 
-    The figures are in order of time, or of ``times`` (any unit), where they are given. ``least`` is
-    the least effect, a share of the level before. Raises ValueError where there are not as many
-    times as figures, or a time is not finite."""
+    ``times`` (any unit) gives the order of the figures; without it they are in order. ``least`` is
+    the least effect, as a share of the level before. Raises ValueError if the numbers of times and
+    figures differ or a time is not finite.
+    """
     import numpy as np
 
     given = np.asarray(values, dtype=float).reshape(-1)
     usable, left_out = _in_order(given, times)
     series = given[usable]
-    if why := _unfit(series):
-        return SeriesAnalysis([], len(series), left_out, 0.0, why)
+    if reason := _unfit(series):
+        return SeriesAnalysis([], len(series), left_out, 0.0, reason)
     power = int(np.frexp(np.abs(series).max())[1])
-    series = np.ldexp(series, -power)  # exact, and no square of a figure overflows
+    series = np.ldexp(series, -power)  # exact; now no square of a figure overflows
     confirmed = _confirmed(series, least)
     pieces = _pieces(series, confirmed)
     tiers: list[tuple[_Step, Tier]] = [(step, "confirmed") for step in _steps(series, confirmed)]
     suspects = [_suspect(series, start, end, least) for start, end in pieces]
     tiers += [(step, "suspect") for step in suspects if step]
-    found = []
+    changes = []
     for step, tier in sorted(tiers):
         index = int(usable[step.at])
         before, after = math.ldexp(step.before, power), math.ldexp(step.after, power)
         time = None if times is None else float(times[index])
-        found.append(LevelChange(index, before, after, tier, time, step.strength))
+        changes.append(LevelChange(index, before, after, tier, time, step.strength))
     noise = _deviation(np.concatenate([_off(series[start:end]) for start, end in pieces]))
     limit = _limit(len(series))
-    return SeriesAnalysis(found, len(series), left_out, math.ldexp(noise, power), limit=limit)
+    return SeriesAnalysis(changes, len(series), left_out, math.ldexp(noise, power), limit=limit)
 
 
 def latest(course: SeriesAnalysis, values: Sequence[float]) -> list[float]:
-    """The finite figures since the last confirmed change: what a reference is to be learned from.
-    The values are those that the course was found in, in order of time."""
+    """Return the finite figures since the last confirmed change, from which to learn a reference.
+
+    ``values`` are those that the course was found in, in order of time.
+    """
     since = max((c.index for c in course.changes if c.tier == "confirmed"), default=0)
     return [value for value in values[since:] if math.isfinite(value)]
 
@@ -140,7 +154,7 @@ def latest(course: SeriesAnalysis, values: Sequence[float]) -> list[float]:
 
 
 def _in_order(given: Series, times: Sequence[float] | None) -> tuple[NDArray[np.intp], list[int]]:
-    """The indices of the finite figures in order of time, and of the others."""
+    """Return the indices of the finite figures in order of time, and those of the others."""
     import numpy as np
 
     order = np.arange(len(given))
@@ -156,6 +170,7 @@ def _in_order(given: Series, times: Sequence[float] | None) -> tuple[NDArray[np.
 
 
 def _unfit(series: Series) -> str:
+    """Return why no change can be looked for in a series, or ""."""
     count = len(series)
     if not count:
         return "there is no finite figure"
@@ -169,10 +184,10 @@ def _unfit(series: Series) -> str:
 
 @lru_cache(maxsize=1024)
 def _limit(count: int) -> str:
-    """What can never be confirmed of so many figures, as chance makes any order of them."""
+    """Return which changes the test of the order can never confirm in so many figures, or ""."""
     sides = range(SHORTEST, count // 2 + 1)
-    least = (n for n in sides if rank_tests.fisher(n, n, 0, count - n) >= picked(count))
-    if (first := next(least, None)) is None:
+    enough = (n for n in sides if rank_tests.fisher(n, n, 0, count - n) >= least_deviate(count))
+    if (first := next(enough, None)) is None:
         return f"of {count} figures no change can be confirmed, however large: repeat the run"
     if first > SHORTEST:
         return f"of {count} figures a change is confirmed with {first} or more on either side only"
@@ -180,20 +195,26 @@ def _limit(count: int) -> str:
 
 
 def _pieces(series: Series, changes: Sequence[int]) -> list[tuple[int, int]]:
+    """Return start and end of each piece between changes."""
     return list(zip([0, *changes], [*changes, len(series)], strict=True))
 
 
 def _deviation(off: Series) -> float:
-    """A robust standard deviation from distances; of the mean distance where most are 0."""
+    """Return a robust standard deviation: from the median distance, or the mean one if that is 0.
+
+    ``off``: distances from a centre, shape (n,).
+    """
     import numpy as np
 
     away = np.abs(off)
-    return MAD_TO_SIGMA * float(np.median(away)) or EVEN * float(away.mean())
+    return MAD_TO_SIGMA * float(np.median(away)) or MEAN_TO_SIGMA * float(away.mean())
 
 
 def _width(off: Series) -> float:
-    """A robust standard deviation that takes in what a median may not see: a second mode, in which
-    a quarter of the figures or more are."""
+    """Return a robust standard deviation that also sees a second mode of a quarter of the figures.
+
+    The median distance alone may miss such a mode. ``off``: distances from a centre, shape (n,).
+    """
     import numpy as np
 
     place = 3 * (len(off) - 1) // 4
@@ -201,6 +222,7 @@ def _width(off: Series) -> float:
 
 
 def _off(piece: Series) -> Series:
+    """Return the distances of figures from their median."""
     import numpy as np
 
     off: Series = piece - np.median(piece)
@@ -211,29 +233,37 @@ def _off(piece: Series) -> Series:
 
 
 class _Step(NamedTuple):
+    """A possible change before index ``at``, and the levels ``before`` and ``after`` it.
+
+    ``strength`` and ``order`` are normal deviates: of the difference, and of the order of figures.
+    """
+
     at: int
     before: float
     after: float
-    strength: float  # standard errors, as a normal deviate
-    order: float  # how rare the order is, as a normal deviate
+    strength: float
+    order: float
 
     def small(self, least: float) -> bool:
         return abs(self.after - self.before) < least * abs(self.before)
 
     def weight(self, count: int) -> float:
-        """What speaks for the step; below 1 it may be chance in a series of so many figures."""
-        return min(self.strength / PROPOSED, self.order / picked(count))
+        """Return the weight of the evidence; below 1 it may be chance in so many figures."""
+        return min(self.strength / MIN_STRENGTH, self.order / least_deviate(count))
 
 
-def picked(count: int) -> float:
-    """The normal deviate beyond which the best split of so many figures is hardly chance."""
-    return math.sqrt(PICKED * math.log(count))
+def least_deviate(count: int) -> float:
+    """Return the normal deviate that the best split of so many figures rarely exceeds by chance."""
+    return math.sqrt(BEST_SPLIT * math.log(count))
 
 
 class _Sides(NamedTuple):
-    """The figures before and after a split: how far they are off the medians of their sides, far
-    ones drawn in; the levels; and the variance as of so many figures that are not alike (0 where
-    they do not differ)."""
+    """The figures before and after a split.
+
+    ``left`` and ``right``: distances from the ``medians`` of their sides, winsorised. ``before``
+    and ``after``: the levels. ``variance``: of one figure, inflated for the correlation of
+    neighbours, so that it may be used as if figures were independent (0 if all are equal).
+    """
 
     medians: tuple[float, float]
     left: Series
@@ -244,29 +274,39 @@ class _Sides(NamedTuple):
 
 
 def _sides(series: Series, start: int, at: int, end: int) -> _Sides:
+    """Return the figures in [start, at) and in [at, end) as the two sides of a split."""
     import numpy as np
 
     medians = float(np.median(series[start:at])), float(np.median(series[at:end]))
     off = np.concatenate([series[start:at] - medians[0], series[at:end] - medians[1]])
     bound = CLIP * _width(off)
-    drawn = np.clip(off, -bound, bound)
-    left, right = drawn[: at - start], drawn[at - start :]
+    clipped = np.clip(off, -bound, bound)
+    left, right = clipped[: at - start], clipped[at - start :]
     means = float(left.mean()), float(right.mean())
     before, after = medians[0] + means[0], medians[1] + means[1]
     first, last = left - means[0], right - means[1]
     squares = float(first @ first + last @ last)
     if squares <= 1e-20 * before * before:
         return _Sides(medians, left, right, before, after, 0.0)
-    count = end - start
-    alike = float(first[1:] @ first[:-1] + last[1:] @ last[:-1]) / squares
-    alike += 2 * (1 + 3 * alike) / count  # two means were fitted, which makes neighbours differ
-    alike = min(max(alike, 0.0), MAX_CORRELATION)
-    variance = squares / max(count - 2, 1) * (1 + alike) / (1 - alike)
+    r = min(max(neighbour_correlation(first, last), 0.0), MAX_CORRELATION)
+    variance = squares / max(end - start - 2, 1) * (1 + r) / (1 - r)
     return _Sides(medians, left, right, before, after, variance)
 
 
+def neighbour_correlation(before: Series, after: Series) -> float:
+    """Return the lag-1 autocorrelation of two samples, each given as deviations from its own mean.
+
+    Both have the same autocorrelation. Subtracting a mean lowers its estimate r by about (1 + 3 r)
+    over the size of the sample (Kendall 1954; Marriott and Pope 1954). Two means are subtracted
+    here, so twice that, over both sizes, is added. The result may lie outside [-1, 1].
+    """
+    squares = float(before @ before + after @ after)
+    r = float(before[1:] @ before[:-1] + after[1:] @ after[:-1]) / squares
+    return r + 2 * (1 + 3 * r) / (len(before) + len(after))
+
+
 def _step(series: Series, start: int, at: int, end: int) -> _Step:
-    """How the level changes from [start, at) to [at, end), and by how many standard errors."""
+    """Return the step of the level from [start, at) to [at, end)."""
     sides = _sides(series, start, at, end)
     before, after = sides.before, sides.after
     if before == after:
@@ -279,12 +319,13 @@ def _step(series: Series, start: int, at: int, end: int) -> _Step:
 
 
 def normal(student: float, freedom: int) -> float:
-    """The normal deviate as rare as a Student's t (Wallace 1959)."""
+    """Return the normal deviate that is about as rare as a Student's t (Wallace 1959)."""
     scale = (8 * freedom + 1) / (8 * freedom + 3)
     return scale * math.sqrt(freedom * math.log1p(student * student / freedom))
 
 
 def _steps(series: Series, changes: Sequence[int]) -> list[_Step]:
+    """Return the step at each change, between its neighbours."""
     marks = [0, *changes, len(series)]
     return [_step(series, *marks[i : i + 3]) for i in range(len(changes))]
 
@@ -293,7 +334,8 @@ def _steps(series: Series, changes: Sequence[int]) -> list[_Step]:
 
 
 def _confirmed(series: Series, least: float) -> list[int]:
-    sigma = _width(series[APART:] - series[:-APART]) / math.sqrt(2)
+    """Return the indices of the confirmed changes."""
+    sigma = _width(series[LAG:] - series[:-LAG]) / math.sqrt(2)
     proposed = starts(series, PRICE * math.log(len(series)) * sigma, SHORTEST)[1:]
     solid = _pruned(series, proposed, least)
     if splits := _splits(series, solid, least):
@@ -302,7 +344,7 @@ def _confirmed(series: Series, least: float) -> list[int]:
 
 
 def _placed(series: Series, changes: list[int], least: float) -> list[int]:
-    """The changes, each where it likely is, as long as it stands there."""
+    """Move each change to its likely place if it is still confirmed there."""
     import numpy as np
 
     marks = [0, *changes, len(series)]
@@ -311,8 +353,8 @@ def _placed(series: Series, changes: list[int], least: float) -> list[int]:
         sides = _sides(series, start, at, end)
         if not sides.variance:
             continue
-        drawn = np.concatenate([sides.left + sides.medians[0], sides.right + sides.medians[1]])
-        moved = start + step_location.likely(drawn, sides.variance, SHORTEST)
+        clipped = np.concatenate([sides.left + sides.medians[0], sides.right + sides.medians[1]])
+        moved = start + step_location.likely(clipped, sides.variance, SHORTEST)
         step = _step(series, start, moved, end)
         if step.weight(len(series)) >= 1 and not step.small(least):
             marks[i] = moved
@@ -320,8 +362,10 @@ def _placed(series: Series, changes: list[int], least: float) -> list[int]:
 
 
 def _pruned(series: Series, changes: list[int], least: float) -> list[int]:
-    """Without the changes that are too small or too weak, the worst first: its neighbours are
-    judged anew with the longer pieces."""
+    """Remove changes that are too small or too weak, the weakest first.
+
+    After each removal its neighbours are judged anew, with longer pieces.
+    """
     count = len(series)
     steps = _steps(series, changes)
     while failing := [s for s in steps if s.weight(count) < 1 or s.small(least)]:
@@ -334,8 +378,10 @@ def _pruned(series: Series, changes: list[int], least: float) -> list[int]:
 
 
 def _splits(series: Series, changes: list[int], least: float) -> list[int]:
-    """Further changes within the pieces: the best split by ranks, if it is strong enough for one
-    picked out of all; then the same in its halves."""
+    """Return further changes in the pieces: the best split by ranks if it is strong enough.
+
+    The two halves of such a split are searched in the same way.
+    """
     found = []
     pieces = _pieces(series, changes)
     while pieces:
@@ -351,6 +397,7 @@ def _splits(series: Series, changes: list[int], least: float) -> list[int]:
 
 
 def _best_by_ranks(piece: Series) -> int:
+    """Return the index of the split with the largest standardised rank sum (Wilcoxon 1945)."""
     import numpy as np
 
     count = len(piece)
@@ -365,7 +412,7 @@ def _best_by_ranks(piece: Series) -> int:
 
 
 def _suspect(series: Series, start: int, end: int, least: float) -> _Step | None:
-    """The best split of a piece by Student's t, if it is beyond p = 0.001."""
+    """Return the best split of the piece [start, end) by Student's t if p < 0.001, else None."""
     import numpy as np
 
     piece = series[start:end]
@@ -374,10 +421,10 @@ def _suspect(series: Series, start: int, end: int, least: float) -> _Step | None
         return None
     middle = float(np.median(piece))
     bound = 2 * CLIP * _deviation(piece - middle)
-    drawn = np.clip(piece - middle, -bound, bound)
-    sums, squares = np.cumsum(drawn)[:-1], float(drawn @ drawn)
+    clipped = np.clip(piece - middle, -bound, bound)
+    sums, squares = np.cumsum(clipped)[:-1], float(clipped @ clipped)
     first = np.arange(1, count)
-    rest = float(drawn.sum()) - sums
+    rest = float(clipped.sum()) - sums
     within = squares - sums**2 / first - rest**2 / (count - first)
     gap = sums / first - rest / (count - first)
     error = np.sqrt(np.maximum(within, 1e-30) / (count - 2) * (1 / first + 1 / (count - first)))

@@ -1,14 +1,14 @@
-"""Which of many nodes are defective, by one figure of each.
+"""Find the defective nodes among many, by one figure of each.
 
 defective({"n001": 812.0, "n002": 811.2, ...}, "higher")   # {"n047": Defect(value=787.0, ...)}
 
-The rule adapts to the noise. What is healthy is the best mode of the figures that a fifth of the
-nodes or more are in (of all nodes, where there is one mode): so 110 bad nodes of 200 do not pass
-for the norm. Centre and noise are the median and the median absolute deviation of the healthy (the
-root mean square where that is 0, as of rounded figures). A node is defective where it is worse by
-2 % at least and by so many deviations that of all healthy nodes together half of one is expected
-there (Chauvenet 1863): 2.9 of 200, 3.8 of 6,000. A node two deviations worse is suspect: measure
-it again, and give all its figures, whose median counts.
+The rule adapts to the noise. The healthy nodes are those of the best mode that holds a fifth of the
+nodes or more, or all nodes if there is one mode; so 110 bad nodes of 200 do not become the norm.
+Centre and noise are the median and the median absolute deviation of the healthy nodes (the root
+mean square if that is 0, as of rounded figures). A node is defective if it is worse by 2 % and by
+so many deviations that half a healthy node is expected beyond them (Chauvenet 1863): 2.9 for 200
+nodes, 3.8 for 6,000. A node that is two deviations worse is suspect: measure it again, and pass all
+its figures; their median counts.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from seatrial.units import Better, unfit
 
 MIN_RELATIVE_CHANGE = 0.02
 MIN_NODES = 5
-MIN_HEALTHY = 0.2  # share of the nodes in a mode that may be the norm
-FALSE_NODES = 0.5  # healthy nodes expected beyond the bound, in one survey
+MIN_HEALTHY = 0.2  # share of the nodes that a mode needs to be the norm
+FALSE_NODES = 0.5  # healthy nodes expected beyond the bound in one survey
 SUSPECTED = 2.0
-SMALL = 5.0  # deviations of few nodes are uncertain: the bound grows by 1 + SMALL / nodes
+SMALL = 5.0  # the noise of few nodes is uncertain: the bound is multiplied by 1 + SMALL / nodes
 
 
 class Defect(Struct, frozen=True):
-    """A node that is worse than the healthy ones: its figure, the ``effect`` relative to their
-    centre (-0.03: 3 % worse, whichever direction is better), and that in their deviations (None
-    where the healthy nodes do not differ)."""
+    """A node that is worse than the healthy ones, and its figure.
+
+    ``effect``: relative to their centre; -0.03 is 3 % worse, whichever direction is better.
+    ``deviations``: the effect in their standard deviations, None if the healthy nodes are equal.
+    """
 
     value: float
     effect: float
@@ -43,10 +45,12 @@ class Defect(Struct, frozen=True):
 
 
 class Survey(Struct, frozen=True):
-    """What the figures of many nodes say. ``centre`` and ``noise`` (a standard deviation, in the
-    figures' unit) are those of the healthy mode, in which ``healthy`` nodes are; ``bound`` is how
-    many deviations make a node defective. ``without`` are nodes without a finite figure. ``why``
-    says why nothing can be concluded, else it is empty."""
+    """The result for many nodes.
+
+    ``centre`` and ``noise`` (a standard deviation, in the figures' unit): of the ``healthy`` nodes.
+    ``bound``: how many deviations make a node defective. ``without``: nodes without a finite
+    figure. ``why``: the reason why nothing can be concluded, or "".
+    """
 
     defective: dict[str, Defect]
     suspect: dict[str, Defect]
@@ -62,7 +66,7 @@ class Survey(Struct, frozen=True):
 def defective(
     values_by_node: Mapping[str, float | Sequence[float]], better: Better
 ) -> dict[str, Defect]:
-    """The defective nodes, worst first. See ``survey``, which also says why there are none."""
+    """Return the defective nodes, worst first. ``survey`` also returns the reason if none is."""
     return survey(values_by_node, better).defective
 
 
@@ -71,14 +75,16 @@ def survey(
     better: Better,
     least: float = MIN_RELATIVE_CHANGE,
 ) -> Survey:
-    """Judge nodes by one figure or several of each. Nodes of different kinds are to be judged
-    apart. ``least`` is the least effect of a defect."""
+    """Judge nodes by one or several figures of each. Judge different kinds of nodes separately.
+
+    ``least`` is the least effect of a defect, as a share of the centre.
+    """
     figures = {node: _figure(given) for node, given in values_by_node.items()}
     known = {node: value for node, value in figures.items() if value is not None}
     without = [node for node, value in figures.items() if value is None]
 
-    def nothing(why: str) -> Survey:
-        return Survey({}, {}, len(known), 0, None, None, None, without, why)
+    def nothing(reason: str) -> Survey:
+        return Survey({}, {}, len(known), 0, None, None, None, without, reason)
 
     if len(known) < MIN_NODES:
         return nothing(
@@ -91,12 +97,12 @@ def survey(
     bound = _bound(len(known))
     noise = _noise([value - centre for value in healthy], bound)
     sign = 1 if better == "higher" else -1
-    found: dict[str, Defect] = {}
+    worse: dict[str, Defect] = {}
     for node, value in known.items():
         effect = sign * (value - centre) / centre
         if effect <= -least:
-            found[node] = Defect(value, effect, effect * centre / noise if noise else None)
-    worst = sorted(found.items(), key=lambda item: item[1].effect)
+            worse[node] = Defect(value, effect, effect * centre / noise if noise else None)
+    worst = sorted(worse.items(), key=lambda item: item[1].effect)
     return Survey(
         defective={node: d for node, d in worst if _beyond(d, bound)},
         suspect={node: d for node, d in worst if _beyond(d, SUSPECTED) and not _beyond(d, bound)},
@@ -110,34 +116,38 @@ def survey(
 
 
 def _figure(given: float | Sequence[float]) -> float | None:
-    """The median of a node's figures that can be judged."""
+    """Return the median of a node's figures that can be judged, or None."""
     figures = [given] if isinstance(given, int | float) else given
     fit = [float(figure) for figure in figures if not unfit(figure)]
     return median(fit) if fit else None
 
 
 def _healthy(values: list[float], better: Better) -> list[float]:
-    """The figures of the best mode that may be the norm; all of them where modes cannot be told."""
-    found = [mode for mode in modes.find(values).modes if mode.share >= MIN_HEALTHY]
-    if len(found) < 2:
+    """Return the figures of the best mode that may be the norm; all if there is only one mode."""
+    large = [mode for mode in modes.find(values).modes if mode.share >= MIN_HEALTHY]
+    if len(large) < 2:
         return values
     if better == "higher":
-        found.reverse()
-    low, high = found[0].low, found[0].high
+        large.reverse()
+    low, high = large[0].low, large[0].high
     distinct = sorted(set(values))
     step = min(b - a for a, b in pairwise(distinct)) if len(distinct) > 2 else 0.0
-    for mode in found[1:]:
+    for mode in large[1:]:
         apart = max(mode.low - high, low - mode.high)
         if apart > step * (1 + 1e-6):
             break
-        low, high = min(low, mode.low), max(high, mode.high)  # one mode, but for rounding
+        low, high = min(low, mode.low), max(high, mode.high)  # rounding splits one mode in two
     return [value for value in values if low <= value <= high]
 
 
 def _noise(away: list[float], bound: float) -> float:
-    """The deviation of the healthy. Where more than half are equal, what the others say but for
-    those that are defective; and where the nearest are as far on either side, as of rounded
-    figures, that of one which may be anywhere within such a step."""
+    """Return the standard deviation of the healthy nodes.
+
+    If more than half of the figures are equal, it is that of the others, defective ones excluded.
+    If then the nearest figures on both sides are equally far, as rounded ones are, it is at least
+    that of a uniform distribution over such a step on each side. ``away``: distances from the
+    centre.
+    """
     import numpy as np
 
     if robust := MAD_TO_SIGMA * median(map(abs, away)):
@@ -149,6 +159,7 @@ def _noise(away: list[float], bound: float) -> float:
 
 
 def _bound(nodes: int) -> float:
+    """Return how many deviations make one of so many nodes defective."""
     return -NormalDist().inv_cdf(FALSE_NODES / nodes) * (1 + SMALL / nodes)
 
 

@@ -1,4 +1,7 @@
-"""Tukey's median polish of a matrix with gaps: matrix = row effect + column effect + rest."""
+"""Tukey's median polish of a matrix with gaps: matrix = row effect + column effect + rest.
+
+Tukey, Exploratory Data Analysis, 1977, chapter 11. The overall effect stays in those of the rows.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,15 @@ if TYPE_CHECKING:
 
 ROUNDS = 5
 ROWS_AT_ONCE = 256
-STILL = 1e-4  # the greatest correction at which it ends before
+STILL = 1e-4  # the rounds end early if no correction is larger
 
 
 def polish(rest: Single) -> tuple[Array, Array]:
-    """Take the medians of rows and columns out of a matrix, in turn, up to five rounds; NaN is a
-    gap. The matrix becomes the rest. Returns the effects of rows and columns, NaN where one is
-    all gaps."""
+    """Subtract the medians of rows and columns from a matrix in turn, in up to five rounds.
+
+    ``rest``: shape (m, n), changed in place to the residuals; NaN is a gap. Returns the effects of
+    the rows, shape (m,), and of the columns, shape (n,); NaN for one that is all gaps.
+    """
     import numpy as np
 
     rows, columns = np.zeros(rest.shape[0]), np.zeros(rest.shape[1])
@@ -37,7 +42,7 @@ def polish(rest: Single) -> tuple[Array, Array]:
 
 
 def medians(matrix: Single) -> Array:
-    """The median of each row without its gaps; NaN of a row that is all gaps."""
+    """Return the median of each row without its gaps, shape (m,); NaN if a row is all gaps."""
     import numpy as np
 
     result = np.full(len(matrix), np.nan)
@@ -51,8 +56,11 @@ def medians(matrix: Single) -> Array:
 
 
 def _middles(rows: Single, count: int) -> Array:
-    """Of rows with that many figures; the gaps are sorted to the end. One place to partition at is
-    several times as fast as two."""
+    """Return the medians of rows with ``count`` figures each.
+
+    ``partition`` moves gaps to the end. Partitioning at one place and taking the maximum below it
+    is several times as fast as partitioning at two.
+    """
     import numpy as np
 
     rows = np.partition(rows, count // 2, axis=1)

@@ -1,15 +1,15 @@
-"""The modes of a sample: a mixture is told as its parts with their shares, not as one mean.
+"""Find the modes of a sample, and the share of the figures in each.
 
 find(latencies).modes      # centres 5.46, 6.09 and 6.74, shares 0.33, 0.34, 0.33
 
-The density is estimated with a Gaussian kernel. Two of its peaks are two modes where the valley
-between them is deep (below three quarters of the lower peak) and hardly chance (2.2 standard errors
-of the estimate). Each part is looked at again by itself, with the finer kernel that its smaller
-spread allows. Parts of few figures are no modes but outlying. No shape is assumed; fitted normal
-mixtures would take several normals, and so several modes, for one skewed or flat mode.
+The density is estimated with a Gaussian kernel (Silverman 1986). Two peaks are two modes if the
+valley between them is deep (below three quarters of the lower peak) and hardly chance (2.2 standard
+errors of the estimate). Each part is searched again, with the finer kernel that its smaller spread
+allows. A part with few figures is outlying. No shape is assumed: a mixture of normal distributions
+would fit several of them, and so report several modes, to one skewed or flat mode.
 
-The figures are taken as of one time: split a series at its confirmed changes first, else the levels
-before and after a change come out as two modes.
+The order of the figures is ignored. Split a series at its confirmed changes first; otherwise the
+levels before and after a change appear as two modes.
 """
 
 from __future__ import annotations
@@ -28,19 +28,22 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 MIN_FIGURES = 20
-MIN_SHARE = 0.04  # of a mode; what is rarer is outlying
+MIN_SHARE = 0.04  # of the figures in a mode; those of rarer parts are outlying
 MIN_MEMBERS = 4
-DIP = 0.75  # the density between two modes, over that of the lower one, at most
-SURE = 2.2  # standard errors of the density by which it dips
-WIDTH = 0.6  # of the kernel, in Silverman's rule of thumb, which is for one mode
+DIP = 0.75  # the highest density between two modes, over that of the lower one
+SURE = 2.2  # standard errors of the density by which a valley lies below the lower peak
+WIDTH = 0.6  # of the kernel, times that of Silverman's rule of thumb, which is for one mode
 ROUGHNESS = 1 / (2 * math.sqrt(math.pi))  # integral of the squared kernel
 GRID = 1024
-MIN_WIDTH = 1e-150  # of the kernel, when the largest figure is 1: its square is a number
+MIN_WIDTH = 1e-150  # of the kernel if the largest figure is 1: its square does not underflow
 
 
 class Mode(Struct, frozen=True):
-    """One mode: the median of its figures, their share of all, their standard deviation (None of
-    one figure), the least and the greatest of them, and how many they are."""
+    """One mode of ``count`` figures, ``share`` of all.
+
+    ``centre``: their median. ``deviation``: their standard deviation (n - 1), None for one figure.
+    ``low`` and ``high``: the least and the greatest.
+    """
 
     centre: float
     share: float
@@ -51,8 +54,11 @@ class Mode(Struct, frozen=True):
 
 
 class Modes(Struct, frozen=True):
-    """The modes in ascending order. ``outlying`` are figures of no mode, ``left_out`` counts those
-    that are not finite. ``why`` says why modes could not be told apart, else it is empty."""
+    """The modes of ``count`` finite figures, in ascending order.
+
+    ``outlying``: figures outside all modes. ``left_out``: how many are not finite. ``why``: the
+    reason why modes cannot be told apart, or "".
+    """
 
     modes: list[Mode]
     count: int
@@ -62,7 +68,7 @@ class Modes(Struct, frozen=True):
 
 
 def find(values: Sequence[float]) -> Modes:
-    """The modes of a sample."""
+    """Return the modes of a sample."""
     import numpy as np
 
     given = np.asarray(values, dtype=float).reshape(-1)
@@ -71,9 +77,9 @@ def find(values: Sequence[float]) -> Modes:
     if not count:
         return Modes([], 0, [], left_out, "there is no finite figure")
     if count < MIN_FIGURES:
-        why = f"of {count} figures modes cannot be told apart; it takes {MIN_FIGURES}"
-        return Modes([_mode(sample, count)], count, [], left_out, why)
-    power = int(np.frexp(np.abs(sample).max())[1])  # so that no square overflows
+        reason = f"of {count} figures modes cannot be told apart; it takes {MIN_FIGURES}"
+        return Modes([_mode(sample, count)], count, [], left_out, reason)
+    power = int(np.frexp(np.abs(sample).max())[1])  # no square overflows after this scaling
     parts = [np.ldexp(part, power) for part in _parts(np.ldexp(sample, -power))]
     least = max(MIN_MEMBERS, MIN_SHARE * count)
     solid = [part for part in parts if len(part) >= least]
@@ -82,6 +88,7 @@ def find(values: Sequence[float]) -> Modes:
 
 
 def _mode(part: Array, count: int) -> Mode:
+    """Return a part of a sorted sample of ``count`` figures as a mode."""
     import numpy as np
 
     power = int(np.frexp(np.abs(part).max())[1])
@@ -93,7 +100,7 @@ def _mode(part: Array, count: int) -> Mode:
 
 
 def _parts(sample: Array) -> list[Array]:
-    """A sorted sample, cut in the valleys of its density."""
+    """Return the parts of a sorted sample between the valleys of its density."""
     import numpy as np
 
     if len(sample) < MIN_FIGURES or sample[0] == sample[-1]:
@@ -106,41 +113,70 @@ def _parts(sample: Array) -> list[Array]:
 
 
 def _valleys(sample: Array) -> list[float]:
-    """Where the density has valleys that are deep, and no chance."""
+    """Return where the density of a sorted sample has valleys that are deep and hardly chance."""
+    width = _width(sample)
+    edges, density = density_of(sample, width)
+    step = float(edges[1] - edges[0])
+    inner = density[1:-1]
+    peaks = (inner >= density[:-2]) & (inner > density[2:])
+    error = ROUGHNESS / (len(sample) * width)
+    valleys = _deep(density, (peaks.nonzero()[0] + 1).tolist(), error)
+    found = [float(edges[at] + step / 2) for at in valleys]
+    return sorted(at for at in [*found, *_ends(sample, width)] if sample[0] < at < sample[-1])
+
+
+def density_of(sample: Array, width: float) -> tuple[Array, Array]:
+    """Estimate the density of a sorted sample with a Gaussian kernel of that standard deviation.
+
+    Returns the edges of the bins, shape (GRID + 1,), and the density in each, shape (GRID,)
+    (Silverman 1986, section 2.4; binned).
+    """
     import numpy as np
 
-    width = _width(sample)
-    # Far outliers would make the grid too coarse for the kernel: they are beyond its ends.
-    middle, reach = float(np.median(sample)), GRID / 8 * width
-    low, high = max(sample[0], middle - reach), min(sample[-1], middle + reach)
+    low, high = _ends(sample, width)
     step = (high - low + 6 * width) / GRID
-    edges = low - 3 * width + step * np.arange(GRID + 1)
+    edges: Array = low - 3 * width + step * np.arange(GRID + 1, dtype=np.float64)
     counts, _ = np.histogram(sample, edges)
     offsets = np.arange(-math.ceil(4 * width / step), math.ceil(4 * width / step) + 1) * step
     kernel = np.exp(-0.5 * (offsets / width) ** 2) / (width * math.sqrt(2 * math.pi))
-    density = np.convolve(counts, kernel, mode="same") / len(sample)
-    inner = density[1:-1]
-    peaks = np.flatnonzero((inner >= density[:-2]) & (inner > density[2:])) + 1
-    error = ROUGHNESS / (len(sample) * width)
-    found = [float(edges[at] + step / 2) for at in _deep(density, peaks.tolist(), error)]
-    return sorted(at for at in [*found, low, high] if sample[0] < at < sample[-1])
+    density: Array = np.convolve(counts, kernel, mode="same") / len(sample)
+    return edges, density
+
+
+def _ends(sample: Array, width: float) -> tuple[float, float]:
+    """Return the least and the greatest figure that the grid takes in.
+
+    They are at most GRID / 8 widths from the median: farther outliers would make the grid too
+    coarse for the kernel.
+    """
+    import numpy as np
+
+    middle, reach = float(np.median(sample)), GRID / 8 * width
+    return max(float(sample[0]), middle - reach), min(float(sample[-1]), middle + reach)
 
 
 def _width(sample: Array) -> float:
-    """Of the kernel: by Silverman's rule, but no finer than the step of a coarse clock."""
+    """Return the standard deviation of the kernel for a sorted sample.
+
+    It follows Silverman's rule of thumb (1986, equation 3.31), times ``WIDTH``, but is no less than
+    the step of a coarse clock.
+    """
     import numpy as np
 
     count = len(sample)
-    quarter, most = np.quantile(sample, [0.25, 0.75])
-    scales = [float(sample.std()), float(most - quarter) / 1.349]
+    first, third = np.quantile(sample, [0.25, 0.75])
+    scales = [float(sample.std()), float(third - first) / 1.349]
     scale = min(scale for scale in scales if scale > 0)
     width: float = WIDTH * 0.9 * scale * float(count) ** -0.2
     return max(width, _grain(sample), 1e-12 * abs(float(sample[-1])), MIN_WIDTH)
 
 
 def _grain(sample: Array) -> float:
-    """The step of a coarse clock: many figures share few values that lie one step apart. 0 where
-    there is none; up to three values are taken as modes of their own."""
+    """Return the step of a coarse clock, or 0 if there is none.
+
+    There is one if many figures share few values, one step apart. Up to three values count as modes
+    of their own.
+    """
     import numpy as np
 
     levels: Array = np.unique(sample)
@@ -153,18 +189,21 @@ def _grain(sample: Array) -> float:
 
 
 def _deep(density: Array, peaks: list[int], error: float) -> list[int]:
-    """The valleys between neighbouring peaks that hold; of one that does not, the lower peak goes,
-    the shallowest first. ``error`` is the variance of the density, over the density."""
+    """Return the indices of the valleys that are deep and sure.
+
+    While a valley is not, the lower of its two peaks is removed, that of the least sure valley
+    first. ``error``: the variance of the density, over the density.
+    """
     while len(peaks) > 1:
         pairs = list(pairwise(peaks))
         valleys = [a + int(density[a:b].argmin()) for a, b in pairs]
-        failing = []
+        weak = []
         for (a, b), valley in zip(pairs, valleys, strict=True):
             peak, dip = float(min(density[a], density[b])), float(density[valley])
             sure = (peak - dip) / math.sqrt((peak + dip) * error)
             if dip > DIP * peak or sure < SURE:
-                failing.append((sure, a if density[a] < density[b] else b))
-        if not failing:
+                weak.append((sure, a if density[a] < density[b] else b))
+        if not weak:
             return valleys
-        peaks.remove(min(failing)[1])
+        peaks.remove(min(weak)[1])
     return []

@@ -1,8 +1,7 @@
-"""What is left of many differences when some come by chance: with a hundred rows at 95 % confidence
-each, five differ that do not.
+"""Control false differences among many rows: at 95 % confidence, five in a hundred come by chance.
 
 kept = confirmed([student_p(*row) for row in rows], len(rows))     # indices, at most 5 % false
-kept = unshuffled(rows, kept, least=0.02)      # of these, what shuffling the others hardly gives
+kept = unshuffled(rows, kept, least=0.02)      # of these, those that shuffled rows rarely show
 """
 
 from __future__ import annotations
@@ -25,18 +24,20 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 FALSE = 0.05
-SHUFFLES = 500  # of a row; all there are where these are fewer
-AT_ONCE = 32  # rows: few enough that BLAS wakes no threads for them, which would cost more
+SHUFFLES = 500  # of a row; all possible ones if these are fewer
+AT_ONCE = 32  # rows; BLAS starts threads for more, which costs more than it gains
 SEED = 20260101
 
 Samples = tuple[Sequence[float], Sequence[float]]
 
 
 def student_p(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The two-sided p-value of Welch's test on the logarithms of two samples: unlike one of ranks,
-    it can be as small as a clear difference of few figures is. Figures vary by no less than the
-    rounding hides: a twelfth of the step squared (Sheppard 1898). None of fewer than two figures a
-    side, or of figures that are not above 0."""
+    """Return the two-sided p-value of Welch's test (1947) on the logarithms of two samples.
+
+    Unlike that of a rank test, it can be small for few figures. The variance of a figure is at
+    least what rounding hides: a twelfth of the squared step (Sheppard 1898). None if a side has
+    fewer than two figures or a figure is not above 0.
+    """
     samples = (first, second)
     if not _usable(samples):
         return None
@@ -48,7 +49,7 @@ def _usable(samples: Samples) -> bool:
 
 
 def _deviate(samples: Samples) -> float:
-    """That of Welch's test."""
+    """Return the normal deviate of Welch's test."""
     import numpy as np
 
     as_given = np.arange(sum(map(len, samples)))[None, :] < len(samples[0])
@@ -56,9 +57,13 @@ def _deviate(samples: Samples) -> float:
 
 
 def _welch(figures: Array, deals: Mask) -> tuple[Array, Array]:
-    """Welch's test of the figures of both samples (a row each), dealt out anew to the sides (a
-    column for each deal; True: to the first): how rare the difference of the mean logarithms is, as
-    a normal deviate (Wallace 1959), and that difference."""
+    """Return Welch's test of each row for each deal of its figures to the two sides.
+
+    ``figures``: of both samples, shape (rows, n). ``deals``: shape (deals, n), True for the first
+    side. Returns two arrays of shape (rows, deals): the normal deviate (Wallace 1959), and the
+    absolute difference of the mean logarithms. Degrees of freedom (Welch 1947; Satterthwaite 1946)
+    are rounded down.
+    """
     import numpy as np
 
     steps = np.array([[step(row)] for row in figures.tolist()])
@@ -82,10 +87,12 @@ def _welch(figures: Array, deals: Mask) -> tuple[Array, Array]:
 
 
 def confirmed(ps: Sequence[float], tested: int, false: float = FALSE) -> set[int]:
-    """Which differences stand, by their p-values, of so many that were ``tested``: no more than a
-    share of these is expected to be false (Benjamini and Hochberg 1995), so where nothing differs,
-    one or more is named with that probability. Those of ``tested`` whose p is not given are taken
-    for no difference."""
+    """Return the indices of the p-values that stand at a false discovery rate of ``false``.
+
+    The procedure is that of Benjamini and Hochberg (1995). If nothing differs, it names a
+    difference with that probability. ``tested``: how many were tested; those without a p-value
+    count as equal.
+    """
     order = sorted(range(len(ps)), key=ps.__getitem__)
     last = 0
     for place, index in enumerate(order, start=1):
@@ -97,18 +104,21 @@ def confirmed(ps: Sequence[float], tested: int, false: float = FALSE) -> set[int
 def unshuffled(
     rows: Sequence[Samples], told: Collection[int], least: float, false: float = FALSE
 ) -> set[int]:
-    """Which of the differences that are ``told`` (indices of ``rows``) stand, whatever the shape of
-    the noise: figures that fall into two modes look clearly different where each side has one. So
-    the figures of every row that is not told are dealt out to its sides anew; of the told ones, the
-    clearest first, as many stand as leave no more than a share false, by how many of the others
-    then differ as clearly, and by the ``least`` effect, on average (Storey and Tibshirani 2003)."""
+    """Return which of the differences ``told`` (indices of ``rows``) stand in noise of any shape.
+
+    Figures that fall into two modes look clearly different if each side has one mode. So the
+    figures of every other row are dealt to its sides anew. The mean number of those rows that then
+    differ as clearly, and by the ``least`` effect, estimates how many are false (Storey and
+    Tibshirani 2003). The clearest of ``told`` stand, as many as keep the false share below
+    ``false``.
+    """
     import numpy as np
 
     clear = {index: _deviate(rows[index]) for index in told if _usable(rows[index])}
     order = sorted(clear, key=clear.__getitem__, reverse=True)
     places = {index: place for place, index in enumerate(order)}
     bounds = np.array([clear[index] for index in order]) - 1e-9
-    by_chance = np.zeros(len(order))  # of the rows that are not told, if so many are
+    by_chance = np.zeros(len(order))  # other rows expected to differ as clearly as each in order
     shapes: dict[tuple[int, int], list[int]] = {}
     for index, (first, second) in enumerate(rows):
         shapes.setdefault((len(first), len(second)), []).append(index)
@@ -127,7 +137,10 @@ def unshuffled(
 
 
 def _may_differ(figures: Array, sizes: tuple[int, int], least: float) -> Mask:
-    """Which rows have figures above 0 of which some deal differs by the least effect."""
+    """Return which rows some deal makes differ by the least effect; all figures must be above 0.
+
+    ``figures``: shape (rows, n). Returns shape (rows,).
+    """
     import numpy as np
 
     usable: Mask = figures.min(axis=1) > 0
@@ -140,8 +153,10 @@ def _may_differ(figures: Array, sizes: tuple[int, int], least: float) -> Mask:
 
 
 def _beyond(figures: Array, deals: Mask, bounds: Array, least: float) -> Array:
-    """In which share of the deals each row differs by the least effect, and as clearly as each of
-    the ``bounds`` (the columns) says."""
+    """Return the share of the deals in which each row differs by the least effect and each bound.
+
+    ``bounds``: normal deviates, shape (b,). Returns shape (rows, b).
+    """
     import numpy as np
 
     deviates, off = _welch(figures, deals)
@@ -154,7 +169,7 @@ def _beyond(figures: Array, deals: Mask, bounds: Array, least: float) -> Array:
 
 @lru_cache(maxsize=64)
 def _deals(first: int, second: int) -> Mask:
-    """Ways to deal out figures to sides of these sizes: a row each, True on the first side."""
+    """Return ways to deal figures to two sides: shape (deals, n), True for the first side."""
     import numpy as np
 
     total = first + second

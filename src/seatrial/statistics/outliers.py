@@ -1,10 +1,9 @@
-"""Runs that are not as the others of their test: in what way, and what they share.
+"""Find the runs of a test that differ from the others, and what these runs share.
 
-classify(runs)[0].classes["slow"]; shared(runs, found, groups)
+found = classify(runs); found.of("slow"); shared(runs, found, groups)
 
-Classes: *walltime*: it was at its limit when it ended; *slow*: complete, but far slower than the
-others (a performance failure); *short*: complete, or so it says, in far too little time; *failed*,
-by its cause.
+Classes: *walltime*: it ended at its limit; *slow*: complete, but far slower than the others (a
+performance failure); *short*: reported as complete in far too little time; *failed*: by its cause.
 """
 
 from __future__ import annotations
@@ -25,14 +24,17 @@ Class = Literal["walltime", "slow", "short", "failed"]
 AT_LIMIT = 0.99  # of the walltime
 SLOW = 0.10  # slower than the median by at least this share of it
 SHORT = 0.5  # quicker than this share of the median
-DEVIATIONS = 5.0  # robust ones, that slow and short need besides
+DEVIATIONS = 5.0  # robust deviations from the median that slow and short runs need, too
 MIN_RUNS = 5
-STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds, to which times may be rounded
+STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds to which times may be rounded
 
 
 class RunSample(NamedTuple):
-    """One run of a test. ``cause`` is why it failed, "" where it did not; ``seconds`` is its
-    elapsed time and ``limit`` its walltime (None: not known); ``start`` a time in any unit."""
+    """One run of a test.
+
+    ``seconds``: elapsed. ``cause``: why it failed, or "". ``limit``: its walltime in seconds.
+    ``start``: in any unit. None means unknown.
+    """
 
     name: str
     seconds: float | None
@@ -43,7 +45,7 @@ class RunSample(NamedTuple):
 
 
 class Outlier(Struct, frozen=True):
-    """A run that is not as the others, its class, and in words why."""
+    """A run that differs from the others, its class, and the reason in words."""
 
     run: str
     kind: Class
@@ -51,8 +53,11 @@ class Outlier(Struct, frozen=True):
 
 
 class Outliers(Struct, frozen=True):
-    """``median`` and ``noise`` (a robust standard deviation) are those of the complete runs, of
-    which there are ``complete``. ``why`` says why no slow or short ones could be told."""
+    """The outliers among ``runs`` runs, ``complete`` of which are complete.
+
+    ``median`` and ``noise`` (a robust standard deviation): of the complete runs, in seconds.
+    ``why``: the reason why slow and short runs could not be found, or "".
+    """
 
     outliers: list[Outlier]
     runs: int
@@ -66,35 +71,35 @@ class Outliers(Struct, frozen=True):
 
 
 class SharedByOutliers(Struct, frozen=True):
-    """What outliers share: nodes or groups, and spans of time."""
+    """Nodes, groups and spans of time that outliers share."""
 
     nodes: suspects.Suspects
     spans: list[BadSpan]
 
 
 def classify(runs: Sequence[RunSample]) -> Outliers:
-    """The outliers among the runs of one test that should all take the same time."""
+    """Return the outliers among the runs of one test; all should take the same time."""
     times = [seconds for run in runs if (seconds := _complete(run)) is not None]
     few = len(times) < MIN_RUNS
     middle = median(times) if times else None
     noise = _deviation(times, middle) if middle is not None and not few else None
-    found = []
+    outliers = []
     for run in runs:
         outlier = _ended(run)
         if outlier is None and middle is not None and noise is not None:
             outlier = _timed(run, middle, noise)
         if outlier is not None:
-            found.append(outlier)
-    why = ""
+            outliers.append(outlier)
+    reason = ""
     if few:
-        why = f"{len(times)} runs are complete; what is slow is told among {MIN_RUNS} or more"
-    return Outliers(found, len(runs), len(times), middle, noise, why)
+        reason = f"{len(times)} runs are complete; what is slow is told among {MIN_RUNS} or more"
+    return Outliers(outliers, len(runs), len(times), middle, noise, reason)
 
 
 def shared(
     runs: Sequence[RunSample], found: Outliers, groups: Mapping[str, Sequence[str]] | None = None
 ) -> SharedByOutliers:
-    """The nodes, groups and times that explain the outliers better than chance."""
+    """Return the nodes, groups and times that explain the outliers better than chance does."""
     bad = {outlier.run for outlier in found.outliers}
     jobs = [suspects.RunOnNodes(run.nodes, run.name in bad) for run in runs if run.nodes]
     timed = sorted((run.start, run.name in bad) for run in runs if run.start is not None)
@@ -102,7 +107,7 @@ def shared(
 
 
 def _complete(run: RunSample) -> float | None:
-    """The time of a run that is complete and not at its limit."""
+    """Return the elapsed seconds of a complete run that did not end at its limit, else None."""
     usable = run.seconds is not None and math.isfinite(run.seconds) and not run.cause
     return run.seconds if usable and not _at_limit(run) else None
 
@@ -112,14 +117,17 @@ def _at_limit(run: RunSample) -> bool:
 
 
 def _deviation(times: Sequence[float], middle: float) -> float:
-    """A robust standard deviation. Where more than half of the times are equal, the most that
-    their rounding can hide: half a step."""
+    """Return a robust standard deviation.
+
+    If more than half of the times are equal, their rounding hides a median deviation of up to half
+    a step, which is taken instead.
+    """
     robust = MAD_TO_SIGMA * median(abs(time - middle) for time in times)
     return robust or MAD_TO_SIGMA * _step(times) / 2
 
 
 def _step(times: Sequence[float]) -> float:
-    """Seconds, to which all the times are rounded; 0 where they are not."""
+    """Return the step in seconds to which all the times are rounded, or 0."""
     for step in STEPS:
         if all(math.isclose(time, round(time / step) * step, abs_tol=1e-9) for time in times):
             return step
@@ -127,6 +135,7 @@ def _step(times: Sequence[float]) -> float:
 
 
 def _ended(run: RunSample) -> Outlier | None:
+    """Return the run as an outlier if it ended at its limit or failed."""
     if _at_limit(run):
         return Outlier(run.name, "walltime", f"{run.seconds:g} s of {run.limit:g} s")
     if run.cause:
@@ -135,6 +144,7 @@ def _ended(run: RunSample) -> Outlier | None:
 
 
 def _timed(run: RunSample, middle: float, noise: float) -> Outlier | None:
+    """Return the run as an outlier if it is slow or short."""
     if run.seconds is None or not math.isfinite(run.seconds):
         return None
     away = run.seconds - middle

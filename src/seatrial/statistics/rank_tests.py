@@ -1,11 +1,11 @@
-"""How rare an order of figures is: whether chance alone puts the low ones before the high ones.
+"""Test whether chance alone puts the low figures of a series before the high ones.
 
-deviate(figures, 3, 105.0)      # 4.1: of such figures, hardly ever are the first three the lowest
+deviate(figures, 3, 105.0)      # 4.1: by chance the first three are hardly ever the lowest
 
-Two tests, neither of which asks how the figures are spread. Fisher's exact one counts who is on
-which side of the middle: it knows that few figures prove little, however far apart they are.
-Wilcoxon's rank sum sees a shift within two modes, of which the middle cuts neither. The better one
-counts.
+Two tests, both free of assumptions about the distribution; the stronger result counts. Fisher's
+exact test (Fisher 1935) counts the figures on each side of the middle: few figures prove little,
+however far apart they are. Wilcoxon's rank sum (Wilcoxon 1945; Mann and Whitney 1947) also sees a
+shift within two modes if the middle lies between these.
 """
 
 from __future__ import annotations
@@ -20,25 +20,31 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-MAX_DEVIATE = 37.0  # the normal deviate of the least probability that is a number
+MAX_DEVIATE = 37.0  # of the least probability that a float holds
 
 
 def deviate(figures: Array, first: int, middle: float) -> float:
-    """How rare it is, as a normal deviate, that so many of the ``first`` figures are below the
-    ``middle`` and of the others above, or the other way about."""
+    """Return how rare the order of figures is, as a normal deviate.
+
+    ``figures``: shape (n,). The ``first`` of them are compared with the others: by how many of each
+    are above ``middle``, and by their ranks.
+    """
     above = figures > middle
     high = [int(above[:first].sum()), int(above[first:].sum())]
     sizes = [first, len(figures) - first]
     if high[0] * sizes[1] > high[1] * sizes[0]:
         high, sizes = high[::-1], sizes[::-1]
-    best = fisher(sizes[1], sizes[1], 0, sizes[0])  # that of all low ones first
-    ranks = min(wilcoxon(figures, first), best)
+    rarest = fisher(sizes[1], sizes[1], 0, sizes[0])  # all low figures on one side
+    ranks = min(wilcoxon(figures, first), rarest)
     return max(fisher(high[1], sizes[1], high[0], sizes[0]), ranks)
 
 
 def fisher(high: int, count: int, other_high: int, other: int) -> float:
-    """The normal deviate of ``high`` or more of ``count`` figures, where of all of these and
-    ``other`` ones so many are high (Fisher's exact test, one-sided)."""
+    """Return the normal deviate of Fisher's exact test, one-sided.
+
+    The test gives the chance that ``high`` or more of ``count`` figures are high, if ``high`` and
+    ``other_high`` of all ``count`` + ``other`` are. A chance above 0.5 counts as 0.5.
+    """
     drawn, total = high + other_high, count + other
     chance, step = 0.0, _ways(drawn, high) + _ways(total - drawn, count - high)
     share = math.exp(step - _ways(total, count))
@@ -52,13 +58,15 @@ def fisher(high: int, count: int, other_high: int, other: int) -> float:
 
 
 def _ways(count: int, chosen: int) -> float:
-    """The logarithm of the number of ways to choose."""
+    """Return the logarithm of the binomial coefficient."""
     return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 
 
 def wilcoxon(figures: Array, first: int) -> float:
-    """The normal deviate of the rank sum of the ``first`` figures, as of many; equal ones as they
-    come."""
+    """Return the normal deviate of the rank sum of the ``first`` figures, by its approximation.
+
+    ``figures``: shape (n,). Equal ones are ranked in the order given.
+    """
     import numpy as np
 
     total = len(figures)

@@ -1,6 +1,10 @@
-"""Spans of time in which more went wrong than chance gives.
+"""Find spans of time in which more runs went wrong than chance explains.
 
 spans([(0.0, False), (1.0, True), (1.5, True), ...])   # [BadSpan(first=1.0, last=9.0, bad=12, ...)]
+
+A scan statistic (Naus 1965) with windows of every length: each span from one bad run to another is
+a window. The p-value of the rarest is bounded twice: Chernoff's bound (1952) for its number of bad
+runs, times the number of windows (Bonferroni).
 """
 
 from __future__ import annotations
@@ -16,13 +20,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEVEL = 0.01  # of the corrected p-value
-MAX_SPANS = 5  # spans
-CONSIDERED = 1500  # outliers between which spans are looked for
+MAX_SPANS = 5
+MAX_BAD = 1500  # the first bad runs, between which spans are looked for
 
 
 class BadSpan(Struct, frozen=True):
-    """Of ``runs`` that started from ``first`` to ``last``, ``bad`` went wrong, where at the rate of
-    all runs it were ``expected``; ``p`` is the chance of it in any span at all."""
+    """A span of time: ``bad`` of the ``runs`` that started from ``first`` to ``last`` went wrong.
+
+    ``expected``: how many would at the rate of all runs. ``p``: an upper bound of the chance that
+    any span is as rare.
+    """
 
     first: float
     last: float
@@ -33,28 +40,33 @@ class BadSpan(Struct, frozen=True):
 
 
 def spans(timed: Sequence[tuple[float, bool]]) -> list[BadSpan]:
-    """Spans from one bad run to another, by runs in order of time: (start, whether it was bad)."""
-    left = list(timed)
-    found: list[BadSpan] = []
-    while len(found) < MAX_SPANS and (best := _best(left)):
+    """Return the spans in which too many runs were bad, in order of time.
+
+    ``timed``: (start, whether it was bad) of each run, in order of time. The runs of a span that
+    was found are removed before the next is looked for.
+    """
+    remaining = list(timed)
+    result: list[BadSpan] = []
+    while len(result) < MAX_SPANS and (best := _best(remaining)):
         start, end, span = best
         if span.p >= LEVEL:
             break
-        found.append(span)
-        left = left[:start] + left[end + 1 :]
-    return sorted(found, key=lambda span: span.first)
+        result.append(span)
+        remaining = remaining[:start] + remaining[end + 1 :]
+    return sorted(result, key=lambda span: span.first)
 
 
 def _best(timed: list[tuple[float, bool]]) -> tuple[int, int, BadSpan] | None:
+    """Return the rarest span with the indices of its first and last run; None if there is none."""
     import numpy as np
 
-    at = np.flatnonzero([bad for _, bad in timed])[:CONSIDERED]
+    at = np.flatnonzero([bad for _, bad in timed])[:MAX_BAD]
     if len(at) < 2 or len(at) == len(timed):
         return None
     first, last = np.triu_indices(len(at), 1)
     runs, hits = at[last] - at[first] + 1, last - first + 1
     usual = sum(bad for _, bad in timed) / len(timed)
-    # A span begins with a bad run by choice: that one is no evidence.
+    # The first run of a span is bad by construction, so it is no evidence.
     bounds = _chances((runs - 1).astype(float), (hits - 1).astype(float), usual)
     best = int(bounds.argmin())
     p = min(1.0, math.exp(float(bounds[best])) * len(bounds))
@@ -67,7 +79,10 @@ def _best(timed: list[tuple[float, bool]]) -> tuple[int, int, BadSpan] | None:
 def _chances(
     runs: NDArray[np.float64], hits: NDArray[np.float64], usual: float
 ) -> NDArray[np.float64]:
-    """Logarithms of upper bounds (Chernoff's) of the chance of so many hits or more."""
+    """Return logarithms of Chernoff's bound (1952) of the chance of so many hits or more.
+
+    ``runs`` and ``hits`` (1 or more): shape (n,). ``usual``: the probability of a hit in one run.
+    """
     import numpy as np
 
     share = hits / runs

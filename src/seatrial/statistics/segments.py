@@ -1,10 +1,11 @@
-"""The best piecewise constant fit to a series in the L1 norm, at a price for each piece.
+"""Fit a piecewise constant function to a series in the L1 norm, at a price for each piece.
 
 starts(values, penalty=14.4 * sigma, shortest=3)     # [0, 60]: two pieces, the second from 60 on
 
-The cost of a piece is the sum of the distances from its median; PELT with an L1 cost, and L1 Potts,
-name the same optimum. A piece's median can be taken among the values, so the best fit up to each
-point is kept for every level that occurs: one row of numbers a point, O(n^2) in all, exact.
+The cost of a piece is the sum of its figures' distances from their median. PELT with an L1 cost
+(Killick, Fearnhead and Eckley 2012) and the L1 Potts functional (Storath, Weinmann and Unser 2014)
+have the same optimum. The median of a piece can be chosen among the values, so the least cost of
+each prefix is kept for every level that occurs: one row of numbers a point, O(n^2), exact.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAX_LEVELS = 1000  # above, levels are quantiles: the fit is that of a series so rounded
+MAX_LEVELS = 1000  # with more different values, levels are so many quantiles of these
 
 
 def starts(values: NDArray[np.float64], penalty: float, shortest: int = 1) -> list[int]:
-    """Where the pieces of the best fit begin, 0 the first; of at least ``shortest`` points each.
-    The values are finite; ``penalty`` is in their unit."""
+    """Return the indices at which the pieces of the best fit begin; the first is 0.
+
+    ``values``: finite, shape (n,). ``penalty``: the price of a piece, in their unit. Each piece has
+    at least ``shortest`` points.
+    """
     import numpy as np
 
     count = len(values)
@@ -35,12 +39,15 @@ def starts(values: NDArray[np.float64], penalty: float, shortest: int = 1) -> li
 def _forward(
     values: NDArray[np.float64], levels: NDArray[np.float64], penalty: float, shortest: int
 ) -> tuple[NDArray[np.bool_], list[int]]:
-    """For each prefix: the levels at which the last piece had best reached just its least length,
-    and the best level of the last piece."""
+    """Return, for each prefix, where its last piece had best begun, and the best level of it.
+
+    The first is an array of shape (n + 1, levels): True if a last piece on that level had best
+    begun ``shortest`` points before the end of the prefix. The second has n + 1 indices of levels.
+    """
     import numpy as np
 
     count = len(values)
-    away = np.abs(values[:shortest, None] - levels)  # of the latest points, each at its turn
+    away = np.abs(values[:shortest, None] - levels)  # a ring buffer of the latest points
     entered = np.zeros((count + 1, len(levels)), dtype=bool)
     cost = np.full(len(levels), np.inf)
     enter = np.empty_like(cost)
@@ -51,24 +58,25 @@ def _forward(
     for end in range(shortest, count + 1):
         latest = away[(end - 1) % shortest]
         if end > shortest:
-            left = latest.copy()
+            oldest = latest.copy()
             np.abs(np.subtract(values[end - 1], levels, out=latest), out=latest)
             window += latest
-            window -= left
+            window -= oldest
         np.add(window, best[end - shortest] + penalty, out=enter)
         np.add(cost, latest, out=cost)
         np.less(enter, cost, out=entered[end])
         np.minimum(cost, enter, out=cost)
-        level[end] = found = int(cost.argmin())
-        best[end] = float(cost[found])
+        level[end] = cheapest = int(cost.argmin())
+        best[end] = float(cost[cheapest])
     return entered, level
 
 
 def _back(entered: NDArray[np.bool_], level: list[int], shortest: int) -> list[int]:
-    found: list[int] = []
+    """Return the beginnings of the pieces, traced back from the end."""
+    beginnings: list[int] = []
     end = len(level) - 1
     while end > 0:
         at = end - int(entered[end::-1, level[end]].argmax())
         end = at - shortest
-        found.append(end)
-    return found[::-1]
+        beginnings.append(end)
+    return beginnings[::-1]

@@ -1,4 +1,4 @@
-"""How much one test varies: the row of a variability table.
+"""Summarise how much one test varies: a row of a variability table.
 
 spread([100.1, 99.8, ..., 61.2], deviations=5)     # n 20, mean 100.0, cv 0.2 %, 1 excluded
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAD_TO_SIGMA = 1.4826  # standard over median absolute deviation of a normal distribution
-MIN_FIGURES = 8  # of which some may be excluded
+MAD_TO_SIGMA = 1.4826  # median absolute deviation to standard deviation of normal figures
+MIN_FIGURES = 8  # in a sample from which outliers may be excluded
 
 
 class Excluded(Struct, frozen=True):
-    """A figure that was left out: where it stood in the values, and by which rule."""
+    """An excluded figure: its index in the values, and the rule that excluded it."""
 
     index: int
     value: float
@@ -31,9 +31,12 @@ class Excluded(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True, kw_only=True):
-    """The variability of ``n`` figures. ``deviation`` is the standard deviation (n - 1), ``cv``
-    that over the mean, ``mad`` the median absolute deviation (times 1.4826 it is a standard
-    deviation where figures are normal). None where a number cannot be had; ``why`` says why."""
+    """The variability of ``n`` figures.
+
+    ``deviation``: the standard deviation (n - 1). ``cv``: that over the mean. ``mad``: the median
+    absolute deviation; times 1.4826 it estimates the standard deviation of normal figures. A number
+    that is not defined is None; ``why`` gives the reason, or "".
+    """
 
     n: int
     mean: float | None = None
@@ -48,49 +51,57 @@ class Spread(Struct, frozen=True, kw_only=True):
 
 
 def spread(values: Sequence[float], deviations: float | None = None) -> Spread:
-    """The variability of a sample. Figures that cannot be judged are excluded; with ``deviations``,
-    those farther than so many robust deviations from the median, too, of eight figures or more."""
-    excluded = [Excluded(i, value, why) for i, value in enumerate(values) if (why := unfit(value))]
+    """Return the variability of a sample.
+
+    Figures that cannot be judged are excluded. With ``deviations``, so are those farther than so
+    many robust deviations from the median, if there are eight figures or more.
+    """
+    excluded = [
+        Excluded(i, value, rule) for i, value in enumerate(values) if (rule := unfit(value))
+    ]
     kept = {i: float(value) for i, value in enumerate(values) if not unfit(value)}
     if deviations is not None:
-        for one in _outlying(kept, deviations):
-            excluded.append(one)
-            del kept[one.index]
+        for outlier in _outlying(kept, deviations):
+            excluded.append(outlier)
+            del kept[outlier.index]
     figures = list(kept.values())
-    excluded.sort(key=lambda one: one.index)
+    excluded.sort(key=lambda each: each.index)
     if not figures:
         return Spread(n=0, excluded=excluded, why="there is no figure to judge")
     middle, mean = median(figures), fmean(figures)
     deviation = stdev(figures) if len(figures) > 1 else None
-    why = ""
+    reason = ""
     if deviation is None:
-        why = "one figure has no spread"
+        reason = "one figure has no spread"
     elif mean <= 0:
-        why = f"the mean is {mean:g}: the spread is no share of it"
+        reason = f"the mean is {mean:g}: the spread is no share of it"
     return Spread(
         n=len(figures),
         mean=mean,
         deviation=deviation,
-        cv=None if deviation is None or why else deviation / mean,
+        cv=None if deviation is None or reason else deviation / mean,
         median=middle,
         mad=None if deviation is None else median(abs(figure - middle) for figure in figures),
         low=min(figures),
         high=max(figures),
         excluded=excluded,
-        why=why,
+        why=reason,
     )
 
 
 def clipped(away: NDArray[np.floating], bound: float) -> float:
-    """The root mean square of distances from a centre (NaN is passed over) without those that are
-    beyond ``bound`` times that of the others: the noise of figures of which more than half are
-    equal, as rounded ones may be, so that their median absolute deviation is 0."""
+    """Return the root mean square of distances from a centre, far ones excluded.
+
+    A distance is far if it exceeds ``bound`` times the root mean square of the others. NaN is
+    ignored. Use it for figures of which more than half are equal, such as rounded ones: their
+    median absolute deviation is 0.
+    """
     import numpy as np
 
     squares = np.square(away[~np.isnan(away)])
     while squares.size:
         total = float(squares.sum(dtype=float))
-        # As "square > bound^2 (total - square) / (size - 1)", each judged by the others.
+        # Solved for the square: square > bound^2 (total - square) / (size - 1).
         kept = squares[squares <= total * bound**2 / (squares.size - 1 + bound**2)]
         if kept.size in (0, squares.size):
             return math.sqrt(total / squares.size)
@@ -99,7 +110,7 @@ def clipped(away: NDArray[np.floating], bound: float) -> float:
 
 
 def _outlying(kept: Mapping[int, float], deviations: float) -> list[Excluded]:
-    """None of few figures, nor where more than half are equal: then nothing says what is far."""
+    """Return the outliers; none among few figures, nor if more than half are equal."""
     if len(kept) < MIN_FIGURES:
         return []
     middle = median(kept.values())

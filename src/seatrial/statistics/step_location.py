@@ -1,9 +1,9 @@
-"""Where a step likely is: the median of all places, each weighed by the likelihood of the figures.
+"""Locate a step: the median of all places, weighted by the likelihood of the figures at each.
 
     likely(figures, variance, shortest=3)      # 41: the level changes from figures[41] on
 
-The likeliest place is often far off where a step is small: many are nearly as likely. Their median
-errs least, and is the same place where the step is plain.
+The likeliest place of a small step is often far off, because many places are nearly as likely. The
+median has the least expected absolute error, and is the same place if the step is clear.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
 
 def likely(figures: NDArray[np.float64], variance: float, shortest: int) -> int:
-    """The median place of a step in figures whose noise is normal of this ``variance`` (above 0),
-    with any levels; at least ``shortest`` figures are on either side, of twice as many or more.
-    Outlying figures are to be drawn in before."""
+    """Return the median place of a step between any two levels, in normal noise.
+
+    ``figures``: shape (n,), n >= 2 ``shortest``; winsorise outliers before calling. ``variance`` of
+    the noise: above 0. At least ``shortest`` figures are on each side. The likelihood is profiled
+    over both levels, with an even prior over the places.
+    """
     import numpy as np
 
     count = len(figures)
     first = np.arange(shortest, count - shortest + 1)
     sums = np.cumsum(figures - figures.mean())[first - 1]
     squares = sums * sums * (count / (first * (count - first)))
-    with np.errstate(over="ignore", under="ignore"):  # what is far less likely weighs nothing
+    with np.errstate(over="ignore", under="ignore"):  # far less likely places weigh nothing
         weights = np.cumsum(np.exp((squares - squares.max()) / (2 * variance)))
     return int(first[weights.searchsorted(weights[-1] / 2)])

@@ -1,13 +1,13 @@
-"""The nodes, or what nodes share, that explain failed or slow runs better than chance does.
+"""Find the nodes, or groups of nodes, that explain failed or slow runs better than chance does.
 
 find([RunOnNodes(["n1", "n7", "n9"], bad=True), ...], {"n1": ["switch3"], ...}).suspects
 
-A run turns bad by chance, at a rate that may grow with its number of nodes, or by a bad node or
-group in it. Candidates are added one by one, those first that make the outcomes of all runs
-likeliest; what a bad one explains then speaks no more for those that were beside it. Then the
-weakest are taken away again. As many remain as gain more in likelihood than their choice out of all
-candidates costs; by that price chance alone rarely accuses any, whatever was tried. What was in
-the very same runs cannot be told apart and is accused together.
+A run is bad by chance, at a rate that may grow with its number of nodes, or because of a bad node
+or group. Candidates are added one by one: each time the one that most raises the likelihood of all
+outcomes. A run that one candidate explains is no more evidence against the others in it. Then the
+weakest are removed one by one. The set kept is the one whose gain in log-likelihood most exceeds
+its cost, which grows with the number of possible choices, so chance alone rarely accuses any (see
+``_Model.cost``). Candidates that were in exactly the same runs are accused together.
 """
 
 from __future__ import annotations
@@ -27,27 +27,40 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 LEVEL = 0.05  # probability that chance alone accuses any
-FURTHER = 6.0  # how many times rarer each further number of accused is taken to be
-PARAMETERS = 2.0  # the price of fitting harm and base
+
+# Each further bad node counts as so many times rarer than the last. Where all rates are known, a
+# factor of 6 accuses innocent nodes in 1 % of simulated data sets, without it in 1 to 21 %
+# (docs/quality.md, "Suspects"; bench/quality/limits.py).
+FURTHER = 6.0
+# The cost of the two fitted parameters, harm and base: one unit of log-likelihood each, as in
+# Akaike's criterion (1974).
+PARAMETERS = 2.0
 MIN_RUNS = 5
-MIXTURES = 5  # steps between "size does not matter" and "each node adds the same risk"
-HARMS = (0.7, 1.2, 2.0, 3.5, 6.0)  # hazards: a node turns 50 %, 70, 86, 97, 99.8 % of its runs bad
-WORTH = 3.0  # gain in likelihood for which a candidate is tried
-MAX_CANDIDATES = 60  # candidates that are tried
-PASSES = 3
+MIXTURES = 5  # shapes between "size does not matter" and "each node adds the same risk"
+# Hazards that are tried, a geometric series. A bad node makes a share 1 - exp(-hazard) of its runs
+# bad: 50, 70, 86, 97 and 99.8 %.
+HARMS = (0.7, 1.2, 2.0, 3.5, 6.0)
+# The gain in log-likelihood (a factor of 20) from which a candidate is tried. It is less than the
+# cost of accusing the first, log(candidates) + log(FURTHER), of four candidates or more.
+WORTH = 3.0
+MAX_CANDIDATES = 60  # candidates that are tried in one pass; a bound on time
+PASSES = 3  # of adding and removing; a bound on time, as a pass that changes nothing is the last
 
 
 class RunOnNodes(NamedTuple):
-    """A run: its nodes, and whether it was bad (failed, or slow)."""
+    """A run: its nodes, and whether it was bad (failed or slow)."""
 
     nodes: Sequence[str]
     bad: bool
 
 
 class Suspect(Struct, frozen=True):
-    """What is accused: ``names`` more than one where they were always together; ``kind`` "node" or
-    "group". Of the ``runs`` that had it and no other of the accused, ``bad`` were bad, where chance
-    would give ``expected``; ``p`` is the chance of as many, times the number of candidates."""
+    """An accused candidate: several ``names`` if these were always together.
+
+    ``kind``: "node" or "group". Of the ``runs`` with it and no other accused, ``bad`` were bad, and
+    ``expected`` would be by chance. ``p``: the chance of so many, times the number of candidates
+    (Bonferroni).
+    """
 
     names: list[str]
     kind: str
@@ -58,8 +71,11 @@ class Suspect(Struct, frozen=True):
 
 
 class Suspects(Struct, frozen=True):
-    """The accused, the surest first. ``unexplained`` of the ``bad`` runs had none of them. ``why``
-    says why nothing can be concluded, else it is empty."""
+    """The accused among ``candidates`` nodes and groups, the surest first.
+
+    ``unexplained``: how many of the ``bad`` runs had none of them. ``why``: the reason why nothing
+    can be concluded, or "".
+    """
 
     suspects: list[Suspect]
     runs: int
@@ -70,11 +86,14 @@ class Suspects(Struct, frozen=True):
 
 
 def find(jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]] | None = None) -> Suspects:
-    """Accuse nodes and groups (switches, racks: those of each node) by the runs they were in."""
+    """Return the nodes and groups that are accused by the runs they were in.
+
+    ``groups``: the groups (switches, racks) of each node.
+    """
     bad = sum(job.bad for job in jobs)
     table = _Table(jobs, groups or {})
-    if why := _too_little(len(jobs), bad, len(table.names)):
-        return Suspects([], len(jobs), bad, bad, len(table.names), why)
+    if reason := _too_little(len(jobs), bad, len(table.names)):
+        return Suspects([], len(jobs), bad, bad, len(table.names), reason)
     model = _Model(table)
     accused = model.best()
     return Suspects(
@@ -87,6 +106,7 @@ def find(jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]] | None 
 
 
 def _too_little(runs: int, bad: int, candidates: int) -> str:
+    """Return why nothing can be concluded, or ""."""
     if runs < MIN_RUNS:
         return f"{runs} runs: chance cannot be told from cause in fewer than {MIN_RUNS}"
     if bad in (0, runs):
@@ -97,8 +117,11 @@ def _too_little(runs: int, bad: int, candidates: int) -> str:
 
 
 class _Table:
-    """Which candidates were in which runs: two parallel arrays, a pair for each candidate and run.
-    Candidates in the same runs are one."""
+    """Which candidates were in which runs. Candidates in exactly the same runs are one.
+
+    ``member`` and ``run``: parallel arrays, shape (pairs,). ``names``: of each candidate, as
+    (kind, name). ``bad`` and ``size`` (nodes) of each run: shape (runs,).
+    """
 
     def __init__(self, jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]]) -> None:
         import numpy as np
@@ -107,10 +130,10 @@ class _Table:
         runs: list[int] = []
         members: list[int] = []
         for number, job in enumerate(jobs):
-            here = {("node", node) for node in job.nodes}
-            here |= {("group", group) for node in job.nodes for group in groups.get(node, ())}
-            runs += [number] * len(here)
-            members += [numbers.setdefault(key, len(numbers)) for key in here]
+            keys = {("node", node) for node in job.nodes}
+            keys |= {("group", group) for node in job.nodes for group in groups.get(node, ())}
+            runs += [number] * len(keys)
+            members += [numbers.setdefault(key, len(numbers)) for key in keys]
         run, member = np.array(runs, dtype=np.int64), np.array(members, dtype=np.int64)
         alike = _alike(run, member, len(jobs), len(numbers))
         self.names: list[list[tuple[str, str]]] = [
@@ -124,20 +147,23 @@ class _Table:
         self.size = np.array([len(set(job.nodes)) for job in jobs], dtype=float)
 
     def with_any(self, accused: Sequence[int]) -> Array:
-        """How many of the accused each run had."""
+        """Return how many of the accused each run had, shape (runs,)."""
         import numpy as np
 
         those = np.isin(self.member, np.array(accused, dtype=np.int64))
         return np.bincount(self.run[those], minlength=len(self.bad)).astype(float)
 
     def runs_of(self, candidate: int) -> Numbers:
-        found: Numbers = self.run[self.member == candidate]
-        return found
+        """Return the numbers of the runs that a candidate was in."""
+        runs: Numbers = self.run[self.member == candidate]
+        return runs
 
 
 def _alike(run: Numbers, member: Numbers, runs: int, members: int) -> Numbers:
-    """A number for each candidate, the same for those that were in the same runs: by the sums of
-    random numbers that stand for the runs."""
+    """Return a number for each candidate, the same for those that were in the same runs.
+
+    Each run gets a random number. Candidates with the same sum over their runs are the same.
+    """
     import numpy as np
 
     if not members:
@@ -153,8 +179,10 @@ def _alike(run: Numbers, member: Numbers, runs: int, members: int) -> Numbers:
 
 
 class _Fit(NamedTuple):
-    """The hazard of a run without the accused is ``base`` times its shape; each of the accused in
-    it adds ``harm``. ``likelihood`` is the logarithm of that of all runs."""
+    """A fitted model: the hazard of a run is ``base`` times its shape, plus ``harm`` per accused.
+
+    ``likelihood``: the logarithm of the likelihood of all runs.
+    """
 
     base: float
     harm: float
@@ -162,8 +190,11 @@ class _Fit(NamedTuple):
 
 
 class _Model:
-    """A run is bad with probability 1 - exp(-hazard). The shape of the hazard without accused is
-    partly the same for all runs, partly in proportion to their nodes, as fits best."""
+    """A model in which a run is bad with probability 1 - exp(-hazard).
+
+    The ``shape`` of the hazard without accused, shape (runs,), is a mixture of the same for all
+    runs and of one in proportion to their nodes; the mixture with the best fit is used.
+    """
 
     def __init__(self, table: _Table) -> None:
         import numpy as np
@@ -179,8 +210,10 @@ class _Model:
         self.shape = max(shapes, key=lambda found: found[:2])[2]
 
     def fit(self, accused: Array) -> _Fit:
-        """The best base and harm on a grid, and on a finer one about its best point; by how many of
-        the accused each run had."""
+        """Return the best fit, on a grid of base and harm, then on finer ones about the best base.
+
+        ``accused``: how many of the accused each run had, shape (runs,).
+        """
         import numpy as np
 
         middle, harms = (0.0, 3.5), HARMS if accused.any() else (0.0,)
@@ -197,19 +230,27 @@ class _Model:
         return best
 
     def likelihood(self, hazard: Array) -> Array:
-        """Logarithm of the likelihood of all runs, for each row of hazards."""
+        """Return the log-likelihood of all runs for each row of hazards.
+
+        ``hazard``: shape (..., runs). Returns shape (...).
+        """
         import numpy as np
 
         bad = self.table.bad
-        risen = np.log(-np.expm1(-hazard[..., bad]) + 1e-300).sum(axis=-1)
-        result: Array = risen - hazard[..., ~bad].sum(axis=-1)
+        of_bad = np.log(-np.expm1(-hazard[..., bad]) + 1e-300).sum(axis=-1)
+        result: Array = of_bad - hazard[..., ~bad].sum(axis=-1)
         return result
 
     def cost(self, number: int) -> float:
-        """What accusing so many must gain: the logarithm of how many choices there are, of the
-        level, of a factor for each, and of the two parameters. A likelihood that exceeds that of
-        chance by a factor f is chance at most once in f, so what is left is safe for all choices of
-        all numbers together."""
+        """Return the log-likelihood that accusing so many must gain over accusing none.
+
+        If chance alone is at work, the expectation of a likelihood ratio is 1: it is an e-value
+        (Vovk and Wang 2021). By Markov's inequality it exceeds f with a probability of 1/f at most.
+        So the cost is the logarithm of the number of choices of so many candidates (Bonferroni),
+        plus log(1 / LEVEL), plus log(FURTHER) for each, which makes the sum over all numbers of
+        accused less than LEVEL. The argument holds for fixed parameters; ``PARAMETERS`` allows for
+        the fit.
+        """
         if not number:
             return 0.0
         choices = math.lgamma(self.count + 1) - math.lgamma(number + 1)
@@ -217,8 +258,11 @@ class _Model:
         return choices + number * math.log(FURTHER) - math.log(LEVEL) + PARAMETERS
 
     def best(self) -> list[int]:
-        """The accused that gain most above their cost: candidates are added while one is worth
-        looking at, then taken away, the weakest first; then once more, from what is left."""
+        """Return the set of candidates whose gain most exceeds its cost.
+
+        Candidates are added while one gains ``WORTH``, then removed, the weakest first. This is
+        repeated from the best set until nothing changes.
+        """
         accused: list[int] = []
         for _ in range(PASSES):
             before = accused
@@ -228,6 +272,7 @@ class _Model:
         return accused
 
     def _grown(self, accused: list[int]) -> list[int]:
+        """Add candidates, the one that gains most first, while one gains ``WORTH``."""
         import numpy as np
 
         accused = list(accused)
@@ -251,23 +296,25 @@ class _Model:
         return accused
 
     def _thinned(self, accused: list[int]) -> list[int]:
-        best, most = list[int](), self.fit(self.table.with_any([])).likelihood
+        """Remove candidates one by one, the weakest first; return the best set on the way."""
+        best, best_net = list[int](), self.fit(self.table.with_any([])).likelihood
         while accused:
             had = self.table.with_any(accused)
             fit = self.fit(had)
-            if (net := fit.likelihood - self.cost(len(accused))) > most:
-                best, most = list(accused), net
+            if (net := fit.likelihood - self.cost(len(accused))) > best_net:
+                best, best_net = list(accused), net
             hazard = fit.base * self.shape + fit.harm * had
-            left = []
-            for one in accused:
-                without = hazard.copy()
-                without[self.table.runs_of(one)] -= fit.harm
-                left.append(float(self.likelihood(without)))
-            accused = [one for i, one in enumerate(accused) if i != left.index(max(left))]
+            without = []  # likelihoods, each without one of the accused
+            for candidate in accused:
+                reduced = hazard.copy()
+                reduced[self.table.runs_of(candidate)] -= fit.harm
+                without.append(float(self.likelihood(reduced)))
+            weakest = without.index(max(without))
+            accused = accused[:weakest] + accused[weakest + 1 :]
         return best
 
     def suspect(self, index: int, accused: list[int]) -> Suspect:
-        """One of the accused, judged by the fit of the others alone."""
+        """Return one of the accused with its evidence, judged by the fit of the others alone."""
         import numpy as np
 
         others = self.table.with_any([other for other in accused if other != index])
@@ -284,12 +331,15 @@ class _Model:
 
 
 def _tail(risks: Array, hits: int) -> float:
-    """The probability of so many bad runs or more, each with its own risk (Poisson binomial)."""
+    """Return the probability of so many bad runs or more (Poisson binomial).
+
+    ``risks``: the probability of each run to be bad, shape (n,).
+    """
     import numpy as np
 
     if not hits:
         return 1.0
-    chances = np.zeros(hits + 1)  # of 0, 1, ... bad runs; the last of that many or more
+    chances = np.zeros(hits + 1)  # of 0, 1, ... bad runs; the last: of ``hits`` or more
     chances[0] = 1.0
     for risk in risks.tolist():
         moved = risk * chances[:-1]

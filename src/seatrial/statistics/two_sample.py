@@ -1,13 +1,12 @@
-"""Before and after, or one side and another: the ratio of medians, with an interval.
+"""Compare two samples by the ratio of their medians, with a confidence interval.
 
 compare([5.1, 5.2, 5.0, 5.1], [5.6, 5.5, 5.7, 5.6], "lower")     # ratio 1.09, verdict "worse"
 
-The interval is the percentile bootstrap's of the ratio of medians. "better" and "worse" are said
-where the interval lies on one side of 1, the ratio differs from 1 by the least effect, and
-Mann-Whitney's test gives p < 0.05: so never of fewer than four figures a side, or three and five,
-which cannot give that whatever they are; nor where rounding may be all that lies between the sides.
-"same" is said of no fewer, where the whole interval is within the least effect of 1; else it is
-"unclear".
+The interval is a percentile bootstrap (Efron 1979). The verdict is "better" or "worse" if the
+interval lies on one side of 1, the ratio differs from 1 by the least effect, the test of Mann and
+Whitney (1947) gives p < 0.05, and rounding does not explain the difference. The test needs four
+figures on each side, or three and five: fewer cannot give p < 0.05. The verdict is "same" if there
+are as many and the whole interval is within the least effect of 1. Otherwise it is "unclear".
 """
 
 from __future__ import annotations
@@ -36,17 +35,20 @@ Verdict = Literal["better", "worse", "same", "unclear"]
 MIN_RELATIVE_CHANGE = 0.01
 RESAMPLES = 4000
 CONFIDENCE = 0.95
-ALMOST = 1 + 1e-9  # what is written as 0.93 is 7 % less than 1, though not to the last bit
-MAX_RATIO = 1e300  # a ratio: means of several are numbers, too
+ALMOST = 1 + 1e-9  # tolerance: 1 - 0.93 is less than 0.07 in the last bit
+MAX_RATIO = 1e300  # a ratio; means of several such ratios do not overflow
 SEED = 20260101
-MANY = 2  # products of the sizes, in resamples, of which hardly any are alike
-EXACT = 400  # product of the two sizes up to which Mann-Whitney's distribution is computed exactly
+MANY = 2  # in RESAMPLES: with a larger product of the sizes hardly any two resamples are alike
+EXACT = 400  # largest product of the sizes for which Mann-Whitney's distribution is exact
 
 
 class RatioEstimate(Struct, frozen=True, kw_only=True):
-    """Two samples: ``ratio`` of the second median to the first, its interval from ``low`` to
-    ``high``, Mann-Whitney's ``p``; each None where it cannot be had. ``left_out`` counts figures
-    that are not finite. ``why`` explains an unclear verdict."""
+    """The comparison of two samples of ``first`` and ``second`` finite figures.
+
+    ``ratio``: of the second median to the first. ``low`` and ``high``: its 95 % interval. ``p``: of
+    Mann-Whitney's test. Each is None if not defined. ``left_out``: how many figures are not finite.
+    ``why``: the reason of an unclear verdict, or "".
+    """
 
     verdict: Verdict
     first: int
@@ -59,8 +61,10 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
     why: str = ""
 
     def gain(self, better: Better) -> float | None:
-        """The logarithm of how many times better the second is, by which to sort: 2 and 1/2 are
-        equally far from 0."""
+        """Return the logarithm of how many times better the second side is, a key to sort by.
+
+        Twice and half as good are equally far from 0.
+        """
         if self.ratio is None:
             return None
         return (1 if better == "higher" else -1) * math.log(self.ratio)
@@ -72,7 +76,10 @@ def compare(
     better: Better,
     least: float = MIN_RELATIVE_CHANGE,
 ) -> RatioEstimate:
-    """Compare two samples of one metric. ``least`` is the least effect that matters."""
+    """Compare two samples of one metric.
+
+    ``least`` is the least effect that matters, as a share: 0.01 for 1 %.
+    """
     one, other = _finite(first), _finite(second)
     left_out = len(first) + len(second) - len(one) - len(other)
 
@@ -124,20 +131,21 @@ def _verdict(
     least: float,
     sizes: tuple[int, int],
 ) -> tuple[Verdict, str]:
+    """Return the verdict, and the reason if it is unclear."""
     few = least_p(*sizes) >= 1 - CONFIDENCE
-    takes = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side" if few else ""
+    needed = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side" if few else ""
     if 1 - least <= low * ALMOST and high <= (1 + least) * ALMOST:
         if few:
             return (
                 "unclear",
-                f"{sizes[0]} and {sizes[1]} figures that agree may do so by chance: {takes}",
+                f"{sizes[0]} and {sizes[1]} figures that agree may do so by chance: {needed}",
             )
         return "same", ""
     apart = low > 1 or high < 1
     if apart and abs(ratio - 1) * ALMOST >= least:
         if few:
-            why = f"{sizes[0]} and {sizes[1]} figures can show no difference, whatever they are"
-            return "unclear", f"{why}: {takes}"
+            reason = f"{sizes[0]} and {sizes[1]} figures can show no difference, whatever they are"
+            return "unclear", f"{reason}: {needed}"
         if p is not None and p < 1 - CONFIDENCE:
             return "better" if (ratio > 1) == (better == "higher") else "worse", ""
         return "unclear", f"Mann-Whitney's test gives p = {p:.2g}"
@@ -150,8 +158,10 @@ def _verdict(
 
 
 def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """The bootstrap's interval of the ratio of medians, second to first. Of medians that may be 0
-    the ends may be infinite. Raises ValueError for an empty sample."""
+    """Return the 95 % bootstrap interval of the ratio of medians, second to first.
+
+    Its ends may be infinite if a resample's median is 0. Raises ValueError for an empty sample.
+    """
     import numpy as np
 
     if not first or not second:
@@ -171,7 +181,10 @@ def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
 
 
 def _middles(values: Sequence[float], places: Numbers) -> Array:
-    """The medians of resamples, by the places of their middle figures among the ordered ones."""
+    """Return the medians of resamples, shape (n,).
+
+    ``places``: of the two middle figures of each resample among the ordered values, shape (2, n).
+    """
     import numpy as np
 
     middles = np.array(sorted(values), dtype=float)[places] / 2
@@ -181,10 +194,13 @@ def _middles(values: Sequence[float], places: Numbers) -> Array:
 
 @lru_cache(maxsize=256)
 def _drawn(first: int, second: int) -> tuple[Numbers, Numbers, Numbers | None]:
-    """Resamples of two samples of these sizes: the places of the two middle figures of each (two
-    rows; one place twice where the size is odd), and how often they were drawn (None: each once).
-    In ordered figures, the median of a resample is at the median of its places: they are drawn once
-    for all samples of one size, and few figures have few medians."""
+    """Return resamples of two samples of these sizes, as places of their middle figures.
+
+    For each side an array of shape (2, n): the places of the two middle figures among the ordered
+    values (twice the same if the size is odd). The third array, shape (n,), tells how often each
+    was drawn; None means once. The median of a resample of ordered values is at the median of its
+    places, so places are drawn once for all samples of a size. Small samples have few medians.
+    """
     import numpy as np
 
     below, above = _side(first, 0), _side(second, 1)
@@ -198,10 +214,12 @@ def _drawn(first: int, second: int) -> tuple[Numbers, Numbers, Numbers | None]:
 
 @lru_cache(maxsize=256)
 def _side(count: int, side: int) -> Numbers:
-    """The places of the two middle figures in resamples of one side. A place is drawn as a share of
-    the ordered figures, evenly; the k-th least of n such shares is Beta(k, n + 1 - k), and the next
-    lies above it by Beta(1, n - k) of what is left (David and Nagaraja 2003): so the middle ones
-    are drawn without the others."""
+    """Return the places of the two middle figures in resamples of one side, shape (2, n).
+
+    A place is a uniform share of the ordered figures. The k-th least of n shares follows
+    Beta(k, n + 1 - k); the next divides the remaining interval by Beta(1, n - k) (David and
+    Nagaraja 2003). So the middle ones are drawn without the others.
+    """
     import numpy as np
 
     rng = np.random.default_rng([SEED, count, side])
@@ -216,9 +234,12 @@ def _side(count: int, side: int) -> Numbers:
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The two-sided p-value that two samples are of one distribution: exact for few figures without
-    ties, else by the normal approximation with the correction for ties. None of fewer than two
-    figures a side, and where all are equal."""
+    """Return the two-sided p-value of the rank-sum test of Mann and Whitney (1947).
+
+    It is exact for few figures without ties. Otherwise it is the normal approximation, corrected
+    for ties and continuity (Lehmann 1975), but no less than the least exact one. None if a side has
+    fewer than two figures or all figures are equal.
+    """
     m, n = len(first), len(second)
     if m < 2 or n < 2:
         return None
@@ -231,7 +252,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float | Non
 
 
 def _by_ranks(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The p-value by the normal approximation."""
+    """Return the p-value by the normal approximation; None if all figures are equal."""
     import numpy as np
 
     m, n = len(first), len(second)
@@ -250,20 +271,24 @@ def _by_ranks(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 def least_p(m: int, n: int) -> float:
-    """The least p-value that Mann-Whitney's test can give for samples of these sizes."""
+    """Return the least p-value that Mann-Whitney's test can give for samples of these sizes."""
     return min(1.0, 2 / math.comb(m + n, m))
 
 
 def enough(first: int) -> int:
-    """How many figures a second sample needs, so that Mann-Whitney's test can show a difference
-    from ``first`` ones, two or more."""
+    """Return how many figures a second sample needs to show a difference from ``first`` ones.
+
+    With fewer, Mann-Whitney's test cannot give p < 0.05. ``first`` is two or more.
+    """
     return next(n for n in range(2, 40) if least_p(first, n) < 1 - CONFIDENCE)
 
 
 @lru_cache(maxsize=256)
 def _ways(m: int, n: int) -> list[int]:
-    """In how many orders of m and n figures each value of U comes about: the coefficients of the
-    Gaussian binomial."""
+    """Return how many orders of m and n figures give each value of U, from 0 to m n.
+
+    They are the coefficients of the Gaussian binomial (Mann and Whitney 1947).
+    """
     ways = [1] + [0] * (m * n)
     for i in range(1, m + 1):
         for u in range(m * n, n + i - 1, -1):
@@ -277,7 +302,7 @@ def _ways(m: int, n: int) -> list[int]:
 
 
 def corrected(ps: Sequence[float]) -> list[float]:
-    """Holm's correction of p-values for their number, in the order given."""
+    """Return p-values corrected for their number (Holm 1979), in the order given."""
     order = sorted(range(len(ps)), key=ps.__getitem__)
     result = [0.0] * len(ps)
     highest = 0.0
@@ -288,8 +313,11 @@ def corrected(ps: Sequence[float]) -> list[float]:
 
 
 def geometric_mean(ratios: Iterable[float]) -> float:
-    """Of ratios; the plain mean of these would depend on which side was divided by which. Raises
-    ValueError where there is none, or one is not a finite number above 0."""
+    """Return the geometric mean of ratios.
+
+    An arithmetic mean would depend on which side is the divisor. Raises ValueError if there is no
+    ratio, or one is not a finite number above 0.
+    """
     logarithms = []
     for ratio in ratios:
         if not (math.isfinite(ratio) and ratio > 0):

@@ -1,11 +1,11 @@
-"""Reading an all-pairs matrix of a network, and judging it with the machine's groups.
+"""Read an all-pairs matrix of a network, and judge it with the machine's groups.
 
-    matrix = read(path)                       # mpiGraph's output, or the probe pairs's pairs.matrix
+    matrix = read(path)                # mpiGraph's output, or pairs.matrix of the probe ``pairs``
     judged(matrix, groups_of(machine)).network.senders
 
-Where several ranks ran on a node, the figure of two nodes is the median over their pairs of
-ranks: memory that ranks of one node share says nothing of the network. ``by_rank`` judges each
-rank for itself, as where each has a network card of its own.
+If several ranks ran on a node, the figure of two nodes is the median over their pairs of ranks;
+ranks of one node share memory, which says nothing about the network. ``by_rank`` judges each rank
+separately, for nodes on which each has its own network card.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-FILE = "pairs.matrix"  # what the probe pairs writes into its run's directory
+FILE = "pairs.matrix"  # the file that the probe ``pairs`` writes into its run's directory
 LIMIT = mpigraph.LIMIT
 NO_GROUP = "(no group)"
-MAX_DIGITS = 16  # that are a whole number which a float holds
+MAX_DIGITS = 16  # of a whole number that a float holds
 
 
 class Matrix(NamedTuple):
-    """Rates in MiB/s of every rank (``host:rank``) to every other: row = sender, column =
-    receiver, 0 with itself. ``source`` says what it was read from."""
+    """Rates between all ranks (``host:rank``) in MiB/s, shape (n, n).
+
+    Rows are senders, columns receivers; the diagonal is 0. ``source``: the file it was read from.
+    """
 
     names: list[str]
     rates: Array
@@ -48,9 +50,12 @@ class Matrix(NamedTuple):
 
 
 class MatrixJudgement(NamedTuple):
-    """What was judged: ``unit`` is "node" or "rank", ``ranks`` how many there were; ``grouped`` is
-    whether groups were known; ``ungrouped`` nodes are in none of them; ``hidden`` pairs of ranks
-    could not talk though others of the same two nodes could."""
+    """The result for a matrix of ``ranks`` ranks.
+
+    ``unit``: "node" or "rank", what was judged. ``grouped``: whether groups were known.
+    ``ungrouped``: nodes that are in no group. ``hidden``: how many pairs of ranks could not
+    communicate although others of the same two nodes could.
+    """
 
     network: all_pairs.Network
     unit: str
@@ -61,12 +66,12 @@ class MatrixJudgement(NamedTuple):
 
 
 def is_matrix(text: str) -> bool:
-    """Whether a text begins as a matrix does: mpiGraph's, or that of the probe pairs."""
+    """Return whether a text begins like a matrix of mpiGraph or of the probe ``pairs``."""
     return text.startswith(("START mpiGraph", "Recv\t"))
 
 
 def read(path: Path) -> Matrix:
-    """The matrix in a file. Raises UsageError with the reason where it is not a whole one."""
+    """Return the matrix in a file. Raises UsageError with the reason if it is incomplete."""
     try:
         text = read_text(Path(), str(path), LIMIT, "judge fewer ranks")
     except (Unreadable, TooLarge) as error:
@@ -78,8 +83,10 @@ def read(path: Path) -> Matrix:
 
 
 def parsed(text: str, source: str) -> Matrix:
-    """The matrix of a text. Where both directions were measured, at the sender and at the
-    receiver, a link's rate is their mean. Raises ValueError with the reason."""
+    """Return the matrix in a text. Raises ValueError with the reason.
+
+    A link that was measured at the sender and at the receiver has the mean of both rates.
+    """
     import numpy as np
 
     if text.startswith("START mpiGraph"):
@@ -98,6 +105,7 @@ def parsed(text: str, source: str) -> Matrix:
 
 
 def _rates(text: str, way: mpigraph.Way) -> tuple[list[str], Array]:
+    """Return the names and the rates, shape (n, n), as one side measured them."""
     import numpy as np
 
     names: list[str] = []
@@ -116,19 +124,21 @@ def _rates(text: str, way: mpigraph.Way) -> tuple[list[str], Array]:
 
 
 def _numbers(name: str, line: bytes) -> Array:
-    """The figures of a row. Cells are not empty, so where there are as many figures as cells none
-    was torn in two. Written with three decimals, as they should be, they are read as thousandths:
-    whole numbers are read twice as fast."""
+    """Return the figures of a row. Raises ValueError unless each cell is one number.
+
+    Figures with three decimals, the usual format, are read as thousandths: numpy reads whole
+    numbers twice as fast.
+    """
     import numpy as np
 
     cells = line.count(b"\t") + 1
-    plainly = line.replace(b".", b"") if _in_thousandths(line, cells) else b""
+    thousandths = line.replace(b".", b"") if _in_thousandths(line, cells) else b""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # numpy's, of what is no number
+        warnings.simplefilter("error", DeprecationWarning)  # numpy's for text that is no number
         try:
             values: Array = (
-                np.fromstring(plainly, dtype=np.int64, sep="\t") / 1000
-                if plainly
+                np.fromstring(thousandths, dtype=np.int64, sep="\t") / 1000
+                if thousandths
                 else np.fromstring(line, sep="\t")
             )
         except (ValueError, DeprecationWarning):
@@ -139,22 +149,25 @@ def _numbers(name: str, line: bytes) -> Array:
 
 
 def _in_thousandths(line: bytes, cells: int) -> bool:
-    """Whether each cell is a number of three decimals, and of few digits."""
+    """Return whether each cell has three decimals, and digits that a float holds exactly."""
     import numpy as np
 
     signs = np.frombuffer(line, dtype=np.uint8)
     points = np.flatnonzero(signs == ord("."))
     if len(points) != cells or points[-1] + 4 != len(signs):
         return False
-    if (signs[points[:-1] + 4] != ord("\t")).any():  # then there is one behind each but the last
+    if (signs[points[:-1] + 4] != ord("\t")).any():  # a tab follows each cell but the last
         return False
     widths = np.diff(points, prepend=-5) - 1
     return bool(widths.min() >= 5 and widths.max() <= MAX_DIGITS)
 
 
 def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> MatrixJudgement:
-    """Judge a matrix; ``groups`` is the group of each node. Of one node, or with ``by_rank``, ranks
-    are judged; those of one node are then a group where no groups are known."""
+    """Judge a matrix by nodes, or by ranks if there is one node or with ``by_rank``.
+
+    ``groups``: the group of each node. If it is empty and ranks are judged, those of one node are a
+    group.
+    """
     hosts = matrix.hosts
     nodes = list(dict.fromkeys(hosts))
     ungrouped = [node for node in nodes if groups and _group(node, groups) == NO_GROUP]
@@ -178,13 +191,16 @@ def judged(matrix: Matrix, groups: Mapping[str, str], by_rank: bool = False) -> 
 
 
 def _group(host: str, groups: Mapping[str, str]) -> str:
-    """A node's group, by its name or, of a full name, its first part."""
+    """Return the group of a node, by its name or the first part of its full name."""
     return groups.get(host) or groups.get(host.partition(".")[0]) or NO_GROUP
 
 
 def _between(rates: Array, hosts: list[str], nodes: list[str]) -> tuple[Array, int]:
-    """Rates from node to node: medians over the pairs of their ranks that could talk; and how many
-    pairs of ranks could not though others of the same nodes could."""
+    """Return the rates between nodes, and how many pairs of ranks are hidden in them.
+
+    A rate is the median over the pairs of ranks that could communicate. A hidden pair could not
+    although others of the same two nodes could.
+    """
     import numpy as np
 
     number = {node: i for i, node in enumerate(nodes)}

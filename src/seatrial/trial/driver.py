@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from logging import DEBUG, INFO, WARNING
 from socket import gethostname
 from typing import Any
 
@@ -48,6 +49,7 @@ from seatrial.journal.events import (
     TrialPaused,
 )
 from seatrial.journal.journal import Journal
+from seatrial.log import logger
 from seatrial.trial import requests
 from seatrial.trial.alert_command import AlertCommand
 from seatrial.trial.building import Building
@@ -65,6 +67,9 @@ from seatrial.trial.tasks import Nudge, Tasks
 from seatrial.units import SECOND_NS
 
 __all__ = ["DriveOutcome", "Driver", "Stop"]
+
+_log = logger(__name__)
+_LEVELS: dict[type, int] = {Wake: DEBUG, Alert: WARNING, Trouble: WARNING}
 
 REFILL_SHARE = 4
 LONGEST_WAIT_SECONDS = 60.0  # for an update, in case the clock is set
@@ -148,7 +153,13 @@ class Driver:
                 self._staging.sweep(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
-                outcome = await self._loop()
+                _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
+                try:
+                    outcome = await self._loop()
+                except Exception:
+                    _log.exception("the drive ends")
+                    raise
+                _log.info("ended: %s", outcome)
                 self._flush()
                 await self._alert_command.end()
                 await self._staging.end()
@@ -211,6 +222,7 @@ class Driver:
         for command in commands:
             if isinstance(command, Wake):
                 wait = min(wait, (command.time - now) / SECOND_NS)
+        _log.debug("waiting for %.1f s at most", wait)
         return asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
 
     def _finish(self, finish: Finish) -> DriveOutcome:
@@ -252,6 +264,7 @@ class Driver:
         cancels: list[str] = []
         recalls: list[str] = []
         for command in commands:
+            _log.log(_LEVELS.get(type(command), INFO), "carrying out %s", command)
             if isinstance(command, Launch):
                 launches.append(command)
             elif isinstance(command, Cancel):
@@ -297,6 +310,7 @@ class Driver:
     # ---- updates --------------------------------------------------------------------------
 
     def _receive(self, update: Update | Event | Nudge | BaseException) -> None:
+        _log.log(_LEVELS.get(type(update), DEBUG), "told %s", update)
         if isinstance(update, BaseException):
             raise update
         if isinstance(update, Event):

@@ -118,6 +118,10 @@ class TrialFolder:
         """A file that asks the trial's driver, wherever it is, to cancel."""
         return self.path / "cancel"
 
+    def log(self, of: str) -> Path:
+        """The log file of one of the processes that work on the trial, ``driver`` or ``sinks``."""
+        return self.path / "log" / f"{of}.log"
+
     def script(self, test: str) -> Path:
         """A test's run script as written; the job scripts source it."""
         name = test.replace("+", "++").replace("/", "+")
