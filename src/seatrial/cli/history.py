@@ -113,18 +113,14 @@ def _print_overview(found: list[History]) -> None:
     from statistics import median
 
     from seatrial.cli.asking import show_figure
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import columns_of, table
 
     several = len({history.series.machine for history in found}) > 1
-    columns = [
-        Column("case", folds=True),
-        Column("machine"),
-        Column("n", right=True),
-        Column("left out", right=True),
-        Column("median", right=True),
-        Column("noise", right=True),
-        Column("changes", folds=True),
-    ]
+    columns = columns_of(
+        "case | machine | n | left out | median | noise | changes",
+        right="n | left out | median | noise",
+        folds="case | changes",
+    )
     changed = _changed(found)
     shown = {id(history) for history in changed}
     ordered = changed + [history for history in found if id(history) not in shown]
@@ -210,17 +206,13 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
 
 def _changes_table(history: History) -> str:
     from seatrial.cli.asking import show_figure
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import columns_of, table
 
-    columns = [
-        Column("change"),
-        Column("since"),
-        Column("before", right=True),
-        Column("after", right=True),
-        Column("by", right=True),
-        Column(""),
-        Column("nearest note", folds=True),
-    ]
+    columns = columns_of(
+        "change | since | before | after | by |  | nearest note",
+        right="before | after | by",
+        folds="nearest note",
+    )
     unit = history.series.unit
     rows = [
         [

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from seatrial.cli.asking import show_figure
-from seatrial.cli.tables import Column, table
+from seatrial.cli.tables import Column, columns_of, table
 from seatrial.judge.matrices import Judged
 from seatrial.judge.network import Link, Network, Slow
 from seatrial.machine.facts import fold
@@ -114,16 +114,10 @@ def _more(number: int) -> None:
 
 
 def _print_groups(net: Network) -> None:
-    columns = [
-        Column("group"),
-        Column("to group"),
-        Column("links", right=True),
-        Column("cannot talk", right=True),
-        Column("median", right=True),
-        Column("least", right=True),
-        Column("greatest", right=True),
-        Column("effect", right=True),
-    ]
+    columns = columns_of(
+        "group | to group | links | cannot talk | median | least | greatest | effect",
+        right="links | cannot talk | median | least | greatest | effect",
+    )
 
     def worst(index: int) -> tuple[bool, float]:
         pair = net.groups[index]
@@ -149,13 +143,10 @@ def _print_groups(net: Network) -> None:
 
 def _print_nics(net: Network) -> None:
     """Print averages and maxima of the network cards; if there are many, only the slowest."""
-    columns = [
-        Column("network card of"),
-        Column("sent avg", right=True),
-        Column("max", right=True),
-        Column("received avg", right=True),
-        Column("max", right=True),
-    ]
+    columns = columns_of(
+        "network card of | sent avg | max | received avg | max",
+        right="sent avg | max | received avg",
+    )
     order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
     nics = net.nics if len(net.nics) <= MOST else order[:MOST]
     rows = [
@@ -194,15 +185,11 @@ def print_impacts(figures: Sequence[Figure]) -> None:
                 _word(low, high),
             ]
         )
-    columns = [
-        Column("test", folds=True),
-        Column("of"),
-        Column("alone", right=True),
-        Column("congested", right=True),
-        Column("impact", right=True),
-        Column("95 % interval"),
-        Column(""),
-    ]
+    columns = columns_of(
+        "test | of | alone | congested | impact | 95 % interval | ",
+        right="alone | congested | impact",
+        folds="test",
+    )
     click.echo(table(columns, rows))
     if not any(figure.name.endswith("_low") for figure in figures):
         click.echo("the output gives no repetitions, so that no interval can be told")

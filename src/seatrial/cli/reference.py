@@ -143,18 +143,15 @@ def _table(references: object) -> str:
     from typing import cast
 
     from seatrial.cli.asking import show_figure
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import columns_of, table
     from seatrial.suite.model import show
     from seatrial.verify.references import Reference
 
-    columns = [
-        Column("test", folds=True),
-        Column("where", folds=True),
-        Column("toolchain", folds=True),
-        Column("metric"),
-        Column("expected", right=True),
-        Column("allowed", right=True),
-    ]
+    columns = columns_of(
+        "test | where | toolchain | metric | expected | allowed",
+        right="expected | allowed",
+        folds="test | where | toolchain",
+    )
     rows = []
     for one in cast(Sequence[Reference], references):
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())

@@ -9,7 +9,7 @@ from textwrap import wrap
 import click
 
 from seatrial.cli.bars import bars
-from seatrial.cli.tables import Column, table
+from seatrial.cli.tables import Column, columns_of, table
 from seatrial.judge.criteria import STATES, Result, show_value
 from seatrial.judge.timeline import USES, Bin
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
@@ -75,16 +75,11 @@ def _accepted(one: Bin) -> float:
 
 
 def _tests(tests: Iterable[Tally]) -> str:
-    columns = [
-        Column("test", folds=True),
-        Column("nodes", right=True),
-        Column("accepted", right=True),
-        Column("others", right=True),
-        Column("node-h", right=True),
-        Column("elapsed", right=True),
-        Column("wait", right=True),
-        Column("95 %", right=True),
-    ]
+    columns = columns_of(
+        "test | nodes | accepted | others | node-h | elapsed | wait | 95 %",
+        right="nodes | accepted | others | node-h | elapsed | wait | 95 %",
+        folds="test",
+    )
     rows = [
         [
             one.test,

@@ -163,20 +163,16 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
 
 
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import columns_of, table
     from seatrial.judge.one_run import expected, references_for
     from seatrial.units import show_figure
 
     if not metrics:
         return ""
     references = references_for(trial)
-    columns = [
-        Column("figure", folds=True),
-        Column("value", right=True),
-        Column("better"),
-        Column("reference", right=True),
-        Column("off", right=True),
-    ]
+    columns = columns_of(
+        "figure | value | better | reference | off", right="value | reference | off", folds="figure"
+    )
     rows = []
     for m in metrics:
         wanted = expected(m, case, references)

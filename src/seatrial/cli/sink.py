@@ -290,20 +290,15 @@ def _show(found: Sequence[TrialFolder], form: str) -> int:
 
 def _table(rows: Sequence[tuple[str, Standing]]) -> str:
     from seatrial.cli.asking import show_time
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import columns_of, table
     from seatrial.units import show_seconds
 
-    columns = [
-        Column("trial", folds=True),
-        Column("sink"),
-        Column("to", folds=True, spare=3),
-        Column("sent", right=True, spare=1),
-        Column("to go", right=True),
-        Column("behind", right=True),
-        Column("not taken", right=True, spare=2),
-        Column("since"),
-        Column("why", folds=True),
-    ]
+    columns = columns_of(
+        "trial | sink | to | sent | to go | behind | not taken | since | why",
+        right="sent | to go | behind | not taken",
+        folds="trial | to | why",
+        spare={"to": 3, "sent": 1, "not taken": 2},
+    )
     cells = [
         [
             tag,

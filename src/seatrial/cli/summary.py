@@ -10,7 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.asking import opened, show_figure
-from seatrial.cli.tables import Column, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS
 from seatrial.store import queries
@@ -24,14 +24,11 @@ from seatrial.verify.figures import Figure
 
 MOST_ROWS = 100
 
-COLUMNS = (
-    Column("case", folds=True),
-    Column("metric", folds=True),
-    Column("value", right=True),
-    Column("spread", right=True, spare=-1),
-    Column("n", right=True),
-    Column("reference", right=True),
-    Column("verdict", folds=True),
+COLUMNS = columns_of(
+    "case | metric | value | spread | n | reference | verdict",
+    right="value | spread | n | reference",
+    folds="case | metric | verdict",
+    spare={"spread": -1},
 )
 
 

@@ -52,22 +52,15 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
 
 def _table(found: list[TrialRow]) -> str:
     from seatrial.cli.asking import show_time
-    from seatrial.cli.tables import Column, table
+    from seatrial.cli.tables import columns_of, table
     from seatrial.units import show_seconds
 
-    columns = [
-        Column("trial", folds=True),
-        Column("machine", folds=True, spare=6),
-        Column("state"),
-        Column("started", spare=1),
-        Column("elapsed", right=True, spare=3),
-        Column("runs", right=True, spare=2),
-        Column("pass", right=True),
-        Column("fail", right=True),
-        Column("going", right=True, spare=4),
-        Column("wait", right=True, spare=5),
-        Column("note"),
-    ]
+    columns = columns_of(
+        "trial | machine | state | started | elapsed | runs | pass | fail | going | wait | note",
+        right="elapsed | runs | pass | fail | going | wait",
+        folds="trial | machine",
+        spare={"machine": 6, "started": 1, "elapsed": 3, "runs": 2, "going": 4, "wait": 5},
+    )
     rows = [
         [
             row.tag,
