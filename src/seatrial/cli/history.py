@@ -113,18 +113,14 @@ def _print_overview(found: list[History]) -> None:
     from statistics import median
 
     from seatrial.cli.query_common import show_figure
-    from seatrial.cli.tables import TableColumn, table
+    from seatrial.cli.tables import columns_of, table
 
     several = len({history.series.machine for history in found}) > 1
-    columns = [
-        TableColumn("case", folds=True),
-        TableColumn("machine"),
-        TableColumn("n", right=True),
-        TableColumn("left out", right=True),
-        TableColumn("median", right=True),
-        TableColumn("noise", right=True),
-        TableColumn("changes", folds=True),
-    ]
+    columns = columns_of(
+        "case | machine | n | left out | median | noise | changes",
+        right="n | left out | median | noise",
+        folds="case | changes",
+    )
     changed = _changed(found)
     shown = {id(history) for history in changed}
     ordered = changed + [history for history in found if id(history) not in shown]
@@ -210,17 +206,13 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
 
 def _changes_table(history: History) -> str:
     from seatrial.cli.query_common import show_figure
-    from seatrial.cli.tables import TableColumn, table
+    from seatrial.cli.tables import columns_of, table
 
-    columns = [
-        TableColumn("change"),
-        TableColumn("since"),
-        TableColumn("before", right=True),
-        TableColumn("after", right=True),
-        TableColumn("by", right=True),
-        TableColumn(""),
-        TableColumn("nearest note", folds=True),
-    ]
+    columns = columns_of(
+        "change | since | before | after | by |  | nearest note",
+        right="before | after | by",
+        folds="nearest note",
+    )
     unit = history.series.unit
     rows = [
         [

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from seatrial.cli.query_common import show_figure
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import TableColumn, columns_of, table
 from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Link, Network, Slow
 from seatrial.studies.matrices import MatrixJudgement
@@ -118,16 +118,10 @@ def _more(number: int) -> None:
 
 
 def _print_groups(net: Network) -> None:
-    columns = [
-        TableColumn("group"),
-        TableColumn("to group"),
-        TableColumn("links", right=True),
-        TableColumn("cannot talk", right=True),
-        TableColumn("median", right=True),
-        TableColumn("least", right=True),
-        TableColumn("greatest", right=True),
-        TableColumn("effect", right=True),
-    ]
+    columns = columns_of(
+        "group | to group | links | cannot talk | median | least | greatest | effect",
+        right="links | cannot talk | median | least | greatest | effect",
+    )
 
     def worst(index: int) -> tuple[bool, float]:
         pair = net.groups[index]
@@ -153,13 +147,10 @@ def _print_groups(net: Network) -> None:
 
 def _print_nics(net: Network) -> None:
     """Print averages and maxima of the network cards; if there are many, only the slowest."""
-    columns = [
-        TableColumn("network card of"),
-        TableColumn("sent avg", right=True),
-        TableColumn("max", right=True),
-        TableColumn("received avg", right=True),
-        TableColumn("max", right=True),
-    ]
+    columns = columns_of(
+        "network card of | sent avg | max | received avg | max",
+        right="sent avg | max | received avg",
+    )
     order = sorted(net.nics, key=lambda nic: (nic.sent or 0) + (nic.received or 0))
     nics = net.nics if len(net.nics) <= MAX_ROWS else order[:MAX_ROWS]
     rows = [
@@ -198,15 +189,11 @@ def print_impacts(figures: Sequence[MetricValue]) -> None:
                 _word(low, high),
             ]
         )
-    columns = [
-        TableColumn("test", folds=True),
-        TableColumn("of"),
-        TableColumn("alone", right=True),
-        TableColumn("congested", right=True),
-        TableColumn("impact", right=True),
-        TableColumn("95 % interval"),
-        TableColumn(""),
-    ]
+    columns = columns_of(
+        "test | of | alone | congested | impact | 95 % interval | ",
+        right="alone | congested | impact",
+        folds="test",
+    )
     click.echo(table(columns, rows))
     if not any(figure.name.endswith("_low") for figure in figures):
         click.echo("the output gives no repetitions, so that no interval can be told")

@@ -143,18 +143,15 @@ def _table(references: object) -> str:
     from typing import cast
 
     from seatrial.cli.query_common import show_figure
-    from seatrial.cli.tables import TableColumn, table
+    from seatrial.cli.tables import columns_of, table
     from seatrial.suite.model import show
     from seatrial.verify.references import Reference
 
-    columns = [
-        TableColumn("test", folds=True),
-        TableColumn("where", folds=True),
-        TableColumn("toolchain", folds=True),
-        TableColumn("metric"),
-        TableColumn("expected", right=True),
-        TableColumn("allowed", right=True),
-    ]
+    columns = columns_of(
+        "test | where | toolchain | metric | expected | allowed",
+        right="expected | allowed",
+        folds="test | where | toolchain",
+    )
     rows = []
     for one in cast(Sequence[Reference], references):
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())

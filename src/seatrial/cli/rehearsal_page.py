@@ -11,7 +11,7 @@ import click
 from seatrial.acceptance.criteria import STATES, Result, show_value
 from seatrial.acceptance.utilisation import USES, Bin
 from seatrial.cli.sparkline import bars
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import TableColumn, columns_of, table
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
 from seatrial.rehearse.report import RehearsalReport
@@ -75,16 +75,11 @@ def _accepted(one: Bin) -> float:
 
 
 def _tests(tests: Iterable[TestTally]) -> str:
-    columns = [
-        TableColumn("test", folds=True),
-        TableColumn("nodes", right=True),
-        TableColumn("accepted", right=True),
-        TableColumn("others", right=True),
-        TableColumn("node-h", right=True),
-        TableColumn("elapsed", right=True),
-        TableColumn("wait", right=True),
-        TableColumn("95 %", right=True),
-    ]
+    columns = columns_of(
+        "test | nodes | accepted | others | node-h | elapsed | wait | 95 %",
+        right="nodes | accepted | others | node-h | elapsed | wait | 95 %",
+        folds="test",
+    )
     rows = [
         [
             one.test,

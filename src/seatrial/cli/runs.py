@@ -60,7 +60,7 @@ def command(
 
 def _print_table(folders: Folders, store: Store, filters: Filters, found: list[RunRow]) -> None:
     from seatrial.cli.query_common import nothing, show_time
-    from seatrial.cli.tables import TableColumn, table
+    from seatrial.cli.tables import columns_of, table
     from seatrial.store import queries
     from seatrial.units import show_seconds
     from seatrial.verify.reading import plain_line
@@ -71,15 +71,11 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
         return
     short = queries.short_ids(store, [run.run_id for run in found])
     several = len({run.trial for run in found}) > 1
-    columns = [
-        TableColumn("run"),
-        TableColumn("case", folds=True),
-        TableColumn("verdict"),
-        TableColumn("created"),
-        TableColumn("elapsed", right=True),
-        TableColumn("nodes", folds=True),
-        TableColumn("trial", folds=True),
-    ]
+    columns = columns_of(
+        "run | case | verdict | created | elapsed | nodes | trial",
+        right="elapsed",
+        folds="case | nodes | trial",
+    )
     rows = [
         [
             short[run.run_id],

@@ -168,20 +168,16 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
 
 
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
-    from seatrial.cli.tables import TableColumn, table
+    from seatrial.cli.tables import columns_of, table
     from seatrial.studies.one_run import expected, references_for
     from seatrial.units import show_figure
 
     if not metrics:
         return ""
     references = references_for(trial)
-    columns = [
-        TableColumn("figure", folds=True),
-        TableColumn("value", right=True),
-        TableColumn("better"),
-        TableColumn("reference", right=True),
-        TableColumn("off", right=True),
-    ]
+    columns = columns_of(
+        "figure | value | better | reference | off", right="value | reference | off", folds="figure"
+    )
     rows = []
     for m in metrics:
         wanted = expected(m, case, references)

@@ -292,20 +292,15 @@ def _show(found: Sequence[TrialFolder], form: str) -> int:
 
 def _table(rows: Sequence[tuple[str, SinkLag]]) -> str:
     from seatrial.cli.query_common import show_time
-    from seatrial.cli.tables import TableColumn, table
+    from seatrial.cli.tables import columns_of, table
     from seatrial.units import show_seconds
 
-    columns = [
-        TableColumn("trial", folds=True),
-        TableColumn("sink"),
-        TableColumn("to", folds=True, spare=3),
-        TableColumn("sent", right=True, spare=1),
-        TableColumn("to go", right=True),
-        TableColumn("behind", right=True),
-        TableColumn("not taken", right=True, spare=2),
-        TableColumn("since"),
-        TableColumn("why", folds=True),
-    ]
+    columns = columns_of(
+        "trial | sink | to | sent | to go | behind | not taken | since | why",
+        right="sent | to go | behind | not taken",
+        folds="trial | to | why",
+        spare={"to": 3, "sent": 1, "not taken": 2},
+    )
     cells = [
         [
             tag,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seatrial.cli.sparkline import bars
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import TableColumn, columns_of, table
 from seatrial.units import count, show_seconds
 
 if TYPE_CHECKING:
@@ -86,15 +86,11 @@ def _title(one: Status) -> str:
 
 
 def _components(found: Sequence[Status]) -> str:
-    columns = [
-        TableColumn("component", folds=True),
-        TableColumn("state"),
-        TableColumn("verdict"),
-        TableColumn("clock", right=True),
-        TableColumn("of", right=True),
-        TableColumn("passed", right=True),
-        TableColumn("accepted", right=True),
-    ]
+    columns = columns_of(
+        "component | state | verdict | clock | of | passed | accepted",
+        right="clock | of | passed | accepted",
+        folds="component",
+    )
     return table(columns, [_component(one) for one in found])
 
 
@@ -113,14 +109,11 @@ def _component(one: Status) -> list[str]:
 
 def _parts(one: Status) -> str:
     """Return the tests: runs in flight and expected, runs that passed and others."""
-    columns = [
-        TableColumn("test", folds=True),
-        TableColumn("in flight", right=True),
-        TableColumn("expected", right=True),
-        TableColumn("running", right=True),
-        TableColumn("passed", right=True),
-        TableColumn("others", folds=True),
-    ]
+    columns = columns_of(
+        "test | in flight | expected | running | passed | others",
+        right="in flight | expected | running | passed",
+        folds="test | others",
+    )
     rows = [
         [
             part.test,
@@ -158,14 +151,11 @@ def _sub_phases(one: Status) -> str:
 
     if len(one.sub_phases) < 2:
         return ""
-    columns = [
-        TableColumn("sub-phase", right=True),
-        TableColumn("from"),
-        TableColumn("to"),
-        TableColumn("clock", right=True),
-        TableColumn("passed", right=True),
-        TableColumn("ended by", folds=True),
-    ]
+    columns = columns_of(
+        "sub-phase | from | to | clock | passed | ended by",
+        right="sub-phase | clock | passed",
+        folds="ended by",
+    )
     rows = [
         [
             str(each.number),
@@ -216,12 +206,9 @@ def criteria_table(criteria: Sequence[Sequence[Result]]) -> str:
                     one.why,
                 ]
             )
-    columns = [
-        TableColumn("criterion", folds=True),
-        TableColumn("state"),
-        TableColumn("value", right=True),
-        TableColumn("bound", folds=True),
-        TableColumn("n", right=True),
-        TableColumn("why", folds=True),
-    ]
+    columns = columns_of(
+        "criterion | state | value | bound | n | why",
+        right="value | n",
+        folds="criterion | bound | why",
+    )
     return table(columns, rows) if rows else ""

@@ -10,7 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, show_figure
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS
 from seatrial.store import queries
@@ -24,14 +24,11 @@ from seatrial.verify.figures import MetricValue
 
 MAX_ROWS = 100
 
-COLUMNS = (
-    TableColumn("case", folds=True),
-    TableColumn("metric", folds=True),
-    TableColumn("value", right=True),
-    TableColumn("spread", right=True, spare=-1),
-    TableColumn("n", right=True),
-    TableColumn("reference", right=True),
-    TableColumn("verdict", folds=True),
+COLUMNS = columns_of(
+    "case | metric | value | spread | n | reference | verdict",
+    right="value | spread | n | reference",
+    folds="case | metric | verdict",
+    spare={"spread": -1},
 )
 
 

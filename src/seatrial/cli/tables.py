@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import click
@@ -37,6 +37,18 @@ class TableColumn(NamedTuple):
     right: bool = False
     folds: bool = False
     spare: int = 0
+
+
+def columns_of(
+    titles: str, right: str = "", folds: str = "", spare: Mapping[str, int] | None = None
+) -> list[TableColumn]:
+    """Return columns from their titles, separated by `` | ``. ``right`` and ``folds`` name those
+    that are aligned right and that may be folded."""
+    aligned, folding = ({*names.split(" | ")} - {""} for names in (right, folds))
+    return [
+        TableColumn(title, title in aligned, title in folding, (spare or {}).get(title, 0))
+        for title in titles.split(" | ")
+    ]
 
 
 def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> str:

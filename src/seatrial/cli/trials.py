@@ -52,22 +52,15 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
 
 def _table(found: list[TrialRow]) -> str:
     from seatrial.cli.query_common import show_time
-    from seatrial.cli.tables import TableColumn, table
+    from seatrial.cli.tables import columns_of, table
     from seatrial.units import show_seconds
 
-    columns = [
-        TableColumn("trial", folds=True),
-        TableColumn("machine", folds=True, spare=6),
-        TableColumn("state"),
-        TableColumn("started", spare=1),
-        TableColumn("elapsed", right=True, spare=3),
-        TableColumn("runs", right=True, spare=2),
-        TableColumn("pass", right=True),
-        TableColumn("fail", right=True),
-        TableColumn("going", right=True, spare=4),
-        TableColumn("wait", right=True, spare=5),
-        TableColumn("note"),
-    ]
+    columns = columns_of(
+        "trial | machine | state | started | elapsed | runs | pass | fail | going | wait | note",
+        right="elapsed | runs | pass | fail | going | wait",
+        folds="trial | machine",
+        spare={"machine": 6, "started": 1, "elapsed": 3, "runs": 2, "going": 4, "wait": 5},
+    )
     rows = [
         [
             row.tag,
