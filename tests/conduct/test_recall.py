@@ -1,4 +1,4 @@
-"""What waits at the scheduler is taken back when it must not start any more; what runs goes on."""
+"""What waits at the scheduler is recalled when it must not start any more; what runs goes on."""
 
 from __future__ import annotations
 

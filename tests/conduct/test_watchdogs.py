@@ -80,7 +80,7 @@ def test_a_test_that_is_short_for_long_is_told_and_again_after_a_while() -> None
 
 def test_what_a_blackout_holds_back_is_not_short() -> None:
     told = Told(watch=WatchLimits(short_for=60), blackouts=[Window(start=20, end=500)])
-    assert told.wake(2) == 21, "what is launched now may still wait then, and is taken back"
+    assert told.wake(2) == 21, "what is launched now may still wait then, and is recalled"
     assert told.wake(21) == 501
     assert told.alerts(560.9) == []
     assert told.alerts(561)

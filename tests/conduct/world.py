@@ -63,7 +63,7 @@ from .model import a_case
 
 NS = 10**9
 START = 1_000 * NS
-SLACK = 2 * NS  # in which what waits at the scheduler is taken back
+SLACK = 2 * NS  # in which what waits at the scheduler is recalled
 ONCE = {"stopped", "excluded", "hung"}
 
 
@@ -241,7 +241,7 @@ class World:
                 if run is not None and not run.recalled:
                     run.recalled = True
                     self.recalls += 1
-                    self.at(1, self._taken_back, run_id)
+                    self.at(1, self._recalled, run_id)
             case StopTest(test, why):
                 assert test not in self.stopped
                 self.stopped[test] = self.now
@@ -313,7 +313,7 @@ class World:
         return found
 
     def _check_start(self, run: Run) -> None:
-        """What waited at the scheduler while it came to be held back was taken back in time."""
+        """What waited at the scheduler while it came to be held back was recalled in time."""
         about = self.policy.entries[run.entry]
         late = self.now - SLACK
         assert self.stopped.get(about.name, late) >= late, "starts though its test is stopped"
@@ -333,7 +333,7 @@ class World:
                 closed = throttle.on_failure == "closed" and stale < late
             assert not closed, "starts though a throttle is closed"
 
-    def _taken_back(self, run_id: str) -> None:
+    def _recalled(self, run_id: str) -> None:
         if run_id in self.queue:
             run = self.runs[run_id]
             if run.bad:

@@ -178,6 +178,16 @@ def test_the_eight_times_of_a_run() -> None:
     assert run.elapsed == 2.0
 
 
+def test_a_life_in_which_nothing_happened() -> None:
+    run = RunLife()
+    assert (run.state, run.code, run.recalled) == (RunState.NEW, PENDING.number, False)
+    assert (run.reason, run.will_rerun, run.nodes, run.path) == ("", False, "", "")
+    trial = TrialLife()
+    assert (trial.state, trial.duration, trial.spans) == (TrialState.NEW, 0.0, [])
+    assert (trial.complete, trial.over, trial.clock_runs) == (False, False, False)
+    assert (trial.reason, trial.host, trial.start, trial.elapsed_ns(5)) == ("", "", None, 0)
+
+
 def test_a_run_has_no_time_before_its_event() -> None:
     run = RunLife()
     times = (

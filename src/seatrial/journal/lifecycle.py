@@ -157,8 +157,8 @@ class RunLife(Struct):
     ``created`` is when it was created (or first heard of), ``submitted`` and ``queued`` are of its
     submission, ``job_started`` and ``job_ended`` by the scheduler's word, ``script_started`` and
     ``script_ended`` by the job's own, ``judged`` when it got its verdict. ``code`` is the code of
-    its verdict, or ``PENDING`` or ``IN_PROGRESS``; ``recalled``: Seatrial took it back before it
-    started."""
+    its verdict, or ``PENDING`` or ``IN_PROGRESS``; ``recalled``: Seatrial recalled it before its
+    job started."""
 
     state: RunState = RunState.NEW
     code: int = codes.PENDING.number
