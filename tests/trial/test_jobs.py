@@ -26,6 +26,7 @@ from seatrial.trial.driver import Driver
 from tests.programs import LONG_S, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.plans import TAG, accept, alerts, audit, ends, paths, short, start, write_plan
+from tests.waiting import until_true
 
 TARGETS = ["t0", "t1", "t2"]
 WAIT = (
@@ -69,16 +70,19 @@ async def drive_until(
 ) -> None:
     """Drive a trial until this was seen while something hangs, and the last when it goes on."""
     drive = asyncio.ensure_future(driver.drive())
-    async with asyncio.timeout(LONG_S):
-        while not seen():
+
+    def driven(condition: Callable[[], object]) -> Callable[[], object]:
+        def holds() -> object:
             assert not drive.done(), drive.exception()
-            await asyncio.sleep(0.01)
-        freed.set()
-        while not last():
-            assert not drive.done(), drive.exception()
-            await asyncio.sleep(0.01)
-        driver.interrupt()
-        await drive
+            return condition()
+
+        return holds
+
+    await until_true(driven(seen), "the others while something hangs")
+    freed.set()
+    await until_true(driven(last), "what hung")
+    driver.interrupt()
+    await asyncio.wait_for(drive, LONG_S)
 
 
 @pytest.mark.parametrize("where", ["is looked at", "was ready before"])
