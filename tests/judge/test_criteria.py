@@ -438,3 +438,125 @@ def test_a_figure_without_a_reference_is_not_decided() -> None:
     for bounds, why in wanted:
         found = story.result("figure_of_merit", metric="triad", **bounds)
         assert (found.state, found.why) == ("undecided", why)
+
+
+# ---- what is near a bound -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "bound"), [(0.1 + 0.2, 0.3), (1 - 0.9, 0.1), (1e9 / 3, 1e9 / 3)])
+def test_a_value_that_equals_its_bound_but_for_rounding_keeps_it(
+    value: float, bound: float
+) -> None:
+    least, most = Bounds(bound, None, ""), Bounds(None, bound, "")
+    for near in (value, math.nextafter(bound, 0), math.nextafter(bound, math.inf)):
+        assert least.holds(near) and most.holds(near)
+        assert not least.excludes((None, near)) and not most.excludes((near, None))
+    below, above = bound * (1 - 1e-9), bound * (1 + 1e-9)
+    assert not least.holds(below) and not most.holds(above)
+    assert least.excludes((None, below)) and most.excludes((above, None))
+
+
+def test_several_criteria_are_as_the_worst_of_them() -> None:
+    story = a_day(10)
+    story.run(0, 0, 1)
+    met, undecided = (
+        story.judged("accepted_runs", at_least=1, tests=["a"]),
+        story.judged("mtbf", at_least="1h"),
+    )
+    missed = story.judged("pass_rate", at_most="50%")
+    assert [one[0].state for one in (met, undecided, missed)] == ["met", "undecided", "undecided"]
+    story.tell(10, Name.TRIAL_END)
+    missed = story.judged("pass_rate", at_most="50%")
+    waived = judge(
+        Criterion(criterion="pass_rate", at_most="50%"),
+        story.view(),
+        [Waiver(reason="r", by="b", on="2026-05-01")],
+    )
+    assert overall([met, undecided]) == "undecided"
+    assert overall([met, undecided, missed]) == "not met"
+    assert overall([met, waived]) == "met"
+    assert overall([waived, []]) == "waived"
+    assert overall([[]]) == "no criteria"
+
+
+# ---- trials without a duration --------------------------------------------------------------
+
+
+def test_without_a_duration_jobs_in_flight_count_to_the_last_start() -> None:
+    """What ends after the last start is followed by nothing: that is no dip."""
+    story = Story(cases_of(1, 1))
+    story.run(0, 0, 4)
+    story.run(1, 1, 3)
+    story.run(1, 3, 5)
+    story.tell(6, Name.TRIAL_END)
+    found = story.result("jobs_in_flight", at_least=2)
+    assert (found.state, found.value, found.n) == ("met", 2, 3)
+    assert found.numbers["share of time below"] == 0
+    story.run(0, 4.5, 5.5)
+    missed = story.result("jobs_in_flight", at_least=2)
+    assert (missed.state, missed.value, missed.n) == ("not met", 1, 4)
+    assert missed.numbers["longest below"] == 1800
+    assert missed.numbers["share of time below"] == pytest.approx(0.5 / 3.5)
+    story = Story(cases_of(1, 1))
+    story.run(0, 0, 2)
+    story.run(1, 0, 1)
+    story.run(1, 2, 3)  # the last start, as another ends
+    story.tell(6, Name.TRIAL_END)
+    missed = story.result("jobs_in_flight", at_least=2)
+    assert missed.numbers["longest below"] == 3600
+
+
+def test_an_upper_bound_of_jobs_in_flight_is_of_the_largest_number() -> None:
+    story = a_day(10)
+    story.run(0, 0, 4)
+    story.run(1, 1, 3)
+    story.run(1, 3, 3.5)
+    for most, state in ((1, "not met"), (2, "undecided")):
+        found = story.result("jobs_in_flight", at_most=most)
+        assert (found.state, found.value, found.n) == (state, 2, 3)
+    story.tell(10, Name.TRIAL_END)
+    assert story.result("jobs_in_flight", at_most=2).state == "met"
+    assert story.result("jobs_in_flight", at_most=1).state == "not met"
+
+
+def test_without_a_duration_utilisation_and_availability_are_decided_at_the_end() -> None:
+    story = Story(cases_of(2))
+    story.run(0, 0, 5)
+    story.tell(4, Name.NODE_DOWN, nodes="n1")
+    assert story.result("utilisation", at_least="40%").state == "undecided"
+    assert story.result("availability", at_least="90%").state == "undecided"
+    story.tell(5, Name.TRIAL_END)
+    found = story.result("utilisation", at_least="40%")
+    assert (found.state, found.value, found.n) == ("met", 0.5, 1)
+    assert story.result("utilisation", at_least="60%").state == "not met"
+    found = story.result("availability", at_least="90%")
+    assert (found.state, found.value, found.n) == ("met", 0.95, 1)
+    assert story.result("availability", at_least="96%").state == "not met"
+
+
+# ---- figures and times of every kind --------------------------------------------------------
+
+
+def test_runs_of_less_than_a_second_have_a_variability() -> None:
+    story = a_day(1)
+    for part in (0.2, 0.4):
+        story.run(0, 0, part / 3600)
+    (found,) = story.judged("variability", at_most="20%", tests=["a"])
+    assert found.value == pytest.approx(stdev([0.2, 0.4]) / 0.3, rel=1e-6)
+
+
+LOWER = """\
+references:
+  - {test: a, metric: latency, unit: MB/s, value: 100, upper: 0.05}
+"""
+
+
+@pytest.mark.parametrize(("value", "state"), [(104.0, "met"), (106.0, "not met"), (50.0, "met")])
+def test_of_a_metric_of_which_less_is_better_more_is_missed(value: float, state: str) -> None:
+    story = Story(cases_of(1))
+    story.run(0, 0, 1, figures={"latency": value}, better="lower")
+    story.tell(9, Name.TRIAL_END)
+    criterion = Criterion(criterion="figure_of_merit", metric="latency")
+    accounts = story.accounts()
+    held = loads(LOWER, Path("references.yaml"))
+    assert judge(criterion, View(accounts, accounts.last, held))[0].state == state
