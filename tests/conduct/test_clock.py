@@ -33,3 +33,14 @@ def test_it_is_reached_exactly_when_it_says(seconds: float, start: int, ran: int
     if when > start + 2 * ran:
         assert clock.elapsed(when) == round(seconds * NS) / NS
         assert clock.elapsed(when - 1) == (round(seconds * NS) - 1) / NS
+
+
+def test_before_its_start_and_in_no_time_it_has_run_nothing() -> None:
+    clock = TrialClock()
+    assert (clock.start, clock.elapsed(5 * NS), clock.over_at(1)) == (0, 0, None)
+    clock.go(100 * NS)
+    clock.stop(100 * NS)
+    assert clock.elapsed(100 * NS) == 0
+    clock.go(200 * NS)
+    clock.stop(190 * NS)  # the clock of the host stepped back
+    assert clock.elapsed(200 * NS) == 0

@@ -240,3 +240,11 @@ def test_a_decision_looks_at_no_more_waves_than_it_needs() -> None:
     assert world.finish is not None
     assert world.finish.complete
     assert looked < 20 * len(world.decided)
+
+
+def test_a_blackout_of_nodes_alone_takes_back_what_might_get_them() -> None:
+    window = Window(start=10, end=20, nodes="n1")
+    table = Table(1, 1, nodes=4, blackouts=[window])
+    waiting = {each.run_id for each in table.launch(0)}
+    assert not table.recalled(9.9)
+    assert table.recalled(10) == waiting

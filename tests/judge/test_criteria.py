@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from seatrial.conduct.policy import Window
 from seatrial.journal.codes import (
@@ -31,7 +32,7 @@ from seatrial.judge.criteria import (
     overall,
     show_value,
 )
-from seatrial.judge.criteria.result import Bounds, Reach
+from seatrial.judge.criteria.result import Bounds, Reach, listed
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 from seatrial.verify.references import References, loads
 
@@ -560,3 +561,61 @@ def test_of_a_metric_of_which_less_is_better_more_is_missed(value: float, state:
     accounts = story.accounts()
     held = loads(LOWER, Path("references.yaml"))
     assert judge(criterion, View(accounts, accounts.last, held))[0].state == state
+
+
+def test_of_tests_with_an_upper_bound_the_one_with_most_runs_is_the_worst() -> None:
+    story = a_day(10)
+    for hour in range(3):
+        story.run(0, hour, hour + 1)
+    story.run(1, 0, 1)
+    story.tell(10, Name.TRIAL_END)
+    for most, state in ((5, "met"), (2, "not met"), (0, "not met")):
+        worst = story.judged("accepted_runs", at_most=most)[0]
+        assert (worst.state, worst.value, worst.numbers["worst"]) == (state, 3, "a")
+
+
+def test_upper_bounds_may_be_of_a_reference() -> None:
+    assert figures(104, at_most="105%").state == "met"
+    assert figures(106, at_most="105%").state == "not met"
+    assert figures(97, at_least="95%", at_most="105%").bound == "at least 95 and at most 105"
+
+
+def test_a_slowdown_s_bounds_are_said_as_they_were_written() -> None:
+    story = a_day(10)
+    for bounds, words in (
+        ({"at_least": "5%"}, "at least +5 %"),
+        ({"at_most": "3%"}, "at most 3 % loss"),
+        ({"at_least": "-1%", "at_most": "3%"}, "at least -1 % and at most 3 % loss"),
+    ):
+        assert story.result("slowdown", **bounds).bound == words  # type: ignore[arg-type]
+
+
+def test_what_is_listed_is_ordered_by_number_and_then_by_name() -> None:
+    parts = [("d", 1), ("b", 2), ("c", 2), ("a", 1), ("e", 1)]
+    assert listed(parts) == "2 b, 2 c, 1 a, 2 others"
+    assert listed(parts[::-1]) == listed(parts)
+    assert listed(parts, 5) == "2 b, 2 c, 1 a, 1 d, 1 e"
+
+
+OF_CASES = """\
+references:
+  - {test: a, metric: triad, unit: "1", value: 100, lower: -0.05, where: {threads: 0}}
+  - {test: a, metric: triad, unit: "1", value: 10, lower: -0.05, where: {threads: 1}}
+"""
+
+
+def test_a_figure_is_judged_by_the_reference_of_its_own_case() -> None:
+    cases = cases_of(1)
+    story = Story(cases)
+    story.run(0, 0, 1, figures={"triad": 50.0})
+    for event in story.events:
+        if event.unit:
+            story.events[story.events.index(event)] = replace(event, unit="1")
+    story.tell(9, Name.TRIAL_END)
+    accounts = story.accounts()
+    held = loads(OF_CASES, Path("references.yaml"))
+    (found,) = judge(
+        Criterion(criterion="figure_of_merit", metric="triad"), View(accounts, accounts.last, held)
+    )
+    assert (found.state, found.bound) == ("not met", "at least 95")
+    assert found.why.startswith("triad 50 is 50.0 % below its reference 100 ("), "without a unit"

@@ -1,0 +1,125 @@
+"""What a conductor knows by its events, and what it then decides and tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seatrial.conduct.answers import MOST_REFUSED
+from seatrial.conduct.commands import Alert, Launch, StopTest
+from seatrial.conduct.conductor import Limits
+from seatrial.conduct.policy import Entry, Policy
+from seatrial.journal.codes import LAUNCH_FAILED, Name
+
+from .world import NS, World, a_run
+
+
+def begun(kind: Any = "once", **more: Any) -> World:
+    """A trial of one test that has just started."""
+    duration = 3600.0 if kind == "sustained" else 0.0
+    policy = Policy(
+        kind=kind,
+        entries=[Entry(name="t0", copies=1, **more)],
+        entry_of=[0],
+        duration=duration,
+        nodes=4,
+    )
+    world = World([a_run(0, "t0", repeat=100)], Limits(jobs=1), policy)
+    world.note(Name.TRIAL_START)
+    return world
+
+
+def decided(world: World, kind: type[Any]) -> list[Any]:
+    world.now += NS
+    return [each for each in world.conductor.decide(world.now) if isinstance(each, kind)]
+
+
+def refuse(world: World) -> None:
+    """The scheduler does not take the next run."""
+    (launch, *_) = decided(world, Launch)
+    world.note(Name.SUBMIT_START, launch.run_id, launch.case)
+    why = "no such account"
+    world.note(Name.CHECK_END, launch.run_id, launch.case, value=LAUNCH_FAILED.number, text=why)
+
+
+@pytest.mark.parametrize("kind", ["once", "sustained"])
+def test_where_time_decides_launches_that_fail_in_a_row_stop_a_test(kind: str) -> None:
+    world = begun(kind)
+    for _ in range(MOST_REFUSED):
+        assert not decided(world, StopTest)
+        refuse(world)
+    stops = [(stop.test, "no such account" in stop.why) for stop in decided(world, StopTest)]
+    assert stops == ([("t0", True)] if kind == "sustained" else [])
+
+
+def alerts(world: World) -> list[tuple[str, str]]:
+    return [(alert.kind, alert.subject) for alert in decided(world, Alert)]
+
+
+@pytest.mark.parametrize("text", ["a person said so", ""])
+def test_people_are_told_of_what_was_stopped_or_excluded_and_why(text: str) -> None:
+    world = begun()
+    world.note(Name.TEST_STOP, test="t0", text=text)
+    world.note(Name.NODE_EXCLUDE, nodes="n001", text=text)
+    found = {(alert.kind, alert.subject): alert.text for alert in decided(world, Alert)}
+    assert found.keys() == {("stopped", "t0"), ("excluded", "n001")}
+    for (_, subject), words in found.items():
+        assert words.startswith(subject)
+        assert text in words
+        assert len(words) > len(subject) + len(text)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_hung_run_is_told_once(ends: bool) -> None:
+    world = begun(quiet_after=60.0, end_quiet=ends)
+    (launch, *_) = decided(world, Launch)
+    for name in (Name.SUBMIT_START, Name.JOB_QUEUED, Name.JOB_START):
+        world.note(name, launch.run_id, launch.case)
+    world.note(Name.OUTPUT_QUIET, launch.run_id, launch.case, value=60.0)
+    (alert,) = decided(world, Alert)
+    assert (alert.kind, alert.subject) == ("hung", launch.run_id)
+    assert ("is ended" in alert.text) == ends
+    world.note(Name.ALERT, alias=alert.kind, test=alert.subject, text=alert.text)
+    assert not alerts(world)
+
+
+CHANGES: list[tuple[str, dict[str, Any]]] = [
+    (Name.TEST_STOP, {"test": "t0"}),
+    (Name.TEST_ADMIT, {"test": "t0"}),
+    (Name.NODE_DOWN, {"nodes": "n001"}),
+    (Name.NODE_UP, {"nodes": "n001"}),
+    (Name.NODE_EXCLUDE, {"nodes": "n001"}),
+    (Name.NODE_ADMIT, {"nodes": "n001"}),
+    (Name.GAUGE, {"alias": "load", "value": 1.0}),
+    (Name.TRIAL_PAUSE, {}),
+    (Name.TRIAL_CANCEL, {}),
+    (Name.TRIAL_ABANDON, {}),
+    (Name.TRIAL_RESUME, {}),
+    (Name.TRIAL_END, {}),
+    (Name.ALERT, {"alias": "stopped", "test": "t0"}),
+]
+
+
+@pytest.mark.parametrize(("name", "about"), CHANGES)
+def test_after_what_people_or_the_machine_did_it_is_asked_again(
+    name: str, about: dict[str, Any]
+) -> None:
+    world = begun()
+    world.conductor.changed = False
+    world.note(name, **about)
+    assert world.conductor.changed
+
+
+@pytest.mark.parametrize(
+    ("value", "extended"),
+    [(60, True), (0, False), (-1, False), (float("inf"), False), ("x", False)],
+)
+def test_only_a_time_that_can_be_added_extends_a_trial(value: Any, extended: bool) -> None:
+    world = begun("sustained")
+    world.conductor.changed = False
+    over = world.conductor.over_at
+    world.note(Name.TRIAL_EXTEND, value=value)
+    assert world.conductor.changed == extended
+    assert over is not None
+    assert world.conductor.over_at == over + (60 * NS if extended else 0)
