@@ -248,3 +248,12 @@ def test_a_blackout_of_nodes_alone_takes_back_what_might_get_them() -> None:
     waiting = {each.run_id for each in table.launch(0)}
     assert not table.recalled(9.9)
     assert table.recalled(10) == waiting
+
+
+def test_nodes_that_were_excluded_and_let_back_in_take_nothing_back() -> None:
+    table = Table(1, nodes=4)
+    (waiting,) = table.launch(0)
+    table.note(1, Name.NODE_EXCLUDE, nodes="n1")
+    assert table.recalled(2) == {waiting.run_id}
+    table.note(3, Name.NODE_ADMIT, nodes="n1")
+    assert not table.recalled(4)

@@ -548,7 +548,7 @@ def test_runs_of_less_than_a_second_have_a_variability() -> None:
 
 LOWER = """\
 references:
-  - {test: a, metric: latency, unit: MB/s, value: 100, upper: 0.05}
+  - {test: a, metric: latency, unit: MB/s, value: 100}
 """
 
 
