@@ -423,6 +423,7 @@ def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:
     assert missed.why == "triad 87 MB/s is 13.0 % below its reference 100 MB/s (at most 5 % below)"
     assert figures(94, at_least=90).state == "met"
     assert figures(94, at_least=95).state == "not met"
+    assert "94 MB/s" in figures(94, at_least=95).why
     assert figures(94, at_least="95%").state == "not met"
     assert figures(94, at_least="94%").bound == "at least 94"
     assert figures(at_least=90).state == "undecided"
