@@ -7,15 +7,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 TOOLCHAIN ?= default
 REPEAT ?= 3
-# Two at a time, as most tests wait for something; a file's tests stay together.
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# Three at a time on two cores, as many tests wait for something; a file's tests stay together.
+PYTEST_ARGS ?= -n 3 --dist loadfile
+# How many mutants `make mutants` tries, or all; drawn by the seed.
+MUTANTS ?= 400
+SEED ?= 1
+JOBS ?= 2
 REAL_PARTS := slurm recipes postgresql influxdb chromium openssh
 
-.PHONY: trial test bench lint types format setup setup-dev lock clean help
+.PHONY: trial test mutants bench lint types format setup setup-dev lock clean help
 
 help:
 	@echo "make trial   run the shipped probes on this machine (under 4 minutes)"
 	@echo "make test    run every test, on a real Slurm, PostgreSQL, InfluxDB and Chromium"
+	@echo "make mutants change the source in small ways and see whether the tests notice (20 minutes)"
 	@echo "make bench   measure the claims of docs/performance.md"
 	@echo "make lint    ruff, and mypy in strict mode"
 	@echo "make clean   remove the environment"
@@ -28,6 +33,9 @@ test: setup-dev
 	  sh tests/install-packages.sh $$what || echo "$$what could not be installed: see which tests did not run"; \
 	done
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+mutants: setup-dev
+	$(BIN)/python tools/mutants.py $(MUTANTS) --seed $(SEED) --jobs $(JOBS)
 
 bench: setup-dev
 	@for what in $(REAL_PARTS); do sh tests/install-packages.sh $$what; done
@@ -62,4 +70,4 @@ lock: setup-dev
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --all-extras pyproject.toml -o requirements-dev.lock
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) mutants

@@ -19,7 +19,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -34,10 +33,10 @@ from seatrial.journal.events import AlertRaised, Event, RunJudged
 from seatrial.journal.journal import read
 from seatrial.trial.folder import TrialFolder, tags
 from tests.slurm.cluster import SlurmCluster
+from tests.waiting import LONG_S as LONG_S
+from tests.waiting import until as until
 
 COMMAND = Path(sys.executable).with_name("seatrial")
-LONG_S = 240.0  # no test waits so long where all is well, however slow and busy the machine is
-LOOK_S = 0.01
 
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=Event)
@@ -66,14 +65,6 @@ class Done(NamedTuple):
     @property
     def said(self) -> str:
         return self.out + self.err
-
-
-def until(condition: Callable[[], bool], what: str, timeout: float = LONG_S) -> None:
-    """Wait for a condition; a failure after that time names it."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {timeout:g} s in vain for {what}"
-        time.sleep(LOOK_S)
 
 
 class Driving:
@@ -123,11 +114,15 @@ class Driving:
 
     def until(self, condition: Callable[[], bool], what: str, timeout: float = LONG_S) -> None:
         """Wait for a condition while the command runs; it must not end before."""
-        deadline = time.monotonic() + timeout
-        while not condition():
-            assert self.alive, f"it ended before {what}; it said:\n{self.said}"
-            assert time.monotonic() < deadline, f"in vain for {what}; it said:\n{self.said}"
-            time.sleep(LOOK_S)
+
+        def holds() -> bool:
+            alive = self.alive
+            if condition():
+                return True
+            assert alive, f"it ended before {what}; it said:\n{self.said}"
+            return False
+
+        until(holds, what, timeout, lambda: self.said)
 
     def __enter__(self) -> Self:
         return self

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.waiting import LONG_S
+
 # Types like these, decoded by msgspec itself, end such a process by a segmentation fault.
 TOGETHER = """\
 import sys, threading
@@ -37,6 +39,10 @@ print("well")
 
 def test_threads_may_decode_a_type_for_the_first_time_together() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", TOGETHER], capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, "-c", TOGETHER],
+        capture_output=True,
+        text=True,
+        timeout=LONG_S,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "well\n", "")

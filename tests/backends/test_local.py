@@ -16,7 +16,7 @@ from seatrial.backends import local
 from seatrial.backends.local import LocalBackend
 from seatrial.backends.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
-from tests.programs import LONG_S
+from tests.waiting import LONG_S, until_true
 
 CLAIM = ": > events.jsonl\n"
 
@@ -71,8 +71,7 @@ async def ended(backend: LocalBackend, count: int = 1) -> dict[str, Ended]:
 
 async def appears(path: Path) -> str:
     """The text of a file, once there is any."""
-    while not path.exists() or not path.read_text():
-        await asyncio.sleep(0.005)
+    await until_true(lambda: path.exists() and path.read_text(), f"{path.name} with a text")
     return path.read_text()
 
 
@@ -85,8 +84,7 @@ def alive(pid: int) -> bool:
 
 
 async def dies(pid: int) -> None:
-    while alive(pid):
-        await asyncio.sleep(0.005)
+    await until_true(lambda: not alive(pid), f"the end of process {pid}")
 
 
 def run_one(folder: Path, script: str, walltime: float = 30.0) -> Ended:
@@ -318,10 +316,10 @@ def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
     async def work(backend: LocalBackend) -> None:
         for job in (done, vanished):
             await appears(job.path / "ready")
-        while {path for path, _ in local._job_processes()} & {
-            str(job.path / "job.sh") for job in (done, vanished)
-        }:
-            await asyncio.sleep(0.005)
+        scripts = {str(job.path / "job.sh") for job in (done, vanished)}
+        await until_true(
+            lambda: not scripts & {path for path, _ in local._job_processes()}, "their end"
+        )
         updates = await found(backend, alive_job, doomed, done, vanished, never)
         assert isinstance(updates["alive"], Queued)
         assert isinstance(updates["doomed"], Queued)

@@ -25,7 +25,7 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
-from tests.programs import Driving, Workplace, until
+from tests.programs import LONG_S, Driving, Workplace, until
 from tests.slurm.cluster import ClusterOptions, ClusterPair, SlurmCluster
 
 pytestmark = pytest.mark.slurm
@@ -283,7 +283,7 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
             for node, code in {"n006": "0", "n007": "5", "n008": "0"}.items():
                 (gates / "making").write_text(code)
                 (gates / "making").rename(gates / node)
-            done = driving.end()  # TIMEOUT takes 30 s
+            done = driving.end(4 * LONG_S)  # TIMEOUT takes 30 s
     assert done.code == 1, done.said
     assert {name.partition("%")[2]: verdict for name, verdict in place.verdicts().items()} == {
         "n001": "timeout",

@@ -14,7 +14,7 @@ from seatrial.backends.protocol import Ended, Job, Queued, Started, Submission, 
 from seatrial.backends.slurm import SlurmBackend
 from seatrial.journal.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.machine.model import Machine, NodeGroup, Slurm
-from tests.programs import LONG_S
+from tests.waiting import LONG_S, until_true
 
 COMMAND = """\
 #!/bin/bash
@@ -96,11 +96,6 @@ async def first(backend: SlurmBackend, kind: type[Update]) -> Update:
                 return update
 
 
-async def becomes(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
-
-
 def test_what_a_user_set_for_slurms_commands_misleads_none(
     tmp_path: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +123,7 @@ def test_the_user_may_have_no_name(tmp_path: Path, commands: Commands) -> None:
 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        await becomes(lambda: bool(commands.told("squeue")))
+        await until_true(lambda: bool(commands.told("squeue")), "a poll")
 
     with_backend(tmp_path, work)
     assert f"--user={os.geteuid()}" in commands.told("squeue")[0].split()
@@ -144,7 +139,7 @@ def test_a_job_is_lost_only_if_the_controller_says_so(tmp_path: Path, commands: 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         assert await first(backend, Queued) == Queued("r1", "7_0")
-        await becomes(lambda: asked() >= 2)
+        await until_true(lambda: asked() >= 2, "two polls")
         assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
         commands.say("scontrol", NO_JOB)
         assert await first(backend, Ended) == Ended("r1", LOST.number, "gone", None)
@@ -182,7 +177,7 @@ def test_a_job_that_slurm_keeps_is_cancelled_before_its_end_is_told(
 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        await becomes(lambda: commands.told("scancel")[:2] == ["7_0", "7_0"])  # until it is gone
+        await until_true(lambda: commands.told("scancel")[:2] == ["7_0", "7_0"], "its end")
         assert not any(isinstance(update, Ended) for update in backend._updates.waiting)
         commands.say("squeue", gone)
         end = await first(backend, Ended)
@@ -210,7 +205,9 @@ def test_what_waits_is_taken_back_and_what_runs_is_left_alone(
         await backend.submit(a_submission(tmp_path))
         await first(backend, Queued)
         await backend.cancel(["r1"], pending_only=True)
-        await becomes(lambda: commands.told("scancel")[:2] == ["--state=PENDING 7_0"] * 2)
+        await until_true(
+            lambda: commands.told("scancel")[:2] == ["--state=PENDING 7_0"] * 2, "two calls"
+        )
         commands.say("squeue", then)
         if code is None:
             assert await first(backend, Started) == Started("r1", "n1")
@@ -231,7 +228,7 @@ def test_a_submission_that_must_wait_holds_up_no_other(tmp_path: Path, commands:
 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path, "r1"))
-        await becomes(lambda: bool(commands.told("sbatch")))
+        await until_true(lambda: bool(commands.told("sbatch")), "a submission")
         await backend.submit(a_submission(tmp_path, "r2"))
         assert await first(backend, Queued) == Queued("r2", "8_0")
 
@@ -328,7 +325,7 @@ def test_nonsense_is_told_once_though_it_is_never_the_same(
 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        await becomes(lambda: len(commands.told("squeue")) >= 5)
+        await until_true(lambda: len(commands.told("squeue")) >= 5, "five polls")
         (told,) = troubles(backend)
         assert told.startswith("Slurm: squeue answered '")
 
@@ -344,7 +341,7 @@ def test_an_sbatch_that_comes_and_goes_is_one_trouble(tmp_path: Path, commands: 
     async def work(backend: SlurmBackend) -> None:
         for number in range(3):
             await backend.submit(a_submission(tmp_path, f"r{number}"))
-            await becomes(lambda number=number: len(backend._tasks) == number + 1)  # type: ignore[misc]
+            await until_true(lambda number=number: len(backend._tasks) == number + 1, "its task")  # type: ignore[misc]
         assert len(commands.told("sbatch")) == 6
         (told,) = troubles(backend)
         assert "Unable to contact" in told
@@ -363,11 +360,11 @@ def test_a_recovery_is_told_when_it_lasts(
     async def work(backend: SlurmBackend) -> None:
         backend.watch_nodes([])
         await backend.submit(a_submission(tmp_path))
-        await becomes(lambda: len(troubles(backend)) == 2)
+        await until_true(lambda: len(troubles(backend)) == 2, "2 troubles")
         commands.say("squeue", "exit 0")
-        await becomes(lambda: len(troubles(backend)) == 3)
+        await until_true(lambda: len(troubles(backend)) == 3, "3 troubles")
         commands.say("sinfo", "echo 'n1|idle|none'")
-        await becomes(lambda: len(troubles(backend)) == 4)
+        await until_true(lambda: len(troubles(backend)) == 4, "4 troubles")
         assert troubles(backend)[2:] == [
             "Slurm: squeue answers again; sinfo not yet",
             "Slurm: sinfo answers again",
@@ -394,7 +391,7 @@ def test_what_sbatch_answered_is_told(
 
     async def work(backend: SlurmBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        await becomes(lambda: bool(troubles(backend)))
+        await until_true(lambda: bool(troubles(backend)), "a trouble")
         assert told in troubles(backend)[0]
 
     with_backend(tmp_path, work)

@@ -177,3 +177,20 @@ def test_a_test_whose_build_fails_is_rejected_once() -> None:
     world.go()
     assert [case for case, code in world.verdicts if code == 31] == [0]
     assert {launch.case for _, launch in world.launches} == {1}
+
+
+def launched(sizes: list[int], **entries: list[Any]) -> list[int]:
+    """The cases of the runs that start first, in their order."""
+    world = mixed(sizes, 32, 0.01, None, **entries).go()
+    return [launch.case for when, launch in world.launches if when == START]
+
+
+def test_of_tests_that_lack_as_many_copies_the_larger_claim_is_first() -> None:
+    assert launched([1, 1], copies=[1, 1], most=[1, 1], weight=[1, 2]) == [1, 0]
+    assert launched([1, 1], copies=[1, 1], most=[1, 1], weight=[2, 1]) == [0, 1]
+    assert launched([1, 4], copies=[2, 2], most=[2, 2]) == [1, 0, 1, 0], "by their widths"
+    assert launched([1, 1, 1], copies=[2, 4, 1], most=[2, 4, 1]) == [1, 0, 2, 1, 1, 0, 1]
+
+
+def test_of_tests_that_had_as_little_the_widest_is_first() -> None:
+    assert launched([1, 3, 2], weight=[1, 1, 1])[0] == 1

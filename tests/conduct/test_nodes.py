@@ -57,6 +57,16 @@ def test_a_good_run_clears_suspects_but_not_what_the_scheduler_named() -> None:
     assert [node for node, _ in nodes.to_exclude(3 * NS)] == ["n2"]
 
 
+def test_a_good_run_clears_no_node_that_the_scheduler_named_often_enough() -> None:
+    nodes = record()
+    nodes.ended(flight("n1", judged=NS), "hung", False)
+    for time in (2, 3):
+        nodes.fall("n1", time * NS)
+        nodes.ended(flight("n[1-2]", judged=time * NS), "node failure", False)
+    nodes.passed(flight("n1"))
+    assert [node for node, _ in nodes.to_exclude(3 * NS)] == ["n1"]
+
+
 def test_only_the_named_node_of_a_large_run_is_blamed() -> None:
     nodes = record()
     for time in (1, 2):
@@ -66,6 +76,25 @@ def test_only_the_named_node_of_a_large_run_is_blamed() -> None:
         nodes.fall("n7", time * NS)
         nodes.ended(flight("n[1-50]", judged=time * NS), "node failure", False)
     assert [node for node, _ in nodes.to_exclude(5 * NS)] == ["n7"]
+
+
+def test_a_node_that_came_back_before_the_run_started_is_not_blamed() -> None:
+    """The run waited at the scheduler while the node was down."""
+    nodes = record(8)
+    nodes.fall("n2", 3 * NS)
+    nodes.rise("n2")
+    nodes.ended(flight("n[1-6]", case=4, started=5 * NS, judged=9 * NS), "node failure", True)
+    assert nodes.avoid(4, 2) == "n[1-6]", "nobody named one"
+    nodes.fall("n3", 5 * NS)
+    nodes.ended(flight("n[1-6]", case=5, started=5 * NS, judged=9 * NS), "node failure", True)
+    assert nodes.avoid(5, 2) == "n3"
+
+
+def test_a_run_that_was_not_seen_to_start_blames_what_fell_since_its_launch() -> None:
+    nodes = record(8)
+    nodes.fall("n2", 3 * NS)
+    nodes.ended(flight("n[1-6]", case=4, started=0, judged=9 * NS), "node failure", True)
+    assert nodes.avoid(4, 2) == "n2"
 
 
 def test_no_more_than_a_share_is_excluded_and_people_are_told() -> None:
@@ -78,6 +107,14 @@ def test_no_more_than_a_share_is_excluded_and_people_are_told() -> None:
     nodes.exclude("n1", "bad")
     assert not list(nodes.to_exclude(NS))
     assert "no more than 1 may be excluded, of which 1 already" in nodes.beyond_cap(NS)
+
+
+def test_all_but_the_last_node_may_be_excluded() -> None:
+    nodes = record(3, most=1.0)
+    for name in ("n1", "n2", "n3"):
+        for _ in range(2):
+            nodes.ended(flight(name, judged=NS), "hung", False)
+    assert [node for node, _ in nodes.to_exclude(NS)] == ["n1", "n2"]
 
 
 def test_the_last_node_is_never_excluded() -> None:

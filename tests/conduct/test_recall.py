@@ -284,3 +284,20 @@ def test_a_decision_looks_at_no_more_waves_than_it_needs() -> None:
     assert world.finish is not None
     assert world.finish.complete
     assert looked < 20 * len(world.decided)
+
+
+def test_a_blackout_of_nodes_alone_takes_back_what_might_get_them() -> None:
+    window = Window(start=10, end=20, nodes="n1")
+    table = Table(1, 1, nodes=4, blackouts=[window])
+    waiting = {each.run_id for each in table.launch(0)}
+    assert not table.recalled(9.9)
+    assert table.recalled(10) == waiting
+
+
+def test_nodes_that_were_excluded_and_let_back_in_take_nothing_back() -> None:
+    table = Table(1, nodes=4)
+    (waiting,) = table.launch(0)
+    table.note(1, NodeExcluded, nodes="n1")
+    assert table.recalled(2) == {waiting.run_id}
+    table.note(3, NodeAdmitted, nodes="n1")
+    assert not table.recalled(4)

@@ -268,6 +268,7 @@ class World:
         entry = self.policy.entry_of[launch.case]
         about, case = self.policy.entries[entry], self.cases[launch.case]
         assert launch.run_id not in self.ids, "launched twice"
+        assert isinstance(launch.target, str) and isinstance(launch.stage, str)
         self.ids.add(launch.run_id)
         away = set(unfold(launch.avoid)) if launch.avoid else set()
         run = Run(launch.case, entry, self.now, launch.target, launch.stage, away)

@@ -300,6 +300,26 @@ def test_a_journal_that_has_gone_from_its_path_is_said(tmp_path: Path, how: str)
             journal.require_there()
 
 
+def test_a_journal_whose_path_cannot_be_followed_is_said_with_the_reason(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    with Journal.own(folder / "journal") as journal:
+        folder.rename(tmp_path / "away")
+        folder.symlink_to(folder)
+        with pytest.raises(JournalError, match=r"journal: .*: Too many levels of symbolic links"):
+            journal.require_there()
+
+
+def test_every_damaged_line_is_counted(tmp_path: Path) -> None:
+    with Journal.own(tmp_path / "journal") as journal:
+        journal.append(an_event(1))
+    with (tmp_path / "journal").open("ab") as file:
+        file.write(b"{\n\nnonsense\n[]\n")
+    reading = read(tmp_path / "journal")
+    assert list(reading) == [an_event(1)]
+    assert reading.damaged == 3
+
+
 # ---- disks that are full or closed ---------------------------------------------------------
 
 

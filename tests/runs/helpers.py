@@ -14,6 +14,7 @@ from seatrial.runs.directory import JobEvents, job_events, prepare
 from seatrial.runs.script import RunPlace, ScriptWriter
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.model import Build, Case, RunSpec, Test
+from tests.waiting import LONG_S
 
 
 def a_machine(**keys: Any) -> Machine:
@@ -74,7 +75,7 @@ class RunFolder:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=errors,
-                timeout=240,
+                timeout=LONG_S,
                 check=False,
             ).returncode
 

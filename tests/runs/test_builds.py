@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from seatrial.machine.model import Toolchain
 from seatrial.runs import builds
 from seatrial.runs.builds import LOCK, LOG, LOG_TAIL, RESULT, BuildResult, build
 from seatrial.suite.model import Build
-from tests.programs import until
+from tests.waiting import until, until_true
 
 from .helpers import a_machine, a_test, built_case
 
@@ -35,10 +34,6 @@ def source(folder: Path, name: str, text: str) -> None:
     path = folder / "suite" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    until(what, "what is to come")
 
 
 def test_a_good_build_has_its_sources_its_log_and_its_libraries(tmp_path: Path) -> None:
@@ -95,7 +90,7 @@ def test_a_build_that_takes_too_long_is_ended_with_all_its_processes(tmp_path: P
     result = make(tmp_path, "echo compiling; sleep 300 & echo $! > pid; sleep 300", "2s")
     assert result == BuildResult(23, "not done after 2 s\ncompiling")
     assert time.monotonic() - began < 200
-    wait_for(lambda: not alive(tmp_path / "builds" / "key" / "pid"))
+    until(lambda: not alive(tmp_path / "builds" / "key" / "pid"), "its end")
 
 
 def test_a_build_that_will_not_end_is_made_to(
@@ -104,7 +99,7 @@ def test_a_build_that_will_not_end_is_made_to(
     monkeypatch.setattr(builds, "GRACE_SECONDS", 0.2)
     script = "trap '' TERM; echo $BASHPID > pid; while :; do sleep 0.1; done"
     assert make(tmp_path, script, "0.5s").code == 23
-    wait_for(lambda: not alive(tmp_path / "builds" / "key" / "pid"))
+    until(lambda: not alive(tmp_path / "builds" / "key" / "pid"), "its end")
 
 
 def alive(pid_file: Path) -> bool:
@@ -122,7 +117,7 @@ def test_a_build_that_was_killed_says_so(tmp_path: Path) -> None:
 
 def test_what_a_build_leaves_in_the_background_is_ended(tmp_path: Path) -> None:
     assert make(tmp_path, "sleep 300 & echo $! > pid").code == 0
-    wait_for(lambda: not alive(tmp_path / "builds" / "key" / "pid"))
+    until(lambda: not alive(tmp_path / "builds" / "key" / "pid"), "its end")
 
 
 def test_a_daemon_that_a_build_started_holds_up_no_later_build(tmp_path: Path) -> None:
@@ -156,14 +151,14 @@ def test_a_cancelled_build_is_ended_and_made_anew_later(tmp_path: Path) -> None:
 
     async def cancel() -> None:
         work = asyncio.create_task(build(made, test, built_case(test), MACHINE))
-        while not (made / "pid").exists() or not (made / "pid").read_text():
-            await asyncio.sleep(0.01)
+        pid = made / "pid"
+        await until_true(lambda: pid.exists() and pid.read_text(), "the build's process")
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
 
     asyncio.run(cancel())
-    wait_for(lambda: not alive(made / "pid"))
+    until(lambda: not alive(made / "pid"), "its end")
     assert not (made / RESULT).exists()
     (tmp_path / "builds" / "go").write_text("")
     assert asyncio.run(build(made, test, built_case(test), MACHINE)) == BuildResult(0, "")
@@ -181,7 +176,7 @@ def orphan(folder: Path, script: str, timeout: str = "30s") -> None:
     """Start a build in a process of its own, and kill that while the build goes on."""
     line = [sys.executable, "-c", DRIVER, str(folder), script, timeout]
     with subprocess.Popen(line) as driver:
-        wait_for((folder / "builds" / "started").exists)
+        until((folder / "builds" / "started").exists, "the build")
         driver.kill()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from seatrial.runs.shell import MAX_OUTPUT_BYTES, Said, Shell
 from tests.programs import LONG_S
+from tests.waiting import until_true
 
 
 def said(command: str, timeout: float = LONG_S, **variables: str) -> Said:
@@ -101,8 +102,7 @@ def test_one_that_cannot_be_killed_is_not_started_again(
 def test_a_cancelled_wait_kills_the_command() -> None:
     async def use() -> None:
         task = asyncio.create_task(Shell("sleep 980.25", LONG_S).run())
-        while not alive("sleep\x00980.25"):
-            await asyncio.sleep(0.01)
+        await until_true(lambda: alive("sleep\x00980.25"), "the command")
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task

@@ -32,8 +32,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.waiting import LONG_S, until
+
 LOOPBACK = "127.0.0.1"
-START_DEADLINE_S = 60.0
 POLL_S = 0.02
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "sinfo", "srun")
@@ -638,7 +639,7 @@ class _Daemon:
     def _end(self, number: signal.Signals) -> None:
         self.send(number)
         if self._process is not None:
-            self._process.wait(START_DEADLINE_S)
+            self._process.wait(LONG_S)
             self._process = None
 
 
@@ -667,12 +668,11 @@ def _listens(daemon: _Daemon, address: str | tuple[str, int]) -> bool:
     return False
 
 
-def _await(what: str, condition: Callable[[], bool], timeout: float = START_DEADLINE_S) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            raise ClusterError(f"waited {timeout:g} s in vain for {what}")
-        time.sleep(POLL_S)
+def _await(what: str, condition: Callable[[], bool], timeout: float = LONG_S) -> None:
+    try:
+        until(condition, what, timeout)
+    except AssertionError as error:
+        raise ClusterError(str(error)) from None
 
 
 def free_ports(count: int) -> list[int]:

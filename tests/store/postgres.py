@@ -18,14 +18,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
+from tests.waiting import LONG_S, until
+
 PORT = 5432  # of a socket's name; nothing listens on the network
-DEADLINE_S = 60.0
-POLL_S = 0.02
 WRITER, VIEWER = "collector", "looker"
 # As fast as it goes: what is in it is lost with the test anyway.
 _SETTINGS = ("fsync=off", "listen_addresses=", "max_connections=40", "log_min_messages=fatal")
@@ -79,11 +78,16 @@ class PostgresServer:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + DEADLINE_S
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError((self.folder / "log").read_text(errors="replace")[-2000:])
-            time.sleep(POLL_S)
+
+        def said() -> str:
+            return (self.folder / "log").read_text(errors="replace")[-2000:]
+
+        def answers() -> bool:
+            assert self._process is not None
+            assert self._process.poll() is None, said()
+            return self._answers()
+
+        until(answers, "PostgreSQL", said=said)
 
     def kill(self) -> None:
         """End it at once, as when its host lost power: connections break, nothing is flushed."""
@@ -143,7 +147,7 @@ class PostgresServer:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=DEADLINE_S,
+            timeout=LONG_S,
             check=False,
         )
         if done.returncode != 0:
@@ -156,10 +160,10 @@ class PostgresServer:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
         try:
-            self._process.wait(DEADLINE_S / 4)
+            self._process.wait(LONG_S / 4)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(DEADLINE_S)
+            self._process.wait(LONG_S)
         self._process = None
 
 

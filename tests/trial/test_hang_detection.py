@@ -22,6 +22,7 @@ from seatrial.trial.hang_detection import HangDetector, OutputState
 from seatrial.trial.run_collector import CollectedRun, EndedRun
 from seatrial.trial.tasks import Tasks
 from tests.programs import LONG_S, Workplace
+from tests.waiting import until_true
 
 
 def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
@@ -49,9 +50,7 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
         tasks = Tasks()
         HangDetector(conductor, Path, str, tasks).start(lambda: 10**9)
         first = await asyncio.wait_for(tasks.inbox.get(), LONG_S)
-        async with asyncio.timeout(LONG_S):
-            while looks.count("a") < 4:
-                await asyncio.sleep(0.01)
+        await until_true(lambda: looks.count("a") >= 4, "four looks")
         assert looks.count("b") == 1, "it is not looked at twice at a time"
         freed.set()
         second = await asyncio.wait_for(tasks.inbox.get(), LONG_S)

@@ -36,6 +36,7 @@ from tests.trial.plans import (
     start,
     write_plan,
 )
+from tests.waiting import until_true
 
 TARGETS = ["t0", "t1", "t2"]
 WAIT = (
@@ -79,16 +80,19 @@ async def drive_until(
 ) -> None:
     """Drive a trial until this was seen while something hangs, and the last when it goes on."""
     drive = asyncio.ensure_future(driver.drive())
-    async with asyncio.timeout(LONG_S):
-        while not seen():
+
+    def driven(condition: Callable[[], object]) -> Callable[[], object]:
+        def holds() -> object:
             assert not drive.done(), drive.exception()
-            await asyncio.sleep(0.01)
-        freed.set()
-        while not last():
-            assert not drive.done(), drive.exception()
-            await asyncio.sleep(0.01)
-        driver.interrupt()
-        await drive
+            return condition()
+
+        return holds
+
+    await until_true(driven(seen), "the others while something hangs")
+    freed.set()
+    await until_true(driven(last), "what hung")
+    driver.interrupt()
+    await asyncio.wait_for(drive, LONG_S)
 
 
 @pytest.mark.parametrize("where", ["is looked at", "was ready before"])

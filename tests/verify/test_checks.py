@@ -179,3 +179,10 @@ def test_no_bytes_of_a_job_raise(tmp_path: Path, data: bytes, check: dict[str, A
 def test_faults_of_written_checks(check: dict[str, Any], said: str) -> None:
     (fault,) = faults_of_check(a_check(**check))
     assert said in fault
+
+
+def test_the_line_of_what_must_be_absent_counts_empty_lines(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_text("\nbad\n")
+    found = find_fault(a_check(absent="bad"), tmp_path, 0)
+    assert found is not None
+    assert found.text.endswith("in line 2")

@@ -36,6 +36,15 @@ def test_the_formula(samples: list[float], tolerance: float) -> None:
     assert lower == pytest.approx(-tolerance, abs=1.01e-4)
 
 
+def test_nearly_the_whole_value_is_the_most_that_is_allowed() -> None:
+    value, lower, _ = learn([84.0, 116.0], "higher")
+    assert value == 100
+    assert lower == pytest.approx(-3.5 * 32 / 1.128 / 100, abs=1.01e-4)
+    assert learn([-84.0, -116.0], "higher")[:2] == (-value, lower), "of a negative figure, too"
+    with pytest.raises(ValueError, match="scatter too much"):
+        learn([83.0, 117.0], "higher")
+
+
 def test_an_outlier_moves_nothing() -> None:
     quiet = [100 + 0.01 * i for i in range(20)]
     assert learn(quiet, "higher")[1] == -0.02
@@ -61,6 +70,7 @@ def test_three_and_a_half_deviations_whatever_the_number_of_samples(count: int) 
         ([1e308] * 2, "2 of 2 figures: beyond 1e.150"),
         ([0.0], "median of the figures is 0"),
         ([1.0, 1000.0], "2 figures scatter too much"),
+        ([80.0, 120.0], "they would allow 124 %"),
     ],
 )
 def test_nothing_to_learn_from(samples: list[float], said: str) -> None:

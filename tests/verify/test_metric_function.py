@@ -51,6 +51,18 @@ def test_a_function_reads_the_run_it_is_in_and_its_neighbours(
     assert sorted(path.name for path in folder.iterdir()) == ["figures.py", "helper.py"]
 
 
+def test_what_a_function_prints_is_seen_nowhere(
+    places: tuple[Path, Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, run = places
+    named = write(
+        folder, "print('out'); print('err', file=sys.stderr); return {'a': 1}", "import sys"
+    )
+    (figure,), _ = measure(a_test(folder, metrics={"python": named}), run)
+    assert figure.value == 1
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -63,6 +75,10 @@ def test_a_function_reads_the_run_it_is_in_and_its_neighbours(
         ("return {'a': (1, 'MB/s', 'more')}", "better is 'more'"),
         ("return {'a': (1, 'MB/s')}", "ValueError: not enough values to unpack"),
         ("return {7: 1.0}", "7 is not a name or unit"),
+        ("return {'': 1.0}", "'' is not a name or unit"),
+        ("return {'a' * 201: 1.0}", "is not a name or unit"),
+        ("return {'a': (1.0, '', 'higher')}", "'' is not a name or unit"),
+        ("return {str(i): 1.0 for i in range(10_001)}", "not a dict of 10001"),
         ("return {f'{i:0150}': 1.0 for i in range(9999)}", "that is too much"),
         ("import sys; sys.exit(0)", "SystemExit: 0"),
         ("import os; os._exit(0)", "ended with exit code 0 and without an answer"),

@@ -13,7 +13,7 @@ from seatrial.suite.model import Metric, Reduce
 from seatrial.verify import search
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.formats import formats
-from seatrial.verify.metrics import faults_of_metrics, measure, reduced
+from seatrial.verify.metrics import faults_of_metrics, figure_names, measure, reduced
 
 from .helpers import DATA, TRIAD, a_test, sparse
 
@@ -199,3 +199,21 @@ def test_a_function_has_one_form(tmp_path: Path, named: str) -> None:
 def test_kept_names(tmp_path: Path) -> None:
     (fault,) = faults_of_metrics(a_test(metrics={"from": TRIAD}))
     assert fault[0] == "metrics.from"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "names"),
+    [
+        ({}, set()),
+        ({"triad": TRIAD, "copy": TRIAD}, {"triad", "copy"}),
+        ({"python": "figures.py:read", "triad": TRIAD}, None),
+        ({"from": "stream"}, {"copy", "scale", "add", "triad"}),
+        ({"from": "stream", "mine": TRIAD}, {"copy", "scale", "add", "triad", "mine"}),
+        ({"from": "osu"}, None),
+        ({"from": "no such format", "mine": TRIAD}, None),
+    ],
+)
+def test_the_names_of_figures_before_a_test_has_run(
+    metrics: dict[str, Any], names: set[str] | None
+) -> None:
+    assert figure_names(a_test(metrics=metrics)) == names

@@ -173,3 +173,22 @@ def test_a_failed_write_leaves_the_file_alone(
         accept(path, [TRIAD])
     assert path.read_text() == OLD
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_is_ordered_by_test_metric_and_case() -> None:
+    references = [
+        Reference(test=test, metric=metric, unit="1", value=1.0)
+        for test, metric in (("b", "x"), ("a", "y"), ("a", "x"))
+    ]
+    text = merged("references: []\n", references, FILE)
+    written = [(entry.test, entry.metric) for entry in loads(text, FILE).entries]
+    assert written == [("a", "x"), ("a", "y"), ("b", "x")]
+
+
+def test_a_reference_that_was_learned_from_several_trials_says_how_many() -> None:
+    for trials in (1, 3):
+        learned = Learned(trial="t", runs=9, at="2026-11-21", trials=trials)
+        reference = Reference(test="a", metric="x", unit="1", value=1.0, learned=learned)
+        text = merged("references: []\n", [reference], FILE)
+        assert ("trials: 3" in text) == (trials == 3)
+        assert loads(text, FILE).entries[0].learned == learned

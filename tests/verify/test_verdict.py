@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from seatrial.journal.codes import (
     CHECK_ERROR,
@@ -54,6 +55,17 @@ def test_a_figure_stands_beside_its_reference(run: Path) -> None:
     assert figure.percent == pytest.approx(-5.1067, abs=1e-4)
     (figure,) = judge(TEST, a_case(), run, 0, expect(max=6000.0)).figures
     assert (figure.reference, figure.high, figure.percent) == (None, 6000.0, None)
+
+
+@pytest.mark.parametrize(
+    ("better", "low", "high"), [("higher", 5700.0, None), ("lower", None, 6300.0)]
+)
+def test_the_worse_side_alone_is_bounded_where_a_reference_gives_a_value(
+    run: Path, better: Any, low: float | None, high: float | None
+) -> None:
+    test = a_test(metrics={"triad": replace(TRIAD, better=better)})
+    (figure,) = judge(test, a_case(), run, 0, expect(value=6000.0)).figures
+    assert (figure.low, figure.high) == (low, high)
 
 
 def test_a_missed_reference(run: Path) -> None:

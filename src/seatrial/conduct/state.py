@@ -264,11 +264,12 @@ class ConductorState:
 
     def _on_trial(self, event: Event) -> None:
         """Record a start, a stop, or an extension of the trial."""
-        self.changed = True
         trial, restarts = self.trial, isinstance(event, TrialStarted | TrialResumed)
         if isinstance(event, TrialResumed | TrialCancelled | TrialAbandoned):
             self.builds.restart()
-        if not trial.apply(event):
+        applied = trial.apply(event)
+        self.changed |= applied or not isinstance(event, TrialExtended)
+        if not applied:
             return
         self.over_at = trial.over_at()
         self.cancelling = trial.state in (TrialState.CANCELLED, TrialState.ABANDONED)

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import (
     CRITERIA,
@@ -19,7 +20,7 @@ from seatrial.acceptance.criteria import (
     overall,
     show_value,
 )
-from seatrial.acceptance.criteria.result import Bounds, Reach
+from seatrial.acceptance.criteria.result import Bounds, Reach, listed
 from seatrial.conduct.policy import Window
 from seatrial.journal.codes import (
     CANCELLED,
@@ -31,7 +32,15 @@ from seatrial.journal.codes import (
     TIMEOUT,
     WRONG_ANSWER,
 )
-from seatrial.journal.events import Event, NodeDown, NodeUp, TestStopped, TrialAbandoned, TrialEnded
+from seatrial.journal.events import (
+    Event,
+    MetricRecorded,
+    NodeDown,
+    NodeUp,
+    TestStopped,
+    TrialAbandoned,
+    TrialEnded,
+)
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 from seatrial.verify.references import References, loads
 
@@ -425,6 +434,7 @@ def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:
     assert missed.why == "triad 87 MB/s is 13.0 % below its reference 100 MB/s (at most 5 % below)"
     assert figures(94, at_least=90).state == "met"
     assert figures(94, at_least=95).state == "not met"
+    assert "94 MB/s" in figures(94, at_least=95).why
     assert figures(94, at_least="95%").state == "not met"
     assert figures(94, at_least="94%").bound == "at least 94"
     assert figures(at_least=90).state == "undecided"
@@ -441,3 +451,185 @@ def test_a_figure_without_a_reference_is_not_decided() -> None:
     for bounds, why in wanted:
         found = story.result("figure_of_merit", metric="triad", **bounds)
         assert (found.state, found.why) == ("undecided", why)
+
+
+# ---- what is near a bound -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "bound"), [(0.1 + 0.2, 0.3), (1 - 0.9, 0.1), (1e9 / 3, 1e9 / 3)])
+def test_a_value_that_equals_its_bound_but_for_rounding_keeps_it(
+    value: float, bound: float
+) -> None:
+    least, most = Bounds(bound, None, ""), Bounds(None, bound, "")
+    for near in (value, math.nextafter(bound, 0), math.nextafter(bound, math.inf)):
+        assert least.holds(near) and most.holds(near)
+        assert not least.excludes((None, near)) and not most.excludes((near, None))
+    below, above = bound * (1 - 1e-9), bound * (1 + 1e-9)
+    assert not least.holds(below) and not most.holds(above)
+    assert least.excludes((None, below)) and most.excludes((above, None))
+
+
+def test_several_criteria_are_as_the_worst_of_them() -> None:
+    story = a_day(10)
+    story.run(0, 0, 1)
+    met, undecided = (
+        story.judged("accepted_runs", at_least=1, tests=["a"]),
+        story.judged("mtbf", at_least="1h"),
+    )
+    missed = story.judged("pass_rate", at_most="50%")
+    assert [one[0].state for one in (met, undecided, missed)] == ["met", "undecided", "undecided"]
+    story.tell(10, TrialEnded, failed=0)
+    missed = story.judged("pass_rate", at_most="50%")
+    waived = judge(
+        Criterion(criterion="pass_rate", at_most="50%"),
+        story.view(),
+        [Waiver(reason="r", by="b", on="2026-05-01")],
+    )
+    assert overall([met, undecided]) == "undecided"
+    assert overall([met, undecided, missed]) == "not met"
+    assert overall([met, waived]) == "met"
+    assert overall([waived, []]) == "waived"
+    assert overall([[]]) == "no criteria"
+
+
+# ---- trials without a duration --------------------------------------------------------------
+
+
+def test_without_a_duration_jobs_in_flight_count_to_the_last_start() -> None:
+    """What ends after the last start is followed by nothing: that is no dip."""
+    story = Story(cases_of(1, 1))
+    story.run(0, 0, 4)
+    story.run(1, 1, 3)
+    story.run(1, 3, 5)
+    story.tell(6, TrialEnded, failed=0)
+    found = story.result("jobs_in_flight", at_least=2)
+    assert (found.state, found.value, found.n) == ("met", 2, 3)
+    assert found.numbers["share of time below"] == 0
+    story.run(0, 4.5, 5.5)
+    missed = story.result("jobs_in_flight", at_least=2)
+    assert (missed.state, missed.value, missed.n) == ("not met", 1, 4)
+    assert missed.numbers["longest below"] == 1800
+    assert missed.numbers["share of time below"] == pytest.approx(0.5 / 3.5)
+    story = Story(cases_of(1, 1))
+    story.run(0, 0, 2)
+    story.run(1, 0, 1)
+    story.run(1, 2, 3)  # the last start, as another ends
+    story.tell(6, TrialEnded, failed=0)
+    missed = story.result("jobs_in_flight", at_least=2)
+    assert missed.numbers["longest below"] == 3600
+
+
+def test_an_upper_bound_of_jobs_in_flight_is_of_the_largest_number() -> None:
+    story = a_day(10)
+    story.run(0, 0, 4)
+    story.run(1, 1, 3)
+    story.run(1, 3, 3.5)
+    for most, state in ((1, "not met"), (2, "undecided")):
+        found = story.result("jobs_in_flight", at_most=most)
+        assert (found.state, found.value, found.n) == (state, 2, 3)
+    story.tell(10, TrialEnded, failed=0)
+    assert story.result("jobs_in_flight", at_most=2).state == "met"
+    assert story.result("jobs_in_flight", at_most=1).state == "not met"
+
+
+def test_without_a_duration_utilisation_and_availability_are_decided_at_the_end() -> None:
+    story = Story(cases_of(2))
+    story.run(0, 0, 5)
+    story.tell(4, NodeDown, nodes="n1")
+    assert story.result("utilisation", at_least="40%").state == "undecided"
+    assert story.result("availability", at_least="90%").state == "undecided"
+    story.tell(5, TrialEnded, failed=0)
+    found = story.result("utilisation", at_least="40%")
+    assert (found.state, found.value, found.n) == ("met", 0.5, 1)
+    assert story.result("utilisation", at_least="60%").state == "not met"
+    found = story.result("availability", at_least="90%")
+    assert (found.state, found.value, found.n) == ("met", 0.95, 1)
+    assert story.result("availability", at_least="96%").state == "not met"
+
+
+# ---- figures and times of every kind --------------------------------------------------------
+
+
+def test_runs_of_less_than_a_second_have_a_variability() -> None:
+    story = a_day(1)
+    for part in (0.2, 0.4):
+        story.run(0, 0, part / 3600)
+    (found,) = story.judged("variability", at_most="20%", tests=["a"])
+    assert found.value == pytest.approx(stdev([0.2, 0.4]) / 0.3, rel=1e-6)
+
+
+LOWER = """\
+references:
+  - {test: a, metric: latency, unit: MB/s, value: 100}
+"""
+
+
+@pytest.mark.parametrize(("value", "state"), [(104.0, "met"), (106.0, "not met"), (50.0, "met")])
+def test_of_a_metric_of_which_less_is_better_more_is_missed(value: float, state: str) -> None:
+    story = Story(cases_of(1))
+    story.run(0, 0, 1, figures={"latency": value}, better="lower")
+    story.tell(9, TrialEnded, failed=0)
+    criterion = Criterion(criterion="figure_of_merit", metric="latency")
+    history = story.history()
+    held = loads(LOWER, Path("references.yaml"))
+    assert judge(criterion, TrialView(history, history.last, held))[0].state == state
+
+
+def test_of_tests_with_an_upper_bound_the_one_with_most_runs_is_the_worst() -> None:
+    story = a_day(10)
+    for hour in range(3):
+        story.run(0, hour, hour + 1)
+    story.run(1, 0, 1)
+    story.tell(10, TrialEnded, failed=0)
+    for most, state in ((5, "met"), (2, "not met"), (0, "not met")):
+        worst = story.judged("accepted_runs", at_most=most)[0]
+        assert (worst.state, worst.value, worst.numbers["worst"]) == (state, 3, "a")
+
+
+def test_upper_bounds_may_be_of_a_reference() -> None:
+    assert figures(104, at_most="105%").state == "met"
+    assert figures(106, at_most="105%").state == "not met"
+    assert figures(97, at_least="95%", at_most="105%").bound == "at least 95 and at most 105"
+
+
+def test_a_slowdown_s_bounds_are_said_as_they_were_written() -> None:
+    story = a_day(10)
+    for bounds, words in (
+        ({"at_least": "5%"}, "at least +5 %"),
+        ({"at_most": "3%"}, "at most 3 % loss"),
+        ({"at_least": "-1%", "at_most": "3%"}, "at least -1 % and at most 3 % loss"),
+    ):
+        assert story.result("slowdown", **bounds).bound == words  # type: ignore[arg-type]
+
+
+def test_what_is_listed_is_ordered_by_number_and_then_by_name() -> None:
+    parts = [("d", 1), ("b", 2), ("c", 2), ("a", 1), ("e", 1)]
+    assert listed(parts) == "2 b, 2 c, 1 a, 2 others"
+    assert listed(parts[::-1]) == listed(parts)
+    assert listed(parts, 5) == "2 b, 2 c, 1 a, 1 d, 1 e"
+
+
+OF_CASES = """\
+references:
+  - {test: a, metric: triad, unit: "1", value: 100, lower: -0.05, where: {threads: 0}}
+  - {test: a, metric: triad, unit: "1", value: 10, lower: -0.05, where: {threads: 1}}
+"""
+
+
+def test_a_figure_is_judged_by_the_reference_of_its_own_case() -> None:
+    cases = cases_of(1)
+    story = Story(cases)
+    story.run(0, 0, 1, figures={"triad": 50.0})
+    story.events = [
+        replace(event, unit="1") if isinstance(event, MetricRecorded) else event
+        for event in story.events
+    ]
+    story.tell(9, TrialEnded, failed=0)
+    history = story.history()
+    held = loads(OF_CASES, Path("references.yaml"))
+    (found,) = judge(
+        Criterion(criterion="figure_of_merit", metric="triad"),
+        TrialView(history, history.last, held),
+    )
+    assert (found.state, found.bound) == ("not met", "at least 95")
+    assert found.why.startswith("triad 50 is 50.0 % below its reference 100 ("), "without a unit"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from pathlib import Path
@@ -158,9 +159,22 @@ REFUSALS = [
     ("gpcnet.out", "2.1X |\n", "\n", "not whole"),
     ("gpcnet.out", "usec", "msec", "the unit of 'RR Two-sided Lat .8 B.' is not known"),
     ("gpcnet.out", "NetworkLoad", "Network", "title 'NetworkLoad Tests' is missing"),
+    (
+        "gpcnet.out",
+        "| RR Two-sided BW+Sync (131072 B) |       3132.0",
+        "|          RR Two-sided Lat (8 B) |       3132.0",
+        "twice",
+    ),
     ("graph500.out", "Validating BFS 0", "Validation failed for this root", "says 'Validation"),
     ("graph500.out", "sssp median_time: ", "once ", "'sssp median_time' is missing"),
     ("graph500.out", "sssp stddev_validate:", "", "'sssp stddev_validate' is missing"),
+    ("graph500.out", "!  9.279e+07", "!  0", "a figure of bfs is not positive"),
+    (
+        "graph500.out",
+        "sssp median_time:               0.0271",
+        "sssp median_time: 0",
+        "of sssp is not",
+    ),
     ("graph500.out", "!  9.279e+07", "!  9.2 79e+07", "not whole"),
     ("hpcc.out", "Success=1", "Success=0", "Success=0, not 1"),
     ("hpcc.out", "PTRANS_GBs=0.68", "PTRANS_GBs=-1", "that was not run"),
@@ -193,6 +207,19 @@ REFUSALS = [
     ("ior.out", "Results:", "ERROR: open64 failed", "IOR says 'ERROR: open64"),
     ("ior.out", "Results:", "WARNING: incorrect data on read (3 errors found)", "incorrect data"),
     ("ior-2.10.out", "(49408.90 MB/sec)", "(47120.00 MB/sec)", "do not agree"),
+    ("ior-2.10.out", "(49408.90 MB/sec)", "(49459.00 MB/sec)", "do not agree"),
+    (
+        "ior-2.10.out",
+        "Max Write: 47120.00 MiB/sec (49408.90",
+        "Max Write: 1.00 MiB/sec (1.50",
+        "do not agree",
+    ),
+    (
+        "ior-json.out",
+        '"Finished"',
+        '"x": "WARNING: incorrect data on read", "Finished"',
+        "IOR says",
+    ),
     ("ior-2.10.out", "Max Write: 47120.00 MiB/sec", "Max Write: MiB/sec", "not whole"),
     ("ior-json.out", '"bwMaxMIB": 15033.3477', '"bwMaxMIB": "15033"', "its JSON is not whole"),
     ("ior-json.out", '"bwMaxMIB": 15033.3477', '"bwMaxMIB": nan', "its JSON is not whole"),
@@ -210,6 +237,7 @@ REFUSALS = [
     ("mpigraph.out", "Procs\t4", "Procs\t1", "is not one of 2 or more"),
     ("mpigraph.out", "Send max\t1357", "Send max\t1457", "but the largest is 1357.55"),
     ("mpigraph.out", "nid00003:2 to\t", "nid00003:2 to ", "no whole row of 'nid00003:2'"),
+    ("mpigraph.out", "nid00003:2 to\t", "nid00003:2 to\t1\t", "no whole row of 'nid00003:2'"),
     ("mpigraph.out", "516.705", "inf", "what is not a number"),
     ("mpigraph.out", "516.705", "5.16.7", "what is not a number"),
     ("mpigraph.out", "Procs\t4", "Procs\t5", "has 4 ranks, its line 'Procs' 5"),
@@ -262,6 +290,64 @@ def test_the_page_s_own_example_is_a_parser() -> None:
     for end in range(sample.index("done")):
         with pytest.raises(ValueError, match="closing line 'done' is missing"):
             module["parse"](sample[:end])
+
+
+@pytest.mark.parametrize(
+    ("version", "bandwidth", "unit"),
+    [
+        ("2021.3", 4194304 / 410.04, "MB/s"),
+        ("2021.3", 4194304 / 410.04 / 1.048576, "MiB/s"),
+        ("4.1", 4194304 / 410.04, "MB/s"),
+        ("4.1", 2 * 4194304 / 410.04, "MB/s"),
+        ("2021.3", 4 * 4194304 / 410.04 / 1.048576, "MiB/s"),
+        ("2021.3", 3 * 4194304 / 410.04, "MB/s"),
+        ("2018", 3 * 4194304 / 410.04, "MB/s"),
+        ("2017.2", 3 * 4194304 / 410.04, "MiB/s"),
+    ],
+)
+def test_imb_s_megabytes_are_what_bytes_and_time_give_or_its_version_s(
+    version: str, bandwidth: float, unit: str
+) -> None:
+    """Of 4,194,304 bytes in 410.04 us, moved once, twice or four times."""
+    text = (DATA / "imb.out").read_text().replace("10229.01", f"{bandwidth:.2f}")
+    figures = read("imb", text.replace("Benchmarks 2021.3", f"Benchmarks {version}"))
+    (figure,) = (each for each in figures if each.value == float(f"{bandwidth:.2f}"))
+    assert (figure.name, figure.unit) == ("bandwidth", unit)
+
+
+def test_what_an_extended_run_of_io500_adds_stands_anywhere() -> None:
+    text = (DATA / "io500.out").read_text()
+    (added,) = re.findall(r".*ior-rnd4K-easy-read.*\n", text)
+    first = text.index("[RESULT]")
+    moved = text[:first] + added + text[first:].replace(added, "")
+    assert read("io500", moved) == read("io500", text)
+
+
+@pytest.mark.parametrize(
+    ("highest", "lowest", "mean", "fits"),
+    [
+        (2.0, 1.0, 2.01, True),
+        (2.0, 1.0, 2.02, False),
+        (2.0, 1.0, 0.99, True),
+        (2.0, 1.0, 0.98, False),
+        (200.0, 100.0, 200.5, False),
+    ],
+)
+def test_a_mean_of_ior_may_be_outside_by_rounding_alone(
+    highest: float, lowest: float, mean: float, fits: bool
+) -> None:
+    row = {"operation": "write", "bwMaxMIB": highest, "bwMinMIB": lowest, "bwMeanMIB": mean}
+    text = json.dumps({"Version": "4", "Finished": "now", "summary": [row]})
+    assert ("is not between" in refused("ior", text)) != fits
+
+
+def test_groups_of_imb_are_labels() -> None:
+    text = (DATA / "imb.out").read_text()
+    old = "# ( 2 additional processes waiting in MPI_Barrier)"
+    figures = read(
+        "imb", text.replace(old, "# ( 3 groups of 2 processes each running simultaneous )")
+    )
+    assert {figure.labels["groups"] for figure in figures if "groups" in figure.labels} == {3}
 
 
 def test_hpl_1_checks_three_residuals() -> None:

@@ -1,0 +1,148 @@
+"""What a conductor knows by its events, and what it then decides and tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seatrial.conduct.commands import Alert, Launch, StopTest
+from seatrial.conduct.conductor import Limits
+from seatrial.conduct.policy import Entry, Policy
+from seatrial.conduct.retry_policy import MAX_REFUSED
+from seatrial.journal.codes import LAUNCH_FAILED
+from seatrial.journal.events import (
+    AlertRaised,
+    Event,
+    GaugeRead,
+    JobQueued,
+    JobStarted,
+    NodeAdmitted,
+    NodeDown,
+    NodeExcluded,
+    NodeUp,
+    OutputQuiet,
+    RunJudged,
+    RunSubmitted,
+    TestAdmitted,
+    TestStopped,
+    TrialAbandoned,
+    TrialCancelled,
+    TrialEnded,
+    TrialExtended,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+)
+
+from .world import NS, World, a_run
+
+
+def begun(kind: Any = "once", **more: Any) -> World:
+    """A trial of one test that has just started."""
+    duration = 3600.0 if kind == "sustained" else 0.0
+    policy = Policy(
+        kind=kind,
+        entries=[Entry(name="t0", copies=1, **more)],
+        entry_of=[0],
+        duration=duration,
+        nodes=4,
+    )
+    world = World([a_run(0, "t0", repeat=100)], Limits(jobs=1), policy)
+    world.note(TrialStarted)
+    return world
+
+
+def decided(world: World, kind: type[Any]) -> list[Any]:
+    world.now += NS
+    return [each for each in world.conductor.decide(world.now) if isinstance(each, kind)]
+
+
+def refuse(world: World) -> None:
+    """The scheduler does not take the next run."""
+    (launch, *_) = decided(world, Launch)
+    world.note(RunSubmitted, launch.run_id, launch.case)
+    why = "no such account"
+    world.note(RunJudged, launch.run_id, launch.case, code=LAUNCH_FAILED.number, reason=why)
+
+
+@pytest.mark.parametrize("kind", ["once", "sustained"])
+def test_where_time_decides_launches_that_fail_in_a_row_stop_a_test(kind: str) -> None:
+    world = begun(kind)
+    for _ in range(MAX_REFUSED):
+        assert not decided(world, StopTest)
+        refuse(world)
+    stops = [(stop.test, "no such account" in stop.why) for stop in decided(world, StopTest)]
+    assert stops == ([("t0", True)] if kind == "sustained" else [])
+
+
+def alerts(world: World) -> list[tuple[str, str]]:
+    return [(alert.kind, alert.subject) for alert in decided(world, Alert)]
+
+
+@pytest.mark.parametrize("text", ["a person said so", ""])
+def test_people_are_told_of_what_was_stopped_or_excluded_and_why(text: str) -> None:
+    world = begun()
+    world.note(TestStopped, test="t0", reason=text)
+    world.note(NodeExcluded, nodes="n001", reason=text)
+    found = {(alert.kind, alert.subject): alert.text for alert in decided(world, Alert)}
+    assert found.keys() == {("stopped", "t0"), ("excluded", "n001")}
+    for (_, subject), words in found.items():
+        assert words.startswith(subject)
+        assert text in words
+        assert len(words) > len(subject) + len(text)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_hung_run_is_told_once(ends: bool) -> None:
+    world = begun(quiet_after=60.0, end_quiet=ends)
+    (launch, *_) = decided(world, Launch)
+    for event in (RunSubmitted, JobQueued, JobStarted):
+        world.note(event, launch.run_id, launch.case)
+    world.note(OutputQuiet, launch.run_id, launch.case, seconds=60.0)
+    (alert,) = decided(world, Alert)
+    assert (alert.kind, alert.subject) == ("hung", launch.run_id)
+    assert ("is ended" in alert.text) == ends
+    world.note(AlertRaised, kind=alert.kind, subject=alert.subject, text=alert.text)
+    assert not alerts(world)
+
+
+CHANGES: list[tuple[type[Event], dict[str, Any]]] = [
+    (TestStopped, {"test": "t0"}),
+    (TestAdmitted, {"test": "t0"}),
+    (NodeDown, {"nodes": "n001"}),
+    (NodeUp, {"nodes": "n001"}),
+    (NodeExcluded, {"nodes": "n001"}),
+    (NodeAdmitted, {"nodes": "n001"}),
+    (GaugeRead, {"gauge": "load", "value": 1.0}),
+    (TrialPaused, {}),
+    (TrialCancelled, {}),
+    (TrialAbandoned, {}),
+    (TrialResumed, {}),
+    (TrialEnded, {"failed": 0}),
+    (AlertRaised, {"kind": "stopped", "subject": "t0"}),
+]
+
+
+@pytest.mark.parametrize(("event", "about"), CHANGES)
+def test_after_what_people_or_the_machine_did_it_is_asked_again(
+    event: type[Event], about: dict[str, Any]
+) -> None:
+    world = begun()
+    world.conductor.state.changed = False
+    world.note(event, **about)
+    assert world.conductor.state.changed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "extended"),
+    [(60, True), (0, False), (-1, False), (float("inf"), False), ("x", False)],
+)
+def test_only_a_time_that_can_be_added_extends_a_trial(seconds: Any, extended: bool) -> None:
+    world = begun("sustained")
+    world.conductor.state.changed = False
+    over = world.conductor.state.over_at
+    world.note(TrialExtended, seconds=seconds)
+    assert world.conductor.state.changed == extended
+    assert over is not None
+    assert world.conductor.state.over_at == over + (60 * NS if extended else 0)

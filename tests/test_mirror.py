@@ -1,0 +1,127 @@
+"""Where a test is: the tests of a room of ``src/seatrial`` are in the folder of ``tests`` with its
+name. ``test_X.py`` there tests the module or folder X of that room, or the whole room X, or is
+listed here with what it tests across modules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src" / "seatrial"
+
+# Folders of tests that are of no room.
+OTHER_FOLDERS = {
+    "slurm": "the emulated cluster, which has no tests of its own",
+    "suites": "the suites that ship",
+}
+
+ACROSS_MODULES = {
+    "": {
+        "docs": "the documentation and what it is about",
+        "layers": "what each room may import",
+        "mirror": "where each test is",
+    },
+    "backends": {"slurm_polls": "the Slurm backend on commands that say what a file says"},
+    "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
+    "cli": {
+        "comparing": "compare, scaling and score",
+        "help": "what --help shows",
+        "judging": "the commands that judge many runs",
+        "rehearsed": "what commands show of rehearsals",
+        "running": "seatrial run as a process",
+    },
+    "conduct": {
+        "cost": "the time that deciding takes",
+        "policies": "every policy where everything goes wrong",
+        "recall": "what waits at the scheduler is taken back",
+    },
+    "machine": {
+        "description": "a machine's file",
+        "storage": "a machine's file systems and gauges",
+    },
+    "plan": {"mutations": "plans that are spoilt in every way"},
+    "rehearse": {
+        "against_slurm": "a rehearsal beside the emulated Slurm",
+        "c5": "a rehearsal beside ten days of another machine",
+    },
+    "report": {
+        "browser": "the report in a browser",
+        "naming": "the file that a report is written to",
+    },
+    "runs": {"prebuilt": "a binary in place of a build"},
+    "sinks": {"grafana": "the dashboards and their queries"},
+    "store": {
+        "counts": "counts and lists of the same runs",
+        "trial_states": "a trial's state after every pair of events",
+    },
+    "suite": {
+        "expansion": "from tests to cases",
+        "faults": "every fault of a broken suite at once",
+        "identity": "which changes make another case or build",
+        "inherits": "tests that take over keys of others",
+        "loading": "from files to tests",
+        "mutations": "tests that are spoilt in every way",
+        "schema": "the JSON Schema beside the loader",
+    },
+    "suites": {"probes": "the shipped probes", "recipes": "the shipped recipes"},
+    "trial": {
+        "damage": "damage from outside",
+        "kill": "a driver that is killed at any moment",
+        "stopping": "every way to stop a trial",
+        "sustained": "sustained trials on this host",
+        "sustained_slurm": "a sustained trial on the emulated Slurm",
+    },
+    "web": {
+        "bad_input": "stores and journals that are damaged",
+        "csv": "lists as CSV",
+        "fifos": "a FIFO where a file was",
+        "frame": "what every page has around it",
+        "live": "open pages while a trial runs",
+        "plots": "large plots in a browser",
+        "questions": "parameters that are misspelt",
+        "security": "what people of ill will try",
+        "sign_in": "who may come in, request by request",
+        "style": "the stylesheet",
+    },
+}
+
+
+def files_of_tests() -> list[tuple[str, str]]:
+    """The folder and the X of each ``test_X.py``."""
+    return sorted(
+        (
+            path.parent.relative_to(TESTS).as_posix().removeprefix("."),
+            path.stem.removeprefix("test_"),
+        )
+        for path in TESTS.rglob("test_*.py")
+    )
+
+
+def modules_of(folder: str) -> set[str]:
+    """The names of a room, of its modules and folders, and of those in its folders."""
+    room = SOURCE / folder
+    found = [room, *room.rglob("*")] if folder else room.iterdir()
+    return {p.stem for p in found if p.suffix == ".py" or (p.is_dir() and p.stem[0] != "_")}
+
+
+def test_every_room_has_its_folder_of_tests_and_no_other_folder_is_there() -> None:
+    rooms = {path.parent.name for path in SOURCE.glob("*/*.py")}
+    folders = {path.parent.name for path in TESTS.glob("*/*.py")}
+    assert folders == rooms | OTHER_FOLDERS.keys()
+    assert rooms <= {folder.partition("/")[0] for folder, _ in files_of_tests()}
+
+
+def test_every_file_of_tests_is_named_after_a_module_or_listed() -> None:
+    strangers = [
+        f"tests/{folder}/test_{name}.py"
+        for folder, name in files_of_tests()
+        if name not in modules_of(folder) and name not in ACROSS_MODULES.get(folder, {})
+    ]
+    assert not strangers, "named after no module of their rooms, and not in ACROSS_MODULES"
+
+
+def test_the_list_names_nothing_else() -> None:
+    listed = {(folder, name) for folder, names in ACROSS_MODULES.items() for name in names}
+    assert listed <= set(files_of_tests()), "listed, and not there"
+    modules = [one for one in listed if one[1] in modules_of(one[0])]
+    assert not modules, "listed, though named after a module"

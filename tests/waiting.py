@@ -1,0 +1,47 @@
+"""Wait for a condition; a wait in vain fails after 30 s and names what it waited for.
+
+    until(path.exists, "the first run")
+    await until_true(path.exists, "the first run")            # in a coroutine
+    until(ended, "the whole trial", timeout=4 * LONG_S)       # a test that needs longer says so
+
+``SEATRIAL_TEST_SLOWER=4`` makes every limit four times as long, for a machine that is slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+
+LONG_S = 30.0 * float(os.environ.get("SEATRIAL_TEST_SLOWER", "1"))
+LOOK_S = 0.01
+
+
+def until(
+    condition: Callable[[], object],
+    what: str,
+    timeout: float = LONG_S,
+    said: Callable[[], str] = lambda: "",
+) -> None:
+    """Wait until a condition holds. ``said`` is asked for a process's output when it never does."""
+    for _ in _looks(condition, what, timeout, said):
+        time.sleep(LOOK_S)
+
+
+async def until_true(condition: Callable[[], object], what: str, timeout: float = LONG_S) -> None:
+    """Wait until a condition holds, while other tasks go on."""
+    for _ in _looks(condition, what, timeout, lambda: ""):
+        await asyncio.sleep(LOOK_S)
+
+
+def _looks(
+    condition: Callable[[], object], what: str, timeout: float, said: Callable[[], str]
+) -> Iterator[None]:
+    """Yield as often as the condition does not hold; raise AssertionError when the time is up."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            output = f"; it said:\n{text}" if (text := said()) else ""
+            raise AssertionError(f"waited {timeout:g} s in vain for {what}{output}")
+        yield

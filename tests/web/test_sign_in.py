@@ -1,0 +1,325 @@
+"""Who may come in: each request with and without a token, a cookie, the right host."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from seatrial.web import door as access
+from seatrial.web.door import Door
+
+TOKEN = "right-token"
+COOKIE = {"cookie": "seatrial=" + hashlib.sha256(b"seatrial cookie " + TOKEN.encode()).hexdigest()}
+BEARER = {"authorization": f"Bearer {TOKEN}".encode()}
+HTML = {"accept": "text/html,*/*"}
+
+
+async def page(scope: Scope, receive: Receive, send: Send) -> None:
+    """What is behind: it says the path."""
+    await PlainTextResponse(scope["path"], headers={"x-frame-options": "SAMEORIGIN"})(
+        scope, receive, send
+    )
+
+
+def form(wrong: bool, way: str) -> bytes:
+    return f"form {wrong} {way}".encode()
+
+
+def ask(
+    path: str,
+    method: str = "GET",
+    token: str = TOKEN,
+    hosts: frozenset[str] | None = None,
+    host: str = "machine.example:80",
+    **request: Any,
+) -> httpx.Response:
+    """The answer to one request."""
+    app = Door(page, token, hosts, form)
+
+    async def work() -> httpx.Response:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as client:
+            return await client.request(method, path, **request)
+
+    return asyncio.run(work())
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "WRONG_S", 0.01)
+
+
+# ---- with a token -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "headers", [BEARER, COOKIE, {"authorization": b"bearer  " + TOKEN.encode()}]
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_who_has_the_token_comes_in(headers: dict[str, Any], method: str) -> None:
+    answer = ask("/runs", method, headers=headers)
+    assert (answer.status_code, answer.text) == (200, "/runs" if method == "GET" else "")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/runs",
+        "/api/x/static/",
+        "/x/static/y",
+        "/static",
+        "/staticx/",
+        "/sign-in",
+        "//static/",
+    ],
+)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"cookie": "seatrial=" + "0" * 64},
+        {"cookie": "other=" + COOKIE["cookie"].partition("=")[2]},
+        {"cookie": "seatrial"},
+        {"cookie": f"seatrial={hashlib.sha256(TOKEN.encode()).hexdigest()}"},
+        {"authorization": b"Bearer wrong"},
+        {"authorization": b"Bearer "},
+        {"authorization": b"Basic " + TOKEN.encode()},
+        {"authorization": TOKEN.encode()},
+    ],
+)
+def test_who_has_not_stays_outside(path: str, headers: dict[str, Any]) -> None:
+    answer = ask(path, headers=headers)
+    assert answer.status_code == 401
+    assert path not in answer.text or path == "/"
+    assert ask(path, "HEAD", headers=headers).status_code == 401
+
+
+def test_what_every_page_needs_to_be_drawn_is_for_all() -> None:
+    assert ask("/static/style.css").text == "/static/style.css"
+
+
+def test_programs_are_told_what_is_needed_and_people_get_a_form() -> None:
+    program = ask("/runs?match=a&sort=b")
+    assert program.headers["www-authenticate"] == "Bearer"
+    assert program.headers["content-type"].startswith("text/plain")
+    assert "Authorization: Bearer" in program.text
+    wrong = ask("/runs", headers={"authorization": b"Bearer wrong"})
+    assert wrong.text != program.text
+    person = ask("/runs?match=a&sort=b", headers=HTML)
+    assert (person.status_code, person.text) == (401, "form False /runs?match=a&sort=b")
+    assert person.headers["content-type"].startswith("text/html")
+    assert ask("/a b", headers=HTML).text == "form False /a%20b"
+    assert ask("/sign-in").text == "form False /", "nobody is led back to the form"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+@pytest.mark.parametrize("token", ["", TOKEN])
+def test_nothing_can_be_changed(method: str, token: str) -> None:
+    answer = ask("/runs", method, token, headers=BEARER)
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "GET, HEAD"
+    assert ask("/sign-in", "PUT", token).status_code == 405
+    assert ask("/sign-in", "POST", "").status_code == 405
+
+
+# ---- signing in -------------------------------------------------------------------------------
+
+
+def sign_in(token: str = TOKEN, way: str | None = "/runs", **request: Any) -> httpx.Response:
+    fields = {"token": token} | ({} if way is None else {"way": way})
+    return ask("/sign-in", "POST", content=urlencode(fields).encode(), **request)
+
+
+def test_the_right_token_gives_a_cookie_and_leads_on() -> None:
+    answer = sign_in(f"  {TOKEN} ", "/runs?match=a")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/runs?match=a")
+    said = answer.headers["set-cookie"].split("; ")
+    assert said[0] == COOKIE["cookie"]
+    assert {each.lower() for each in said[1:]} == {"httponly", "path=/", "samesite=lax"}
+    assert TOKEN not in str(answer.headers)
+    assert sign_in(way=None).headers["location"] == "/"
+
+
+def test_over_tls_the_cookie_is_for_tls_alone() -> None:
+    answer = sign_in(headers={"x-forwarded-proto": "https"})
+    assert "; Secure" in answer.headers["set-cookie"]
+    assert "Secure" not in sign_in(headers={"x-forwarded-proto": "http"}).headers["set-cookie"]
+
+
+def test_a_wrong_token_is_asked_for_again() -> None:
+    for token in ("wrong", "", TOKEN[:-1], TOKEN + "x", TOKEN.upper()):
+        answer = sign_in(token)
+        assert (answer.status_code, answer.text) == (403, "form True /runs")
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "set-cookie" not in answer.headers
+    assert ask("/sign-in", "POST", content=b"").text == "form True /"
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "https://evil.example/", "//evil.example", "/\\evil.example", "runs", "/sign-in",
+        "/sign-in?x", "/\n", "/ö", "/" + "x" * 2000,
+    ],
+)  # fmt: skip
+def test_it_leads_nowhere_else(way: str) -> None:
+    assert sign_in(way=way).headers["location"] == "/"
+    assert sign_in("wrong", way).text == "form True /"
+
+
+def test_the_longest_way_back() -> None:
+    way = "/" + "x" * 1999
+    assert sign_in(way=way).headers["location"] == way
+
+
+def chunks(*sizes: int) -> tuple[list[int], Any]:
+    """A form that comes in pieces of so many bytes, and how many of them were taken."""
+    taken: list[int] = []
+
+    async def come() -> AsyncIterator[bytes]:
+        whole = urlencode({"token": TOKEN, "way": "/runs"}).encode()
+        for size in sizes:
+            taken.append(size)
+            piece, whole = whole[:size], whole[size:]
+            yield piece + b"&" * (size - len(piece))
+
+    return taken, come()
+
+
+def test_a_form_may_come_in_pieces_and_is_bounded() -> None:
+    taken, form_in_pieces = chunks(5, 3, 100)
+    assert ask("/sign-in", "POST", content=form_in_pieces).headers["location"] == "/runs"
+    assert taken == [5, 3, 100]
+    late = b"x=" + b"x" * 4096 + b"&" + urlencode({"token": TOKEN}).encode()
+    assert ask("/sign-in", "POST", content=late).status_code == 403, "what is beyond is not read"
+
+
+async def endless(app: Door, body: bytes) -> int:
+    """How many pieces of a body that never ends are taken."""
+    count = 0
+
+    async def receive() -> Message:
+        nonlocal count
+        count += 1
+        return {"type": "http.request", "body": body, "more_body": True}
+
+    async def send(message: Message) -> None: ...
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/sign-in",
+        "query_string": b"",
+        "headers": [],
+    }
+    await app(scope, receive, send)
+    return count
+
+
+def test_a_body_without_an_end_is_not_read_for_ever() -> None:
+    app = Door(page, TOKEN, None, form)
+    assert asyncio.run(endless(app, b"x" * 1024)) == 5
+    assert asyncio.run(endless(app, b"x" * 10_000)) == 1
+
+
+# ---- guessing ---------------------------------------------------------------------------------
+
+
+def guesses(number: int, most: int, monkeypatch: pytest.MonkeyPatch, **request: Any) -> list[int]:
+    """The codes of so many guesses at the same moment, and of one when they were answered."""
+    monkeypatch.setattr(access, "MOST_WRONG", most)
+    app = Door(page, TOKEN, None, form)
+
+    async def work() -> list[int]:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+            many = await asyncio.gather(*(client.request(**request) for _ in range(number)))
+            last = await client.request(**request)
+        return [*sorted(answer.status_code for answer in many), last.status_code]
+
+    return asyncio.run(work())
+
+
+def test_few_may_guess_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    bearer: dict[str, Any] = {"method": "GET", "url": "/", "headers": {"authorization": "Bearer x"}}
+    assert guesses(5, 3, monkeypatch, **bearer) == [401, 401, 401, 429, 429, 401]
+    posted: dict[str, Any] = {"method": "POST", "url": "/sign-in", "content": b"token=x"}
+    assert guesses(4, 3, monkeypatch, **posted) == [403, 403, 403, 429, 403]
+
+
+def test_who_is_refused_is_told_when_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "MOST_WRONG", 0)
+    for answer in (sign_in("wrong"), ask("/", headers={"authorization": b"Bearer wrong"})):
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "2")
+    assert sign_in().status_code == 303, "who is right comes in"
+    assert ask("/", headers=BEARER).status_code == 200
+
+
+# ---- hosts and headers ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:8000", "127.0.0.1:80", "[::1]", "[::1]:80", "LOCALHOST"]
+)
+def test_without_a_token_it_answers_to_local_names(host: str) -> None:
+    assert ask("/runs", token="", hosts=access.LOCAL_NAMES, host=host).text == "/runs"
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.2", "[::2]:80"]
+)
+@pytest.mark.parametrize("path", ["/runs", "/static/style.css"])
+def test_and_to_no_other(host: str, path: str) -> None:
+    answer = ask(path, token="", hosts=access.LOCAL_NAMES, host=host)
+    assert answer.status_code == 421
+    assert "localhost" in answer.text
+    assert ask(path, hosts=access.LOCAL_NAMES, host=host, headers=BEARER).status_code == 421
+
+
+@pytest.mark.parametrize("path", ["/static/x", "/runs", "/sign-in"])
+def test_every_answer_carries_what_browsers_must_obey(path: str) -> None:
+    for headers in ({}, BEARER):
+        found = ask(path, headers=headers).headers
+        assert {
+            name: "*" if name == "x-frame-options" else found.get(name) for name in access.HEADERS
+        } == {**access.HEADERS, "x-frame-options": "*"}
+        assert found["cache-control"] == "no-store"
+
+
+def test_a_page_may_say_otherwise() -> None:
+    assert ask("/runs", headers=BEARER).headers["x-frame-options"] == "SAMEORIGIN"
+
+
+def test_what_is_no_request_passes() -> None:
+    seen: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope["type"])
+
+    async def receive() -> Message:
+        return {}
+
+    async def send(message: Message) -> None: ...
+
+    asyncio.run(Door(app, TOKEN)({"type": "lifespan"}, receive, send))
+    assert seen == ["lifespan"]
+
+
+def test_by_default_it_answers_to_local_names_without_a_token() -> None:
+    async def work() -> list[int]:
+        transport = httpx.ASGITransport(app=Door(page))
+        async with httpx.AsyncClient(transport=transport) as client:
+            return [
+                (await client.get(f"http://{host}/")).status_code for host in ("localhost", "x")
+            ]
+
+    assert asyncio.run(work()) == [200, 421]
