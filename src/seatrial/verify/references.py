@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
-from seatrial.suite.model import show
+from seatrial.suite.model import Case, show
 from seatrial.units import Better, show_number
 from seatrial.verify.figures import Finding, MetricValue
 
@@ -170,6 +170,18 @@ def faults_of(reference: Reference) -> list[tuple[str, str]]:
 
 
 # ---- comparing ----------------------------------------------------------------------------
+
+
+def compare(
+    references: References, case: Case, figure: MetricValue
+) -> tuple[Reference | None, Finding | None]:
+    """Return the reference for a figure of a case, if any, and what speaks against the figure: it
+    misses its reference, or it cannot be compared."""
+    try:
+        reference = matching(references, case.test, figure.name, case.parameters, case.toolchain)
+    except AmbiguousReference as error:
+        return None, Finding(CHECK_ERROR, str(error))
+    return reference, None if reference is None else judge(figure, reference)
 
 
 def matching(
