@@ -102,12 +102,6 @@ def load(path: Path) -> References:
     return _checked(node, faults)
 
 
-def reference_text(path: Path) -> str:
-    """The text of a file of references, once it is found to be valid; "" where there is no file.
-    Raises InvalidFiles, all faults."""
-    return path.read_text(encoding="utf-8") if load(path).entries else ""
-
-
 def loads(text: str, path: Path) -> References:
     """As ``load``, for text at hand; ``path`` is only named in faults."""
     from seatrial.yaml_positions import Faults, parse
