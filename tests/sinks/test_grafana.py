@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from seatrial.journal.codes import CODES, Name
+from seatrial.journal.codes import CODES
+from seatrial.journal.events import RunJudged
 from seatrial.machine.sinks import Sink
 from seatrial.store.ingest import sync
 from seatrial.store.opening import open_store
@@ -36,7 +37,7 @@ COLUMNS = {
     " nodes job exit_code directory",
     "postgresql-jobs: Runs in this window": "runs passed failed running waiting run_again",
     "postgresql-jobs: All jobs, newest first": "time trial machine app test case run state verdict"
-    " started elapsed nodes job directory",
+    " script_started elapsed nodes job directory",
     "postgresql-summary: Tests": "machine app test runs passed failed going run_again pass_rate"
     " least median largest",
     "postgresql-summary: Figures": "machine test case metric unit better n least median largest",
@@ -48,7 +49,7 @@ COLUMNS = {
     " nodes job directory",
     "influxdb-jobs: Runs in this window": "time runs passed failed",
     "influxdb-jobs: All jobs, newest first": "time trial machine app test run verdict elapsed"
-    " waited nodes job finished why directory",
+    " waited nodes job judged why directory",
     "influxdb-summary: Tests": "time runs passed failed pass_rate least median largest",
     "influxdb-summary: Figures, newest first": "time trial machine app test run metric value unit",
     "influxdb-elapsed: Elapsed time against start": "time elapsed",
@@ -211,8 +212,8 @@ class Site(NamedTuple):
 
     def runs(self, *, failed: bool = False) -> dict[str, str]:
         """The verdicts of the runs, by the journal."""
-        ends = self.place.events("t", Name.CHECK_END)
-        return {one.run_id: one.alias for one in ends if not failed or one.value != 0}
+        ends = self.place.events("t", RunJudged)
+        return {one.run_id: one.verdict for one in ends if not failed or one.code != 0}
 
 
 @pytest.fixture(scope="module")

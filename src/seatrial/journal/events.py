@@ -12,21 +12,25 @@ this version does not know is an ``UnknownEvent``: it is kept as it was written 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
+import re
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
 from seatrial.decoding import DAMAGED
 from seatrial.journal.codes import CHECK_ERROR, FAILED
 
 Number = int | float
+Whole = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]  # what a database can hold
 
 _MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
-_EXIT_CODE = "exit code "  # how version 0.1 wrote the exit code of a job
+_EXIT_CODE = re.compile(r"exit code (-?[0-9]{1,10})")  # how version 0.1 wrote that of a job
 _RECALLED = "taken back before it started"  # how version 0.1 wrote that a run was recalled
 
 
@@ -83,7 +87,7 @@ class SubmitEnded(RunEvent, frozen=True, kw_only=True, tag="submit_end"):
     """The backend took the run (``refused`` is 0) or refused it (1, with the reason)."""
 
     number: ClassVar[int] = 150
-    refused: int = field(name="value")
+    refused: Whole = field(name="value")
     reason: str = field(default="", name="text")
 
 
@@ -123,7 +127,7 @@ class ScriptEnded(RunEvent, frozen=True, kw_only=True, tag="binary_execute_end")
     """The run's script ended with an exit code; written by the job, with the node's time."""
 
     number: ClassVar[int] = 180
-    exit_code: int | None = field(default=None, name="value")
+    exit_code: Whole | None = field(default=None, name="value")
     job_id: str = ""
 
 
@@ -133,19 +137,17 @@ class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):
     it. ``recalled``: Seatrial recalled the run before its job started."""
 
     number: ClassVar[int] = 185
-    code: int = field(name="value")
+    code: Whole = field(name="value")
     state: str = field(default="", name="alias")
     text: str = ""
     nodes: str = ""
-    exit_code: int | None = None
+    exit_code: Whole | None = None
     recalled: bool = False
 
     def __post_init__(self) -> None:
         # Version 0.1 wrote these two as words, and no other member.
-        if self.exit_code is None and self.text.startswith(_EXIT_CODE):
-            number = self.text.removeprefix(_EXIT_CODE)
-            if number.removeprefix("-").isdecimal():
-                force_setattr(self, "exit_code", int(number))
+        if self.exit_code is None and (written := _EXIT_CODE.fullmatch(self.text)):
+            force_setattr(self, "exit_code", int(written[1]))
         if self.state == _RECALLED:
             force_setattr(self, "recalled", True)
 
@@ -171,7 +173,7 @@ class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     the case runs again."""
 
     number: ClassVar[int] = 200
-    code: int = field(name="value")
+    code: Whole = field(name="value")
     verdict: str = field(default="", name="alias")
     reason: str = field(default="", name="text")
     will_rerun: bool = field(default=False, name="again")
@@ -199,7 +201,7 @@ class BuildEnded(BuildEvent, frozen=True, kw_only=True, tag="build_end"):
     """A build ended: ``code`` is 0 (good), 1 (failed) or 23 (timeout), ``log`` its tail."""
 
     number: ClassVar[int] = 130
-    code: int = field(name="value")
+    code: Whole = field(name="value")
     log: str = field(default="", name="text")
 
 
@@ -245,7 +247,7 @@ class TrialEnded(Event, frozen=True, kw_only=True, tag="trial_end"):
     says why a sustained component ended before its time."""
 
     number: ClassVar[int] = 340
-    failed: int = field(name="value")
+    failed: Whole = field(name="value")
     reason: str = field(default="", name="text")
 
 
@@ -273,7 +275,7 @@ class AlertRaised(Event, frozen=True, kw_only=True, tag="alert"):
     kind: str = field(default="", name="alias")
     subject: str = field(default="", name="test")
     text: str = ""
-    active: int = field(default=1, name="value")
+    active: Whole = field(default=1, name="value")
 
 
 class NodeDown(Event, frozen=True, kw_only=True, tag="node_down"):
@@ -430,18 +432,19 @@ def _decode_leniently(line: bytes) -> Event:
     if not isinstance(name, str):
         raise msgspec.ValidationError("no event")
     kind = EVENT_KINDS.get(name, UnknownEvent)
-    values: dict[str, Any] = {"kind": name, "raw": line} if kind is UnknownEvent else {}
-    for about in msgspec.structs.fields(kind):
-        if about.name in values:
-            continue
-        try:
-            value = msgspec.convert(written[about.encode_name], about.type)
-        except (KeyError, msgspec.ValidationError):
-            if about.required:
-                values[about.name] = _SUBSTITUTES.get((kind, about.name), 0)
-        else:
-            values[about.name] = value
+    values: dict[str, Any] = {"kind": name, "raw": line.strip()} if kind is UnknownEvent else {}
+    for about in _members_of(kind):
+        if about.encode_name in written and about.name not in values:
+            with contextlib.suppress(msgspec.ValidationError):
+                values[about.name] = msgspec.convert(written[about.encode_name], about.type)
+        if about.required and about.name not in values:
+            values[about.name] = _SUBSTITUTES.get((kind, about.name), 0)
     return kind(**values)
+
+
+@functools.cache
+def _members_of(kind: type[Event]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
 
 
 def _require_time(written: Any) -> None:

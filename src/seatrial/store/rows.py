@@ -9,6 +9,18 @@ from msgspec import Struct
 
 from seatrial.journal import codes
 
+RUN_TIMES = (
+    "created",
+    "submitted",
+    "queued",
+    "job_started",
+    "script_started",
+    "script_ended",
+    "job_ended",
+    "judged",
+)
+"""The times of a run, in the order in which it comes to them: see ``journal.lifecycle.RunLife``."""
+
 
 class Filters(Struct, frozen=True, kw_only=True):
     """Which runs; what is empty does not matter. They were created from ``since`` to before
@@ -38,9 +50,10 @@ class Filters(Struct, frozen=True, kw_only=True):
 
 
 class RunRow(Struct, frozen=True):
-    """One run. Times in ns since the epoch; ``elapsed`` are the seconds of its script; ``target``
-    is the metadata target that it was placed on, ``stage`` is ``alone`` or ``full``;
-    ``environment`` is the hash of the one that its script had."""
+    """One run. Times in ns since the epoch, None where there is none yet: see ``RUN_TIMES``.
+    ``elapsed`` is in seconds, of its script; ``target`` is the metadata target that it was placed
+    on, ``stage`` is ``alone`` or ``full``; ``environment`` is the hash of its script's
+    environment."""
 
     row: int
     trial: str
@@ -206,8 +219,8 @@ class Measured(NamedTuple):
 
 
 class RunOutcome(Struct, frozen=True):
-    """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``started`` in ns;
-    ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
+    """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``script_started`` in
+    ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
 
     run_id: str
     trial: str
@@ -221,7 +234,7 @@ class RunOutcome(Struct, frozen=True):
     code: int
     why: str
     again: bool
-    started: int | None
+    script_started: int | None
     elapsed: float | None
     nodes: str
 

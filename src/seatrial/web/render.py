@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 
 from seatrial import __version__
 from seatrial.store.export import iso
+from seatrial.store.rows import RUN_TIMES
 from seatrial.web.areas import AREAS
 from seatrial.web.asked import Asked
 from seatrial.web.output import run_figures
@@ -30,9 +31,7 @@ FOLDER = Path(str(files("seatrial.web")))
 STATIC = FOLDER / "static"
 
 # Fields that hold a time in ns, where they hold one number.
-_TIMES = frozenset(
-    ("began", "created", "ended", "finished", "last", "now", "since", "started", "time", "until")
-)
+_TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "time", "until"))
 
 _BREAKS = ("\t", "\r", "\n")
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -52,7 +51,11 @@ class Renderer:
         self._environment.filters.update(FILTERS | run_figures.FILTERS)
         self._environment.globals.update(GLOBALS | run_figures.GLOBALS)
         self._environment.globals.update(
-            version=__version__, static=_static(), areas=AREAS, json_link=json_link
+            version=__version__,
+            static=_static(),
+            areas=AREAS,
+            json_link=json_link,
+            run_times=RUN_TIMES,
         )
 
     def html(self, page: Page, site: Site, asked: Asked, data: Struct, refused: str = "") -> bytes:
