@@ -12,6 +12,7 @@ from seatrial.errors import UsageError
 from seatrial.plan.component_tests import chosen_tests, part_of
 from seatrial.plan.model import Component, ComponentTest
 from seatrial.plan.moments import Moment, moment_of
+from seatrial.verify.references import Reference
 
 from .helpers import HEAD, PlanPlace
 
@@ -130,7 +131,8 @@ def test_the_references_of_the_machine_are_kept(place: PlanPlace) -> None:
     (place.folder / "m").mkdir()
     (place.folder / "m/references.yaml").write_text(text)
     place.write("- {component: c, tests: [small]}\n")
-    assert place.prepare().expected == text
+    reference = Reference(test="small", metric="rate", unit="1/s", value=3.0)
+    assert place.prepare().expected == [reference]
 
 
 def test_a_tests_own_name_goes_before_patterns_and_of_these_the_first() -> None:

@@ -15,6 +15,7 @@ from seatrial.journal.events import (
     Event,
     JobEnded,
     JobQueued,
+    JobStarted,
     MetricRecorded,
     RunCreated,
     RunJudged,
@@ -156,6 +157,23 @@ class TrialMaker:
             self.event(MetricRecorded, metric=name, value=value, unit="MB/s", better="higher", **of)
         said = {"verdict": verdict.name, "reason": why, "will_rerun": again}
         self.event(RunJudged, code=verdict.number, **said, **of)
+
+    def timed_run(self, case: Case, run_id: str) -> dict[str, int]:
+        """The events of a run that passed, each of its times by its name (ns)."""
+        of = {"app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
+        kinds: dict[str, tuple[type[Event], dict[str, Any]]] = {
+            "created": (RunCreated, {"path": str(self.folder.run(case.test, run_id))}),
+            "submitted": (RunSubmitted, {"submission": "s1"}),
+            "queued": (JobQueued, {"job_id": "4711"}),
+            "job_started": (JobStarted, {"nodes": "n001"}),
+            "script_started": (ScriptStarted, {"nodes": "n001"}),
+            "script_ended": (ScriptEnded, {"exit_code": 0}),
+            "job_ended": (JobEnded, {"code": 0, "state": "COMPLETED"}),
+            "judged": (RunJudged, {"code": PASS.number, "verdict": PASS.name}),
+        }
+        return {
+            name: self.event(kind, **members, **of).time for name, (kind, members) in kinds.items()
+        }
 
     def end(self, passed: bool = True) -> None:
         self.event(TrialEnded, failed=0 if passed else 1)

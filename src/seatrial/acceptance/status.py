@@ -17,7 +17,7 @@ from seatrial.acceptance.holds import Hold, Holds
 from seatrial.acceptance.sub_phases import SubPhase, sub_phases
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.acceptance.utilisation import Bin
-from seatrial.conduct.policy import Entry
+from seatrial.conduct.expected_runs import expected_runs
 from seatrial.journal.events import Event
 from seatrial.journal.lifecycle import INTERRUPTED, RunState
 from seatrial.machine.facts import fold, node_names
@@ -172,25 +172,18 @@ def _point(one: Bin) -> tuple[float, float]:
 
 
 def _parts(history: TrialHistory, machine: Machine) -> list[TestStatus]:
-    policy = history.policy
     tallied = verdicts(history)
     in_flight: dict[str, list[RunHistory]] = {test: [] for test in tallied}
     for run in history.runs:
         if run.in_flight:
             in_flight[history.test_of(run)].append(run)
-    widths, whole = widths_of(history.cases, machine), width_of_machine(machine)
-    entries: dict[str, Entry] = {}
-    for number, case in enumerate(history.cases):
-        if number < len(policy.entry_of):
-            entries[case.test] = policy.entries[policy.entry_of[number]]
+    expected = _expected(history, machine)
     return [
         TestStatus(
             test=test,
             in_flight=len(in_flight[test]),
             running=sum(run.state is RunState.RUNNING for run in in_flight[test]),
-            expected=0
-            if test in history.stopped
-            else _expected(history, entries.get(test), widths[test], whole),
+            expected=0 if test in history.stopped else expected.get(test, 0),
             accepted=found["pass"],
             verdicts=dict(found),
             stopped=history.stopped.get(test, ""),
@@ -199,15 +192,12 @@ def _parts(history: TrialHistory, machine: Machine) -> list[TestStatus]:
     ]
 
 
-def _expected(history: TrialHistory, entry: Entry | None, width: int, whole: int) -> int:
-    """How many runs of a test a sustained trial keeps in flight: its copies, or as many as its
-    share of the machine holds, one at least, and no more than its cap."""
-    if history.policy.kind != "sustained" or entry is None:
-        return 0
-    if entry.copies or not entry.weight:
-        return min(entry.copies, entry.most or entry.copies)
-    fair = max(1, int(entry.weight * whole / max(width, 1) + 1e-9))
-    return min(fair, entry.most) if entry.most else fair
+def _expected(history: TrialHistory, machine: Machine) -> dict[str, int]:
+    """Return how many runs of each test a sustained trial keeps in flight."""
+    policy, widths = history.policy, widths_of(history.cases, machine)
+    of_entries = [widths.get(entry.name, 1) for entry in policy.entries]
+    expected = expected_runs(policy, of_entries, width_of_machine(machine))
+    return {entry.name: each.runs for entry, each in zip(policy.entries, expected, strict=True)}
 
 
 def _open_alerts(history: TrialHistory, now: int) -> list[OpenAlert]:

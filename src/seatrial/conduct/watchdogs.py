@@ -12,7 +12,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.conduct.admission import Shape
-from seatrial.conduct.policy import Entry, Policy
+from seatrial.conduct.expected_runs import expected_runs
+from seatrial.conduct.policy import Policy
 from seatrial.suite.model import Case
 from seatrial.units import SECOND_NS, count, show_seconds
 
@@ -32,42 +33,36 @@ class PendingAlert(Struct, frozen=True):
 
 
 class Due(NamedTuple):
-    """What an entry is expected to have in flight: at least ``runs``, but for gaps of ``gap`` ns
-    where its claim is worth less than two runs at a time."""
+    """When people are told that an entry is short: fewer than ``least`` of its ``expected`` runs
+    are in flight for longer than the policy's ``short_for`` and ``gap`` (ns)."""
 
-    runs: int
+    expected: int
+    least: int
     gap: int = 0
 
 
-def due_of(entry: Entry, fair: float, walltime: float) -> Due:
-    """What is expected of an entry, whose claim is worth ``fair`` runs at a time."""
-    if entry.copies:
-        return Due(min(entry.copies, entry.most or entry.copies))
-    if not entry.weight or entry.weight < 0:
-        return Due(0)
-    return Due(1, round(2 * walltime / fair * SECOND_NS) if 0 < fair < 2 else 0)
-
-
 def dues_of(cases: Sequence[Case], shapes: Sequence[Shape], policy: Policy, room: int) -> list[Due]:
-    """What each entry of a sustained trial is expected to have in flight; ``room`` is the cores of
-    a shared node, 0 where there is none."""
+    """Return what each entry is due. Of an entry with copies all must be in flight. Of one with a
+    part of the machine a single run is enough, as others may have their turn; where its part holds
+    less than two runs, gaps of two walltimes over that number are usual. ``room`` is the cores of a
+    shared node, 0 where there is none."""
     entries = policy.entries
-    if policy.kind != "sustained":
-        return [Due(0)] * len(entries)
     widest, walltime = [1] * len(entries), [0.0] * len(entries)
     for case, shape in zip(cases, shapes, strict=True):
         widest[shape.entry] = max(widest[shape.entry], shape.width)
         walltime[shape.entry] = max(walltime[shape.entry], case.walltime)
-    total = max(1.0, sum(entry.weight for entry in entries))
-    machine = room or policy.nodes
-    return [
-        due_of(entry, entry.weight / total * machine / widest[n], walltime[n])
-        for n, entry in enumerate(entries)
-    ]
+    dues = []
+    for number, (runs, share) in enumerate(expected_runs(policy, widest, room or policy.nodes)):
+        if entries[number].copies:
+            dues.append(Due(runs, runs))
+        else:
+            gap = 2 * walltime[number] / share if 0 < share < 2 else 0.0
+            dues.append(Due(runs, min(runs, 1), _ns(gap)))
+    return dues
 
 
 class Watchdogs:
-    """What the watchdogs remember. Times in ns; ``due`` is what each entry is expected to have in
+    """What the watchdogs remember. Times in ns; ``due`` has what each entry is due to have in
     flight; the queued runs are kept oldest first."""
 
     def __init__(self, policy: Policy, due: Sequence[Due]) -> None:
@@ -104,7 +99,7 @@ class Watchdogs:
 
     def count(self, entry: int, in_flight: int, time: int) -> None:
         """The number in flight of an entry has changed."""
-        if in_flight < self._due[entry].runs:
+        if in_flight < self._due[entry].least:
             self._short_since.setdefault(entry, time)
         elif self._short_since:
             self._short_since.pop(entry, None)
@@ -162,10 +157,9 @@ class Watchdogs:
         return found
 
     def _short_text(self, number: int, in_flight: int, span: int) -> str:
-        about, runs = self._policy.entries[number], self._due[number].runs
-        instead = f"of {runs}" if about.copies else f"of at least {runs}"
+        name, expected = self._policy.entries[number].name, self._due[number].expected
         span_text = show_seconds(span / SECOND_NS)
-        return f"{about.name}: {in_flight} in flight instead {instead} for more than {span_text}"
+        return f"{name}: {in_flight} in flight instead of {expected} for more than {span_text}"
 
     def silent(
         self,

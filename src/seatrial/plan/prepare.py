@@ -30,7 +30,8 @@ from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expand import CaseSelection, Expansion, expand
 from seatrial.suite.load import Suite
 from seatrial.suite.model import Case, Test, show
-from seatrial.verify.references import reference_text
+from seatrial.verify.references import Reference
+from seatrial.verify.references import load as load_references
 
 
 class PreparedComponent(NamedTuple):
@@ -51,14 +52,14 @@ class PreparedComponent(NamedTuple):
 
 class PreparedPlan(NamedTuple):
     """A checked plan, and its trials in the order in which they run: phase by phase, and in each in
-    the order of the components. A component that rests on evidence alone has none. ``expected`` is
-    the text of the machine's references."""
+    the order of the components. A component that rests on evidence alone has none. ``expected``
+    holds the machine's references."""
 
     path: Path
     plan: Plan
     site: Site
     parts: list[PreparedComponent]
-    expected: str
+    expected: list[Reference]
 
 
 def prepare_plan(
@@ -72,7 +73,7 @@ def prepare_plan(
     Raises InvalidFiles with every fault, and UsageError."""
     faults = Faults()
     loaded = load_plan(path, faults)
-    expected = ""
+    expected: list[Reference] = []
     if loaded is not None:
         check_plan(loaded, faults)
         drafts = _drafts(loaded, faults, BuildKeys() if with_builds else None)
@@ -179,12 +180,12 @@ def _told(faults: Faults, component: int) -> bool:
     return any(key.startswith(begin) for _, key in faults.found.values())
 
 
-def _expected(loaded: Loaded, faults: Faults) -> str:
-    """Return the text of the references by which the trials judge."""
+def _expected(loaded: Loaded, faults: Faults) -> list[Reference]:
+    """Return the machine's references, by which the trials judge."""
     if loaded.site is None:
-        return ""
+        return []
     try:
-        return reference_text(loaded.site.references)
+        return load_references(loaded.site.references).entries
     except InvalidFiles as error:
         raise InvalidFiles([*faults.texts, *error.faults]) from error
 

@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seatrial.backends.simulated.jobs import FinishedJob, SimulatedJob
+from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.conduct.commands import Launch
 from seatrial.conduct.policy import Entry
-from seatrial.journal.codes import (
-    CANCELLED,
-    CHECK_ERROR,
-    FAILED,
-    PASS,
-    RECALLED,
-    WRONG_ANSWER,
-    Code,
-    code_of,
-)
-from seatrial.rehearse.event_writer import RunEventHeader
+from seatrial.journal.codes import FAILED, PASS, WRONG_ANSWER, Code
 from seatrial.rehearse.sampling import RunModel, SampledOutcome
 from seatrial.suite.model import Case
-from seatrial.units import show_seconds
-from seatrial.verify import references as refs
+from seatrial.trial.event_headers import RunEventHeader
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.references import AmbiguousReference, References
+from seatrial.verify.references import References, compare
 
 UNDRAWN = SampledOutcome(0.0)
 
@@ -70,37 +59,16 @@ def job_of(run: RehearsedRun, launch: Launch, partition: str, lacking: str) -> S
 
 
 def judge(
-    run: RehearsedRun, found: Sequence[MetricValue], references: References
+    run: RehearsedRun, figures: Sequence[MetricValue], references: References
 ) -> tuple[Code, str]:
-    """The verdict of a run whose script came to its end with these figures, and why."""
+    """Return the verdict of a run whose script came to its end with these figures, and the
+    reason."""
     if run.sampled.exit_code:
         return FAILED, f"exit code {run.sampled.exit_code}, not 0"
     if run.sampled.wrong:
         return WRONG_ANSWER, "a check of its answer did not hold"
-    case = run.case
-    for figure in found:
-        try:
-            reference = refs.matching(
-                references, case.test, figure.name, case.parameters, case.toolchain
-            )
-        except AmbiguousReference as error:
-            return CHECK_ERROR, str(error)
-        if reference is not None and (finding := refs.judge(figure, reference)) is not None:
+    for figure in figures:
+        _, finding = compare(references, run.case, figure)
+        if finding is not None:
             return finding
     return PASS, ""
-
-
-def why_ended(
-    run: RehearsedRun, update: FinishedJob, number: int, ended_for: int | None, held: str
-) -> tuple[Code, str]:
-    """Return the verdict of a run whose job did not end by itself, and the reason. ``number`` is
-    the code of the job's end. Where the conductor cancelled it, ``ended_for`` is the code for which
-    it ended this run alone, ``held`` the reason for which it cancelled all."""
-    code, state = code_of(number), update.state
-    if code is RECALLED:
-        return code, code.meaning
-    if run.cancelled and code is CANCELLED:
-        state = held
-        if ended_for is not None:
-            code, state = code_of(ended_for), f"no output for {show_seconds(run.entry.quiet_after)}"
-    return code, f"{code.meaning}: {state}" + (f" on {update.nodes}" if update.nodes else "")

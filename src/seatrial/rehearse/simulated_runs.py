@@ -21,6 +21,7 @@ from seatrial.journal.codes import (
     RECALLED,
     TIMEOUT,
     Code,
+    code_of,
 )
 from seatrial.journal.events import (
     CheckStarted,
@@ -38,8 +39,9 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.rehearse.event_writer import EventWriter
-from seatrial.rehearse.rehearsed_run import RehearsedRun, judge, why_ended
+from seatrial.rehearse.rehearsed_run import RehearsedRun, judge
 from seatrial.rehearse.sampling import figures
+from seatrial.trial.end_reason import cancellation, end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.units import SECOND_NS
 from seatrial.verify.figures import MetricValue
@@ -74,10 +76,9 @@ class SimulatedRuns:
             run = self.runs.get(update.run_id)  # type: ignore[union-attr]
             return run is not None and handler(self, now, run, update)
         if isinstance(update, NodesDown):
-            down = NodeDown(time=now, nodes=update.nodes, reason=update.why, **self._writer.header)
-            self._writer.add(down)
+            self._writer.note(now, NodeDown(nodes=update.nodes, reason=update.why))
         elif isinstance(update, NodesUp):
-            self._writer.add(NodeUp(time=now, nodes=update.nodes, **self._writer.header))
+            self._writer.note(now, NodeUp(nodes=update.nodes))
         return True
 
     def _on_queued(self, now: int, run: RehearsedRun, update: Queued) -> bool:
@@ -129,9 +130,12 @@ class SimulatedRuns:
         if code is None:
             self.verdict(now, run, *self._judged(now, run))
         else:
-            state = self._conductor.state
-            reason = why_ended(run, update, code, state.ended_for(run.id), state.held)
-            self.verdict(now, run, *reason)
+            state = update.state
+            if run.cancelled and code == CANCELLED.number:
+                code, state = cancellation(self._conductor.state, run.id)
+            verdict = code_of(code)
+            reason = end_reason(verdict, state, update.nodes, run.case.walltime)
+            self.verdict(now, run, verdict, reason)
         return True
 
     def _judged(self, now: int, run: RehearsedRun) -> tuple[Code, str]:

@@ -9,35 +9,22 @@ is a number that jumps to when something happens next; it starts when the trial 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from seatrial.backends.simulated.cluster import SimulatedCluster
 from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.conduct.commands import (
-    Alert,
-    Cancel,
-    Command,
-    ExcludeNodes,
-    Finish,
-    Launch,
-    Recall,
-    Reject,
-    StartBuild,
-    StopTest,
-    Wake,
-)
+from seatrial.conduct.commands import Finish, Launch, Reject, Wake
 from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.conduct.executor import carry_out
 from seatrial.journal.codes import PASS, TIMEOUT, code_of
 from seatrial.journal.events import (
-    AlertRaised,
     BuildEnded,
     BuildStarted,
+    Event,
     GaugeRead,
-    NodeExcluded,
     RunSubmitted,
-    TestStopped,
     TrialEnded,
     TrialPaused,
     TrialStarted,
@@ -49,6 +36,7 @@ from seatrial.rehearse.sampling import RunModel, draw
 from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, ns, sooner
 from seatrial.suite.model import Case, Test
+from seatrial.trial.event_headers import run_header
 from seatrial.trial.folder import Record
 from seatrial.units import seconds, show_seconds
 
@@ -100,28 +88,29 @@ class VirtualDriver:
 
     def drive(self) -> Ending:
         """See the trial through."""
-        header = self._writer.header
-        self._writer.add(TrialStarted(time=self.now, host=self.record.host, **header))
+        self.note(TrialStarted(host=self.record.host))
         for gauge in gauges_of(self.record):
             self._at(self.now, self._read_gauge, gauge)
         while True:
             self._runs.look_by = None
+            self.conductor.state.changed = False
             commands = self.conductor.decide(self.now)
             last = commands[-1] if commands else None
             if isinstance(last, Finish):
                 return self._finish(last.complete, last.why)
-            self._carry_out(commands)
+            for _ in carry_out(commands, self):
+                pass
             self._writer.tell_some()
+            if self.conductor.state.changed:  # something follows from what was just recorded
+                continue
             if why := self._go_on(last.time if isinstance(last, Wake) else None):
                 return self._finish(False, why)
 
     def _finish(self, complete: bool, why: str) -> Ending:
-        header = self._writer.header
         if complete:
-            failed = 0 if self._runs.all_passed else 1
-            self._writer.add(TrialEnded(time=self.now, failed=failed, **header))
+            self.note(TrialEnded(failed=0 if self._runs.all_passed else 1))
         else:
-            self._writer.add(TrialPaused(time=self.now, reason=why, **header))
+            self.note(TrialPaused(reason=why))
         self._writer.tell_all()
         loads = self.cluster.target_loads()
         return Ending(complete, why, self.now, loads, self.cluster.remarks)
@@ -163,77 +152,21 @@ class VirtualDriver:
 
     # ---- commands -------------------------------------------------------------------------
 
-    def _carry_out(self, commands: Iterable[Command]) -> None:
-        launches: list[tuple[RehearsedRun, Launch]] = []
-        cancels: list[str] = []
-        recalls: list[str] = []
-        for command in commands:
-            if isinstance(command, Launch):
-                launches.append((self._begin(command), command))
-            elif isinstance(command, Cancel):
-                run = self._runs.runs[command.run_id]
-                if not run.cancelled:
-                    run.cancelled = True
-                    cancels.append(run.id)
-            elif isinstance(command, Recall):
-                run = self._runs.runs[command.run_id]
-                if not run.recalled:
-                    run.recalled = True
-                    recalls.append(run.id)
-            elif isinstance(command, StartBuild):
-                self._start_build(command.key)
-            elif not isinstance(command, Wake | Finish):
-                self._write_down(command)
-                self._at(self.now, _true, None)  # what follows from it may be all that is left
-        if launches:
-            self._submit(launches)
-        if cancels:
-            self.cluster.cancel(self.now, cancels)
-        if recalls:
-            self.cluster.cancel(self.now, recalls, pending_only=True)
+    def reject(self, command: Reject) -> None:
+        self._runs.verdict(self.now, self._begin(command), code_of(command.code), command.why)
 
-    def _write_down(self, command: Reject | StopTest | ExcludeNodes | Alert) -> None:
-        """Carry out what is done by recording it."""
-        writer = self._writer
-        if isinstance(command, Reject):
-            self._runs.verdict(self.now, self._begin(command), code_of(command.code), command.why)
-        elif isinstance(command, StopTest):
-            test, why = command.test, command.why
-            app = writer.app_of(test)
-            writer.add(TestStopped(time=self.now, app=app, test=test, reason=why, **writer.header))
-        elif isinstance(command, ExcludeNodes):
-            nodes, why = command.nodes, command.why
-            writer.add(NodeExcluded(time=self.now, nodes=nodes, reason=why, **writer.header))
-        else:
-            alert = AlertRaised(
-                time=self.now,
-                app=writer.app_of(command.subject),
-                kind=command.kind,
-                subject=command.subject,
-                text=command.text,
-                **writer.header,
-            )
-            writer.add(alert)
+    def note(self, event: Event) -> None:
+        """Record an event of the trial."""
+        self._writer.note(self.now, event)
 
-    def _begin(self, command: Launch | Reject) -> RehearsedRun:
-        case = self.conductor.state.cases[command.case]
-        entry = self.record.policy.entry_of[command.case]
-        run = RehearsedRun(
-            command.run_id,
-            command.case,
-            case,
-            self._writer.of_run(case, command.run_id),
-            self.record.policy.entries[entry],
-            self._run_models[case.test],
-        )
-        self._runs.begin(self.now, run)
-        return run
-
-    def _submit(self, launches: Sequence[tuple[RehearsedRun, Launch]]) -> None:
-        """Those of a case go together, as in an array."""
+    def launch(self, launches: Sequence[Launch]) -> None:
+        """Create and submit runs. Those of a case are submitted together, as in an array."""
+        if not launches:
+            return
+        runs = [self._begin(launch) for launch in launches]
         arrays: dict[tuple[int, str], str] = {}
         jobs = []
-        for run, launch in launches:
+        for run, launch in zip(runs, launches, strict=True):
             array = arrays.setdefault((launch.case, launch.avoid), run.id)
             announced = RunSubmitted(
                 time=self.now,
@@ -249,24 +182,52 @@ class VirtualDriver:
             jobs.append(job_of(run, launch, self._partition, self._lacking[test]))
         self.cluster.submit(self.now, jobs)
 
+    def cancel(self, run_ids: Sequence[str]) -> None:
+        """End runs, unless that was asked before."""
+        runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.cancelled]
+        for run in runs:
+            run.cancelled = True
+        if runs:
+            self.cluster.cancel(self.now, [run.id for run in runs])
+
+    def recall(self, run_ids: Sequence[str]) -> None:
+        """End runs that wait at the scheduler, unless that was asked before."""
+        runs = [run for run in map(self._runs.runs.__getitem__, run_ids) if not run.recalled]
+        for run in runs:
+            run.recalled = True
+        if runs:
+            self.cluster.cancel(self.now, [run.id for run in runs], pending_only=True)
+
+    def _begin(self, command: Launch | Reject) -> RehearsedRun:
+        case = self.conductor.state.cases[command.case]
+        entry = self.record.policy.entry_of[command.case]
+        run = RehearsedRun(
+            command.run_id,
+            command.case,
+            case,
+            run_header(self.record, case, command.run_id),
+            self.record.policy.entries[entry],
+            self._run_models[case.test],
+        )
+        self._runs.begin(self.now, run)
+        return run
+
     # ---- builds, gauges, silence ----------------------------------------------------------
 
-    def _start_build(self, key: str) -> None:
+    def start_build(self, key: str) -> None:
         test = next(case.test for case in self.conductor.state.cases if case.build == key)
-        app, header = self._writer.app_of(test), self._writer.header
-        self._writer.add(BuildStarted(time=self.now, app=app, test=test, key=key, **header))
+        self.note(BuildStarted(test=test, key=key))
         build = self.record.tests[test].build
         limit = seconds(build.timeout) if build else 0.0
         takes = self._run_models[test].build
         code, log = PASS.number, ""
         if limit and takes > limit:
             takes, code, log = limit, TIMEOUT.number, f"ended after {show_seconds(limit)}"
-        time = self.now + ns(takes)
-        ended = BuildEnded(time=time, app=app, test=test, key=key, code=code, log=log, **header)
-        self._at(time, self._end_build, ended)
+        ended = BuildEnded(test=test, key=key, code=code, log=log)
+        self._at(self.now + ns(takes), self._end_build, ended)
 
     def _end_build(self, now: int, ended: BuildEnded) -> bool:
-        self._writer.add(ended)
+        self._writer.note(now, ended)
         return True
 
     def _read_gauge(self, now: int, gauge: RehearsedGauge) -> bool:
@@ -277,12 +238,8 @@ class VirtualDriver:
             return False
         admission = self.conductor.state.admission
         before = admission.gates(now).held
-        self._writer.add(GaugeRead(time=now, gauge=gauge.name, value=value, **self._writer.header))
+        self._writer.note(now, GaugeRead(gauge=gauge.name, value=value))
         return before != admission.gates(now).held
-
-
-def _true(_: int, __: object) -> bool:
-    return True
 
 
 def _lacking(record: Record, test: Test) -> str:

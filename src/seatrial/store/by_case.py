@@ -38,9 +38,9 @@ class CaseRuns(Struct):
 def by_case(
     store: Store, trials: Sequence[TrialRow], since: int = 0, until: int = 0
 ) -> list[CaseRuns]:
-    """What the cases of trials measured in runs that began from ``since`` to before ``until`` (ns;
-    0: no bound), in the order of the cases. A case without such a run is there, too, with stage ""
-    and nothing in it."""
+    """Return what the cases of trials measured in runs that were created from ``since`` to before
+    ``until`` (ns; 0: no bound), in the order of the cases. A case without such a run is there, too,
+    with stage "" and nothing in it."""
     found: list[CaseRuns] = []
     for some in chunks(trials):
         found += _by_case(store, some, since, until)

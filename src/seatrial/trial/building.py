@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from seatrial.journal.events import BuildEnded, BuildStarted
 from seatrial.runs.builds import build
-from seatrial.suite.model import Case
-from seatrial.trial.folder import Record, TrialFolder
+from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger
 from seatrial.trial.tasks import Tasks
 
@@ -16,24 +14,22 @@ from seatrial.trial.tasks import Tasks
 class Building:
     """Starts builds; the end of each comes to the inbox."""
 
-    def __init__(
-        self, folder: TrialFolder, record: Record, cases: Sequence[Case], tasks: Tasks
-    ) -> None:
+    def __init__(self, folder: TrialFolder, ledger: Ledger, tasks: Tasks) -> None:
         self._folder = folder.builds
-        self._record = record
+        self._ledger = ledger
         self._tasks = tasks
         # The first case of each build stands for all that share it.
+        cases = ledger.conductor.state.cases
         self._cases = {case.build: case for case in reversed(cases) if case.build}
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    def start(self, key: str, ledger: Ledger) -> None:
+    def start(self, key: str) -> None:
         """Announce a build and start it."""
-        case, folder = self._cases[key], self._folder / key
-        ledger.note(BuildStarted(key=key, test=case.test, path=str(folder)))
+        case, folder, record = self._cases[key], self._folder / key, self._ledger.record
+        self._ledger.note(BuildStarted(key=key, test=case.test, path=str(folder)))
 
         async def work() -> None:
-            test, machine = self._record.tests[case.test], self._record.machine
-            result = await build(folder, test, case, machine)
+            result = await build(folder, record.tests[case.test], case, record.machine)
             self._running.pop(key, None)
             ended = BuildEnded(
                 key=key, test=case.test, path=str(folder), code=result.code, log=result.text

@@ -12,36 +12,23 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from logging import DEBUG, INFO, WARNING
+from logging import DEBUG, WARNING
 from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
 from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
-from seatrial.conduct.commands import (
-    Alert,
-    Cancel,
-    Command,
-    ExcludeNodes,
-    Finish,
-    Launch,
-    Recall,
-    Reject,
-    StartBuild,
-    StopTest,
-    Wake,
-)
+from seatrial.conduct.commands import Finish, Launch, Wake
 from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.conduct.executor import carry_out
 from seatrial.errors import TrialError
 from seatrial.journal.events import (
     AlertRaised,
     Event,
     NodeDown,
-    NodeExcluded,
     NodeUp,
     RequestedEvent,
     RunEvent,
-    TestStopped,
     TrialAbandoned,
     TrialCancelled,
     TrialEnded,
@@ -90,10 +77,16 @@ class Driver:
         self.ledger = Ledger(record, self.conductor, self._alert_command)
         self._collector = RunCollector(record, folder.environments, self.backend.durable)
         self._staging = Staging(folder, record, self._tasks)
+        self._building = Building(folder, self.ledger, self._tasks)
         self._jobs = Jobs(
-            folder, self.ledger, self.backend, self._tasks, self._staging, self._collector
+            folder,
+            self.ledger,
+            self.backend,
+            self._tasks,
+            self._staging,
+            self._collector,
+            self._building,
         )
-        self._building = Building(folder, record, self.conductor.state.cases, self._tasks)
         self.was_complete = False  # before this drive
         self._answered: list[str] = []  # requests whose answers may not be in the journal yet
         self._interrupts = 0
@@ -204,24 +197,27 @@ class Driver:
             self.conductor.state.changed = False
             now = self.ledger.journal.now()
             commands = self.conductor.decide(now)
+            last = commands[-1] if commands else None
+            if isinstance(last, Finish):
+                return self._finish(last)
             for command in commands:
-                if isinstance(command, Finish):
-                    return self._finish(command)
-            await self._carry_out(commands)
+                _log.log(_LEVELS.get(type(command), INFO), "carrying out %s", command)
+            for step in carry_out(commands, self._jobs):
+                await step
             self._flush()
             if not self.conductor.state.changed:  # else something follows from what was just noted
-                timer = self._timer(commands, now)
+                timer = self._timer(last.time if isinstance(last, Wake) else None, now)
                 self._receive(await inbox.get())
                 timer.cancel()
             while not inbox.empty():
                 self._receive(inbox.get_nowait())
 
-    def _timer(self, commands: Sequence[Command], now: int) -> asyncio.TimerHandle:
-        """Nudges the loop when there will be something to decide, though nothing happens."""
+    def _timer(self, wake: int | None, now: int) -> asyncio.TimerHandle:
+        """Nudge the loop at a time (ns) at which there is something to decide, though nothing
+        happens."""
         wait = LONGEST_WAIT_SECONDS
-        for command in commands:
-            if isinstance(command, Wake):
-                wait = min(wait, (command.time - now) / SECOND_NS)
+        if wake is not None:
+            wait = min(wait, (wake - now) / SECOND_NS)
         _log.debug("waiting for %.1f s at most", wait)
         return asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
 
@@ -256,41 +252,6 @@ class Driver:
         self._stop = Stop(why)
         if self._drive is not None:
             self._drive.cancel()
-
-    # ---- commands -------------------------------------------------------------------------
-
-    async def _carry_out(self, commands: Sequence[Command]) -> None:
-        launches: list[Launch] = []
-        cancels: list[str] = []
-        recalls: list[str] = []
-        for command in commands:
-            _log.log(_LEVELS.get(type(command), INFO), "carrying out %s", command)
-            if isinstance(command, Launch):
-                launches.append(command)
-            elif isinstance(command, Cancel):
-                cancels.append(command.run_id)
-            elif isinstance(command, Recall):
-                recalls.append(command.run_id)
-            elif isinstance(command, StartBuild):
-                self._building.start(command.key, self.ledger)
-            elif not isinstance(command, Wake | Finish):
-                self._write_down(command)
-                self._tasks.nudge()  # what follows from it may be all that is left to do
-        await self._jobs.launch(launches)
-        await self._jobs.cancel(cancels)
-        await self._jobs.recall(recalls)
-
-    def _write_down(self, command: Reject | StopTest | ExcludeNodes | Alert) -> None:
-        """Carry out what is done by noting it."""
-        note = self.ledger.note
-        if isinstance(command, Reject):
-            self._jobs.reject(command)
-        elif isinstance(command, StopTest):
-            note(TestStopped(test=command.test, reason=command.why))
-        elif isinstance(command, ExcludeNodes):
-            note(NodeExcluded(nodes=command.nodes, reason=command.why))
-        else:
-            note(AlertRaised(kind=command.kind, subject=command.subject, text=command.text))
 
     async def write_scripts(self) -> int:
         """A dry run: make every run's directory and scripts, and submit nothing; their number.

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,7 @@ from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
 from seatrial.suite.model import Case, Test
 from seatrial.trial.remedies import remedy
-from seatrial.verify.references import References, loads
+from seatrial.verify.references import Reference, References, loads
 
 MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
@@ -50,14 +51,14 @@ class TrialOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed_from: str = ""
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class Record(Struct, frozen=True, kw_only=True, dict=True):
     """``trial.json``: written once, when the trial is made. ``created`` in ns since the epoch;
-    ``references`` is the machine's file, ``expected`` what it held then: one trial judges by one
-    set of references, however long it takes. ``inputs`` are the hashes of the tests' input files
-    by their paths, "" of those too large to be read. A trial of a plan names it, its file, the
-    component and the phase, and holds the policy by which it is conducted. One that was
-    ``rehearsed`` ran in virtual time on a simulated machine, by the chance of its ``seed``;
-    ``assumed`` is what its plan said of that in words."""
+    ``references`` is the machine's file, ``expected`` what it held then (version 0.1 wrote its
+    text): one trial judges by one set of references, however long it takes. ``inputs`` are the
+    hashes of the tests' input files by their paths, "" of those too large to be read. A trial of a
+    plan names it, its file, the component and the phase, and holds the policy by which it is
+    conducted. One that was ``rehearsed`` ran in virtual time on a simulated machine, by the chance
+    of its ``seed``; ``assumed`` is what its plan said of that in words."""
 
     tag: str
     created: int
@@ -68,7 +69,7 @@ class Record(Struct, frozen=True, kw_only=True):
     machine: Machine
     references: str
     tests: dict[str, Test]
-    expected: str = ""
+    expected: list[Reference] | str = []
     inputs: dict[str, str] = {}
     policy: Policy = Policy()
     plan: str = ""
@@ -80,10 +81,17 @@ class Record(Struct, frozen=True, kw_only=True):
     seed: int = 0
     assumed: list[str] = []
 
+    @cached_property
+    def _decoded(self) -> References:
+        expected = self.expected
+        if isinstance(expected, str):
+            return loads(expected, Path(self.references)) if expected else References()
+        return References.of(expected)
+
 
 def references_of(record: Record) -> References:
-    """The references that a trial judges by."""
-    return loads(record.expected, Path(record.references)) if record.expected else References()
+    """Return the references that a trial judges by, decoded once. Raises InvalidFiles."""
+    return record._decoded
 
 
 class TrialFolder:

@@ -39,13 +39,14 @@ from seatrial.journal.events import (
 from seatrial.journal.lifecycle import RunState
 from seatrial.runs.directory import JobEvents
 from seatrial.runs.script import RunPlace, ScriptWriter
+from seatrial.trial.building import Building
+from seatrial.trial.end_reason import cancellation
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.ledger import Ledger, Unresolved
 from seatrial.trial.remedies import remedy
 from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
 from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
-from seatrial.units import show_seconds
 
 TOGETHER_SECONDS = 1.0  # for which the first runs that are made wait for others of their array
 
@@ -61,7 +62,7 @@ class Attempt(NamedTuple):
 
 
 class Jobs:
-    """Keeps the jobs of one trial."""
+    """Carries out the commands of the conductor, and keeps the jobs of one trial."""
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class Jobs:
         tasks: Tasks,
         staging: Staging,
         collector: RunCollector,
+        building: Building,
     ) -> None:
         self._folder = folder
         self._record = ledger.record
@@ -80,6 +82,8 @@ class Jobs:
         self._tasks = tasks
         self._staging = staging
         self._collector = collector
+        self.start_build = building.start
+        self.note = ledger.note
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._attempts: dict[str, Attempt] = {}
         self._cancelled: set[str] = set()
@@ -320,17 +324,13 @@ class Jobs:
         """Return the end of a job with the reason for which Seatrial cancelled it, if it did. A
         scheduler that is restarted meanwhile may say that a cancelled job failed: then its script
         never came to an end (``own``)."""
-        code = self._conductor.state.ended_for(ended.run_id)
-        broken = code is not None and ended.code is None and own.end is None
-        if ended.code != CANCELLED.number and not broken:
-            return ended
-        if code is not None:
-            policy = self._conductor.state.policy
-            entry = policy.entry_of[self._ledger.runs[ended.run_id]]
-            quiet = show_seconds(policy.entries[entry].quiet_after)
-            return replace(ended, code=code, state=f"no output for {quiet}")
-        if ended.run_id in self._cancelled:
-            return replace(ended, state=self._conductor.state.held)
+        code, reason = cancellation(self._conductor.state, ended.run_id)
+        ended_alone = code != CANCELLED.number
+        broken = ended_alone and ended.code is None and own.end is None
+        if broken or (
+            ended.code == CANCELLED.number and (ended_alone or ended.run_id in self._cancelled)
+        ):
+            return replace(ended, code=code, state=reason)
         return ended
 
     def _note_outcome(self, run_id: str, collected: CollectedRun) -> None:

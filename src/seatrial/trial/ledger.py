@@ -7,6 +7,7 @@ Replaying the journal fills the ledger of a trial that was interrupted.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from pathlib import Path
 from socket import gethostname
 from typing import Any, NamedTuple
@@ -18,7 +19,6 @@ from seatrial.errors import TrialError
 from seatrial.journal.codes import Code
 from seatrial.journal.events import (
     AlertRaised,
-    BuildEvent,
     Event,
     JobEnded,
     RequestedEvent,
@@ -28,14 +28,13 @@ from seatrial.journal.events import (
     RunSubmitted,
     ScriptEnded,
     ScriptStarted,
-    TestAdmitted,
-    TestStopped,
     TrialResumed,
     TrialStarted,
 )
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.suite.model import Case
+from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 
@@ -153,28 +152,16 @@ class Ledger:
     def note(self, event: Event) -> None:
         """Record an event: append it to the journal, apply it, tell the observer. Its time is now
         unless it has one; trial, machine, application, test and case are filled in."""
-        about: dict[str, Any] = {
-            "time": event.time or self.journal.now(),
-            "trial": self.record.tag,
-            "machine": self.record.machine.machine,
-        }
         case = None
         if isinstance(event, RunEvent):
             case = self.case(event.run_id)
-            about |= {"test": case.test, "case": case.id, "app": self._app(case.test)}
-        elif isinstance(event, BuildEvent | TestStopped | TestAdmitted):
-            about["app"] = self._app(event.test)
-        elif isinstance(event, AlertRaised):
-            about["app"] = self._app(event.subject)
-        event = replace(event, **about)
+            header: Mapping[str, Any] = run_header(self.record, case, event.run_id)
+        else:
+            header = header_of(self.record, event)
+        event = replace(event, time=event.time or self.journal.now(), **header)
         self.journal.append(event)
         self._fold(event)
         self.observer.on_event(event, case)
-
-    def _app(self, test: str) -> str:
-        """Return the application of a test; "" for what is no test, such as an alert's gauge."""
-        known = self.record.tests.get(test)
-        return known.app if known else ""
 
     def _fold(self, event: Event) -> None:
         finished = self.conductor.state.finished

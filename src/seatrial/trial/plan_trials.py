@@ -49,7 +49,7 @@ def latest(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> 
             return found
         record = folder.record()
         if _is_of(record, plan, part):
-            found = PlanTrial(folder, record, state_of(folder))
+            found = PlanTrial(folder, record, _state(folder, record))
     return found
 
 
@@ -76,7 +76,7 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
             continue
         other = found.get((component, record.phase))
         if other is None or other.record.created <= record.created:
-            found[component, record.phase] = PlanTrial(folder, record, state_of(folder))
+            found[component, record.phase] = PlanTrial(folder, record, _state(folder, record))
     return sorted(found.values(), key=lambda trial: trial.record.created)
 
 
@@ -101,8 +101,12 @@ def begin(
 
 
 def state_of(folder: TrialFolder) -> State:
-    """Return where a trial stands by its journal. Raises JournalError."""
-    life = life_of(folder, folder.record().policy.duration)
+    """Return where a trial stands by its journal. Raises JournalError and TrialError."""
+    return _state(folder, folder.record())
+
+
+def _state(folder: TrialFolder, record: Record) -> State:
+    life = life_of(folder, record.policy.duration)
     if life.state is TrialState.ABANDONED:
         return "abandoned"
     return "complete" if life.complete else "open"

@@ -25,7 +25,8 @@ from seatrial.suite.model import Case, Test
 from seatrial.trial.folder import Record, TrialOptions, user_name
 from seatrial.units import count
 from seatrial.verify.check_tests import check_judging
-from seatrial.verify.references import reference_text
+from seatrial.verify.references import Reference
+from seatrial.verify.references import load as load_references
 
 LONGEST_STEM = 90  # of a tag, which may get a number
 
@@ -38,7 +39,7 @@ class Prepared(NamedTuple):
     tests: dict[str, Test]
     cases: list[Case]
     skipped: list[tuple[str, str]]
-    expected: str
+    expected: list[Reference]
 
     def only(self, case_ids: Container[str]) -> Prepared:
         """The same with these cases alone."""
@@ -67,7 +68,7 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     """Load the machine and the suites, check everything, expand and select. Raises InvalidFiles
     with every fault, and UsageError, also where no case is left."""
     site = find_machine(machine)
-    expected = reference_text(site.references)
+    expected = load_references(site.references).entries
     faults = Faults()
     suite = load([Path(path) for path in asked.suites], faults)
     check_judging(suite, faults)

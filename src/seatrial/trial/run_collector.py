@@ -11,15 +11,15 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
-from seatrial.journal.codes import FAILED, LOST, RECALLED, TIMEOUT, Code, code_of
+from seatrial.journal.codes import FAILED, LOST, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.runs.environment_capture import capture
 from seatrial.runs.script import CLAIMED
 from seatrial.suite.model import Case, Metric, Test
+from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
-from seatrial.units import show_seconds
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.search import PAGE
 from seatrial.verify.verdict import judge
@@ -112,7 +112,9 @@ class RunCollector:
         start = own.start and replace(own.start, environment=environment)
         events = [event for event in (start, own.end) if event is not None]
         if ended.code is not None:
-            return CollectedRun(events, (), code_of(ended.code), _reason(ended, run.case.walltime))
+            code = code_of(ended.code)
+            reason = end_reason(code, ended.state, ended.nodes, run.case.walltime)
+            return CollectedRun(events, (), code, reason)
         if own.end is None and ended.exit_code == CLAIMED:
             return CollectedRun(events, (), LOST, "it was started twice, and the first left no end")
         if own.end is None and ended.exit_code is None:
@@ -139,16 +141,6 @@ def _reads_stdout_alone(test: Test) -> bool:
         isinstance(metric, Metric) and metric.in_file == "stdout"
         for metric in test.metrics.values()
     )
-
-
-def _reason(ended: Ended, walltime: float) -> str:
-    meaning = code_of(ended.code or 0).meaning
-    if ended.code == RECALLED.number:
-        return meaning
-    if ended.code == TIMEOUT.number:
-        meaning += f" of {show_seconds(walltime)}"
-    where = f" on {ended.nodes}" if ended.nodes else ""
-    return f"{meaning}: {ended.state}{where}"
 
 
 def _size(path: str) -> int:

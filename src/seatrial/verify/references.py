@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
-from seatrial.suite.model import show
+from seatrial.suite.model import Case, show
 from seatrial.units import Better, show_number
 from seatrial.verify.figures import Finding, MetricValue
 
@@ -103,12 +103,6 @@ def load(path: Path) -> References:
     return _checked(node, faults)
 
 
-def reference_text(path: Path) -> str:
-    """Return the text of a valid file of references; "" if it does not exist. Raises InvalidFiles
-    with all faults."""
-    return path.read_text(encoding="utf-8") if load(path).entries else ""
-
-
 def loads(text: str, path: Path) -> References:
     """Return the references of a text. ``path`` is used in messages only. Raises InvalidFiles with
     all faults."""
@@ -172,6 +166,18 @@ def faults_of(reference: Reference) -> list[tuple[str, str]]:
 
 
 # ---- comparing ----------------------------------------------------------------------------
+
+
+def compare(
+    references: References, case: Case, figure: MetricValue
+) -> tuple[Reference | None, Finding | None]:
+    """Return the reference for a figure of a case, if any, and what speaks against the figure: it
+    misses its reference, or it cannot be compared."""
+    try:
+        reference = matching(references, case.test, figure.name, case.parameters, case.toolchain)
+    except AmbiguousReference as error:
+        return None, Finding(CHECK_ERROR, str(error))
+    return reference, None if reference is None else judge(figure, reference)
 
 
 def matching(

@@ -18,7 +18,7 @@ from seatrial.verify.checks import find_faults
 from seatrial.verify.figures import Finding, MetricValue
 from seatrial.verify.metrics import measure
 from seatrial.verify.reading import plain
-from seatrial.verify.references import AmbiguousReference, References
+from seatrial.verify.references import References
 
 __all__ = ["MetricValue", "Verdict", "judge"]
 
@@ -64,25 +64,15 @@ def _compared(
     compared: list[MetricValue] = []
     findings: list[Finding] = []
     for figure in figures:
-        try:
-            reference = refs.matching(
-                references, case.test, figure.name, case.parameters, case.toolchain
-            )
-        except AmbiguousReference as error:
-            findings.append(Finding(CHECK_ERROR, str(error)))
-            reference = None
-        if reference is None:
-            compared.append(figure)
-            continue
-        finding = refs.judge(figure, reference)
+        reference, finding = refs.compare(references, case, figure)
         findings += [finding] if finding else []
-        compared.append(_beside(figure, reference))
+        compared.append(figure if reference is None else _with_reference(figure, reference))
     if complete:
         findings += _unmeasured(figures, case, references)
     return compared, findings
 
 
-def _beside(figure: MetricValue, reference: refs.Reference) -> MetricValue:
+def _with_reference(figure: MetricValue, reference: refs.Reference) -> MetricValue:
     """Return the figure with its reference; without it if their units differ."""
     if figure.unit != reference.unit:
         return figure

@@ -1,0 +1,26 @@
+"""The reasons of runs that did not end by themselves."""
+
+from __future__ import annotations
+
+from seatrial.conduct.state import ConductorState
+from seatrial.journal.codes import CANCELLED, RECALLED, TIMEOUT, Code
+from seatrial.units import show_seconds
+
+
+def cancellation(state: ConductorState, run_id: str) -> tuple[int, str]:
+    """Return the verdict code of a run that Seatrial cancelled, and the reason: its output did not
+    grow, or the trial was cancelled."""
+    code = state.ended_for(run_id)
+    if code is None:
+        return CANCELLED.number, state.held
+    entry = state.policy.entries[state.in_flight[run_id].entry]
+    return code, f"no output for {show_seconds(entry.quiet_after)}"
+
+
+def end_reason(code: Code, state: str, nodes: str, walltime: float) -> str:
+    """Return the reason for a verdict that the end of a job decides: ``state`` is the scheduler's
+    word for it, or the reason of a cancellation; ``walltime`` is in seconds."""
+    if code is RECALLED:
+        return code.meaning
+    limit = f" of {show_seconds(walltime)}" if code is TIMEOUT else ""
+    return f"{code.meaning}{limit}: {state}" + (f" on {nodes}" if nodes else "")

@@ -1,0 +1,45 @@
+"""The members of an event that follow from its trial and its test."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from seatrial.journal.events import AlertRaised, BuildEvent, Event, TestAdmitted, TestStopped
+from seatrial.suite.model import Case
+from seatrial.trial.folder import Record
+
+
+class RunEventHeader(TypedDict):
+    """What each event of a run has."""
+
+    trial: str
+    machine: str
+    app: str
+    test: str
+    case: str
+    run_id: str
+
+
+def run_header(record: Record, case: Case, run_id: str) -> RunEventHeader:
+    """Return the header of the events of a run."""
+    return {
+        "trial": record.tag,
+        "machine": record.machine.machine,
+        "app": record.tests[case.test].app,
+        "test": case.test,
+        "case": case.id,
+        "run_id": run_id,
+    }
+
+
+def header_of(record: Record, event: Event) -> dict[str, str]:
+    """Return the header of an event that is of no run. ``app`` is "" where the event is of no test,
+    as an alert about a gauge."""
+    header = {"trial": record.tag, "machine": record.machine.machine}
+    if isinstance(event, BuildEvent | TestStopped | TestAdmitted):
+        test = record.tests.get(event.test)
+    elif isinstance(event, AlertRaised):
+        test = record.tests.get(event.subject)
+    else:
+        return header
+    return {**header, "app": test.app if test else ""}

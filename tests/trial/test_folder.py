@@ -1,0 +1,143 @@
+"""A trial on disk: what version 0.1 wrote is read as what is written now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from seatrial.errors import InvalidFiles
+from seatrial.trial import folder
+from seatrial.trial.folder import Record, TrialFolder, create, references_of
+from seatrial.verify.references import Reference
+from tests.programs import Workplace
+
+# As version 0.1 wrote it, on one line each where that is shorter: the text of the references is in
+# YAML, as a person wrote it.
+RECORD_0_1 = r"""{
+  "tag": "t",
+  "created": 1795365978161089178,
+  "version": "0.1.0",
+  "user": "root",
+  "host": "vm",
+  "asked": {"suites": ["suite"]},
+  "machine": {
+    "machine": "here",
+    "nodes": [{"names": "here", "cores": 2}],
+    "toolchains": {"plain": {}}
+  },
+  "references": "/site/here/references.yaml",
+  "tests": {
+    "hello": {
+      "app": "hello",
+      "run": {"script": "echo rate 5", "walltime": "1m"},
+      "metrics": {"rate": {"find": "rate (\\S+)", "unit": "1/s", "better": "higher"}},
+      "name": "hello",
+      "folder": "/site/suite/hello"
+    }
+  },
+  "expected": "# measured in March\nreferences:\n- {test: hello, metric: rate, unit: 1/s, value: 4, lower: -0.1, where: {size: 2}}\n- {test: hello, metric: rate, unit: 1/s, min: 3, toolchain: pl*}\n",
+  "inputs": {},
+  "policy": {
+    "kind": "once",
+    "entries": [],
+    "entry_of": [],
+    "duration": 0.0,
+    "nodes": 0,
+    "reserve": 0,
+    "caps": {"machine": 0, "per_target": 0, "file_systems": {}, "bytes": {}},
+    "targets": [],
+    "placement": "round_robin",
+    "stagger": null,
+    "throttles": [],
+    "blackouts": [],
+    "outages": [],
+    "exclusion": {
+      "after": 0,
+      "within": 86400.0,
+      "most": 0.05,
+      "causes": ["node failure", "hung", "timeout"]
+    },
+    "watch": {
+      "short_for": 0.0,
+      "silent_for": 0.0,
+      "wait_factor": 0.0,
+      "wait_least": 600.0,
+      "again": 3600.0
+    }
+  },
+  "plan": "",
+  "plan_file": "",
+  "component": null,
+  "phase": "",
+  "alerts": null,
+  "rehearsed": false,
+  "seed": 0,
+  "assumed": []
+}
+"""  # noqa: E501
+
+ENTRIES = [
+    Reference(test="hello", metric="rate", unit="1/s", value=4.0, lower=-0.1, where={"size": 2}),
+    Reference(test="hello", metric="rate", unit="1/s", min=3.0, toolchain="pl*"),
+]
+
+
+def written(path: Path, text: str) -> Record:
+    path.mkdir(exist_ok=True)
+    (path / "trial.json").write_text(text)
+    return TrialFolder(path).record()
+
+
+def test_the_references_of_a_trial_of_0_1_are_read(tmp_path: Path) -> None:
+    record = written(tmp_path, RECORD_0_1)
+    assert references_of(record).entries == ENTRIES
+    assert list(references_of(record).by_metric) == [("hello", "rate")]
+
+
+@pytest.mark.parametrize("text", ["", "references: []\\n"])
+def test_a_trial_of_0_1_without_references_has_none(tmp_path: Path, text: str) -> None:
+    expected = msgspec.json.decode(RECORD_0_1)["expected"]
+    quoted = msgspec.json.encode(expected).decode()
+    assert quoted in RECORD_0_1
+    record = written(tmp_path, RECORD_0_1.replace(quoted, f'"{text}"'))
+    assert references_of(record).entries == []
+
+
+def test_damaged_references_of_0_1_name_their_file(tmp_path: Path) -> None:
+    record = written(tmp_path, RECORD_0_1.replace("value: 4,", "value: four,"))
+    with pytest.raises(InvalidFiles, match=r"^/site/here/references.yaml:3: "):
+        references_of(record)
+
+
+def test_new_trials_hold_references_as_json(tmp_path: Path) -> None:
+    old = written(tmp_path / "old", RECORD_0_1)
+    new = msgspec.structs.replace(old, expected=references_of(old).entries)
+    made = create(tmp_path / "trials", new, [])
+    assert isinstance(
+        msgspec.json.decode((made.path / "trial.json").read_bytes())["expected"], list
+    )
+    record = made.record()
+    assert record == new
+    assert references_of(record).entries == ENTRIES
+
+
+def test_references_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = written(tmp_path, RECORD_0_1)
+    first = references_of(record)
+    monkeypatch.delattr(folder, "loads")
+    assert references_of(record) is first
+
+
+def test_a_trial_of_0_1_is_judged_by_its_references(place: Workplace) -> None:
+    rate = {"rate": {"find": r"rate (\S+)", "unit": "1/s", "better": "higher"}}
+    place.test("hello", "echo rate 2", metrics=rate)
+    assert place.run("--name", "t", "--dry-run").code == 0
+    path = place.trial().path / "trial.json"
+    about = msgspec.json.decode(path.read_bytes())
+    assert about["expected"] == []
+    about["expected"] = msgspec.json.decode(RECORD_0_1)["expected"]
+    path.write_bytes(msgspec.json.encode(about))
+    assert place.resume().code == 1
+    assert place.verdicts() == {"hello": "performance"}
