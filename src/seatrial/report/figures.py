@@ -30,7 +30,13 @@ from seatrial.draw import (
     forest,
 )
 from seatrial.draw import scaling as scaling_plot
-from seatrial.report.content import Cell, ReportColumn, ReportFigure, bounded
+from seatrial.report.content import (
+    Cell,
+    ReportColumn,
+    ReportFigure,
+    bounded,
+    ended_by_verdict,
+)
 from seatrial.report.elapsed_figures import courses
 from seatrial.report.trial_findings import TrialFindings
 from seatrial.store.queries import MEASURED
@@ -110,7 +116,7 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
     """Yield the figure of the runs of each test by verdict."""
     total: Counter[str] = Counter()
     for part in status.parts:
-        total.update(part.verdicts)
+        total.update(ended_by_verdict(part))
     if not total:
         return
     names = ["pass", *(name for name, _ in total.most_common() if name != "pass")]
@@ -121,7 +127,7 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
     rows: list[list[Cell]] = []
     drawn = []
     for part in status.parts:
-        verdicts = part.verdicts
+        verdicts = ended_by_verdict(part)
         ended = sum(verdicts.values())
         passed = verdicts.get("pass", 0)
         rows.append([part.test, ended, *(verdicts.get(n, 0) for n in names)])
@@ -136,7 +142,10 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
         *(ReportColumn(n, "count") for n in names),
     ]
     title = "Runs and failures of each application"
-    about = "Runs that ended, by their verdict; those that another run made good are called again."
+    about = (
+        "Runs that ended, by their verdict; those that another run of their case replaced are "
+        "called again. Recalled runs never started, and are left out."
+    )
     yield ReportFigure(
         title,
         about,

@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from logging import DEBUG, WARNING
+from logging import DEBUG, INFO, WARNING
 from socket import gethostname
 from typing import Any
 
 from seatrial.backends.choose import choose_backend
 from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
-from seatrial.conduct.commands import Finish, Launch, Wake
+from seatrial.conduct.commands import Alert, Finish, Launch, Wake
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.errors import TrialError
