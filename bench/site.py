@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.journal.codes import CODES, PASS
+from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     Event,
     JobEnded,
@@ -27,7 +28,6 @@ from seatrial.journal.events import (
     SubmitEnded,
     TrialEnded,
     TrialStarted,
-    encode,
 )
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case, RunSpec, Test

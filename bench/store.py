@@ -23,7 +23,8 @@ import msgspec
 from bench import store_influx
 from bench.measuring import Row, machine_line, scratch
 from bench.site import DAY, MAIN, START, TESTS, make_trial
-from seatrial.journal.events import Event, RunEvent, encode
+from seatrial.journal.encoding import encode
+from seatrial.journal.events import Event, RunEvent
 from seatrial.journal.journal import read
 from seatrial.store import elapsed_series, pagination, queries, series
 from seatrial.store.ingest import sync

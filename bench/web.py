@@ -35,7 +35,7 @@ import msgspec
 from bench.measuring import SEATRIAL, Row, environment, machine_line, scratch
 from bench.site import RUNS, make_trial
 from seatrial.errors import SeatrialError
-from seatrial.journal.events import decode
+from seatrial.journal.encoding import decode
 from seatrial.journal.journal import Journal
 from seatrial.store.ingest import synced
 from seatrial.web.asked import Asked

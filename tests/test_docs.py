@@ -18,7 +18,8 @@ from seatrial.backends.slurm_parse import ENDED
 from seatrial.cli import seatrial
 from seatrial.file_model import FileModel
 from seatrial.journal.codes import CODES, code_of
-from seatrial.journal.events import EVENT_KINDS, Event, RunEvent, decode
+from seatrial.journal.encoding import decode
+from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
 from seatrial.journal.lifecycle import RUN_STATE_HELP, TRIAL_STATE_HELP, RunLife
 from seatrial.machine import model as machine
 from seatrial.machine import rehearsal_model

@@ -13,6 +13,7 @@ from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.acceptance.utilisation import Use, timeline_of
 from seatrial.conduct.policy import PolicyTarget, Window
 from seatrial.journal.codes import FAILED, PASS, TIMEOUT, WRONG_ANSWER
+from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
     AlertRaised,
@@ -29,7 +30,6 @@ from seatrial.journal.events import (
     TrialPaused,
     TrialResumed,
     UnknownEvent,
-    decode,
 )
 
 from ..store.trials import SECOND

@@ -11,6 +11,7 @@ from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, S
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.retry_policy import MAX_LOSSES
 from seatrial.journal.codes import CANCELLED, LOST, PASS
+from seatrial.journal.encoding import decode_block, encode_lines
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -21,8 +22,6 @@ from seatrial.journal.events import (
     TrialCancelled,
     TrialPaused,
     TrialResumed,
-    decode_block,
-    encode_lines,
 )
 from seatrial.suite.model import Case
 

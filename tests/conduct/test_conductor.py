@@ -26,6 +26,7 @@ from seatrial.journal.codes import (
     PASS,
     TIMEOUT,
 )
+from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
     JobEnded,
@@ -35,7 +36,6 @@ from seatrial.journal.events import (
     TrialAbandoned,
     TrialCancelled,
     TrialPaused,
-    decode,
 )
 from seatrial.suite.model import Case
 

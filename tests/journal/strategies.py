@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from seatrial.journal.events import EVENT_KINDS, Event, Whole, decode
+from seatrial.journal.encoding import decode
+from seatrial.journal.events import EVENT_KINDS, Event, Whole
 
 INTEGERS = st.integers(-(2**62), 2**62)
 NUMBERS = INTEGERS | st.floats(allow_nan=False, allow_infinity=False)

@@ -15,6 +15,14 @@ from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.decoding import DAMAGED
 from seatrial.journal import events
 from seatrial.journal.codes import CANCELLED, CHECK_ERROR, FAILED, TIMEOUT
+from seatrial.journal.encoding import (
+    decode,
+    decode_block,
+    decode_lines,
+    encode,
+    encode_lines,
+    members,
+)
 from seatrial.journal.events import (
     EVENT_KINDS,
     EVENT_NAMES,
@@ -49,13 +57,7 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
     UnknownEvent,
-    decode,
-    decode_block,
-    decode_lines,
-    encode,
-    encode_lines,
     finite,
-    members,
 )
 from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
 

@@ -17,13 +17,8 @@ from hypothesis import strategies as st
 
 from seatrial.errors import JournalError
 from seatrial.journal import journal as module
-from seatrial.journal.events import (
-    AlertRaised,
-    Event,
-    ScriptEnded,
-    decode,
-    encode,
-)
+from seatrial.journal.encoding import decode, encode
+from seatrial.journal.events import AlertRaised, Event, ScriptEnded
 from seatrial.journal.journal import Journal, read, read_blocks
 
 from .strategies import EVENTS

@@ -17,6 +17,7 @@ from seatrial.journal.codes import (
     RECALLED,
     TIMEOUT,
 )
+from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
     Event,
@@ -36,7 +37,6 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
     UnknownEvent,
-    decode,
 )
 from seatrial.journal.lifecycle import (
     INTERRUPTED,

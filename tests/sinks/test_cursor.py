@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.events import AlertRaised, GaugeRead, encode
+from seatrial.journal.encoding import encode
+from seatrial.journal.events import AlertRaised, GaugeRead
 from seatrial.journal.journal import Journal, read
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import sink_lags

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE
+from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
     Event,
@@ -20,7 +21,6 @@ from seatrial.journal.events import (
     NodeUp,
     RunJudged,
     ScriptEnded,
-    decode,
 )
 from seatrial.journal.journal import read
 from seatrial.sinks.point_times import Moments

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from seatrial.errors import StoreError
 from seatrial.journal import codes
+from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     EVENT_KINDS,
     AlertRaised,
@@ -31,7 +32,6 @@ from seatrial.journal.events import (
     RunEvent,
     RunJudged,
     ScriptEnded,
-    encode,
 )
 from seatrial.store import ingest, queries
 from seatrial.store.ingest import Synced, sync, synced

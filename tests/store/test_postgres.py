@@ -11,14 +11,8 @@ from typing import Any
 import pytest
 
 from seatrial.errors import StoreError
-from seatrial.journal.events import (
-    AlertRaised,
-    BuildEnded,
-    MetricRecorded,
-    RunCreated,
-    RunJudged,
-    encode,
-)
+from seatrial.journal.encoding import encode
+from seatrial.journal.events import AlertRaised, BuildEnded, MetricRecorded, RunCreated, RunJudged
 from seatrial.store import ingest, queries
 from seatrial.store.ingest import Synced, sync, synced
 from seatrial.store.opening import create, open_store, reopen_empty

@@ -1,9 +1,9 @@
-"""The events of a journal: one immutable Struct a kind, one line of JSON each.
+"""The events of a journal: one immutable Struct a kind.
 
     event = JobStarted(time=now, trial="demo", machine="vm", run_id="flc6evne6aub", nodes="n001")
-    encode(event)                       # b'{"event":"job_start","time":...,"nodes":"n001"}'
-    decode(line)                        # an event of the kind that its member `event` names
-    events, damaged = decode_block(data)
+    event.name                          # "job_start"
+
+``journal.encoding`` makes lines of JSON of them, and events of lines.
 
 The names on disk (``event``, ``value``, ``alias``, ``text``, ...) are those of version 0.1 and, as
 far as it has them, of the OLCF Test Harness; ``docs/events.md`` lists them. An event of a kind that
@@ -12,24 +12,17 @@ this version does not know is an ``UnknownEvent``: it is kept as it was written 
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
 import re
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, ClassVar, get_args
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
-import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
-
-from seatrial.decoding import DAMAGED
-from seatrial.journal.codes import CHECK_ERROR, FAILED
 
 Number = int | float
 Whole = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]  # what a database can hold
 
-_MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
 _EXIT_CODE = re.compile(r"exit code (-?[0-9]{1,10})")  # how version 0.1 wrote that of a job
 _RECALLED = "taken back before it started"  # how version 0.1 wrote that a run was recalled
 
@@ -352,151 +345,20 @@ class UnknownEvent(RunEvent, frozen=True, kw_only=True, tag="unknown"):
         return self.kind
 
 
-KnownEvent = (
-    RunCreated
-    | RunSubmitted
-    | SubmitEnded
-    | JobQueued
-    | JobStarted
-    | OutputQuiet
-    | ScriptStarted
-    | ScriptEnded
-    | JobEnded
-    | CheckStarted
-    | MetricRecorded
-    | RunJudged
-    | BuildStarted
-    | BuildEnded
-    | TrialStarted
-    | TrialResumed
-    | TrialPaused
-    | TrialCancelled
-    | TrialEnded
-    | TrialExtended
-    | TrialAbandoned
-    | AlertRaised
-    | NodeDown
-    | NodeUp
-    | NodeExcluded
-    | NodeAdmitted
-    | TestStopped
-    | TestAdmitted
-    | GaugeRead
-)
+def _kinds(base: type[Event]) -> Iterator[type[Event]]:
+    """Yield the kinds that are written: those with a number."""
+    for kind in base.__subclasses__():
+        if kind.number:
+            yield kind
+        yield from _kinds(kind)
+
 
 EVENT_KINDS: dict[str, type[Event]] = {
-    str(kind.__struct_config__.tag): kind for kind in get_args(KnownEvent)
+    str(kind.__struct_config__.tag): kind for kind in _kinds(Event)
 }
 """The kinds of event by their names on disk."""
 
 EVENT_NAMES: dict[type[Event], str] = {kind: name for name, kind in EVENT_KINDS.items()}
-
-# What a required member is taken for where a line has none, or one of another type.
-_SUBSTITUTES: dict[tuple[type[Event], str], Any] = {
-    (RunJudged, "code"): CHECK_ERROR.number,
-    (BuildEnded, "code"): FAILED.number,
-    (TrialEnded, "failed"): 1,
-}
-
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(KnownEvent)
-
-
-def encode(event: Event) -> bytes:
-    """Return the event's line, without its end."""
-    return event.raw if isinstance(event, UnknownEvent) else _encoder.encode(event)
-
-
-def encode_lines(events: Iterable[Event]) -> bytes:
-    """Return the lines of events of known kinds, each with its end."""
-    return _encoder.encode_lines(events)
-
-
-def decode(line: bytes) -> Event:
-    """Decode one line. A member of a wrong type takes its default. Raises one of ``DAMAGED`` where
-    the line is no JSON object with a ``time`` and an ``event``."""
-    try:
-        event: Event = _decoder.decode(line)
-    except msgspec.ValidationError:
-        return _decode_leniently(line)
-    if not event.time:
-        _require_time(msgspec.json.decode(line))
-    return event
-
-
-def _decode_leniently(line: bytes) -> Event:
-    """Decode a line of an unknown kind, or one with members of a wrong type."""
-    written: Any = msgspec.json.decode(line)
-    _require_time(written)
-    name = written.get("event")
-    if not isinstance(name, str):
-        raise msgspec.ValidationError("no event")
-    kind = EVENT_KINDS.get(name, UnknownEvent)
-    values: dict[str, Any] = {"kind": name, "raw": line.strip()} if kind is UnknownEvent else {}
-    for about in _members_of(kind):
-        if about.encode_name in written and about.name not in values:
-            with contextlib.suppress(msgspec.ValidationError):
-                values[about.name] = msgspec.convert(written[about.encode_name], about.type)
-        if about.required and about.name not in values:
-            values[about.name] = _SUBSTITUTES.get((kind, about.name), 0)
-    return kind(**values)
-
-
-@functools.cache
-def _members_of(kind: type[Event]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(kind)
-
-
-def _require_time(written: Any) -> None:
-    time = written.get("time") if isinstance(written, dict) else None
-    if not isinstance(time, int) or isinstance(time, bool):
-        raise msgspec.ValidationError("no time")
-
-
-def decode_lines(lines: Iterable[bytes]) -> tuple[list[Event], int]:
-    """Decode JSON lines. Returns the events and the number of lines that are neither an event nor
-    blank."""
-    events: list[Event] = []
-    damaged = 0
-    for line in lines:
-        try:
-            event = decode(line)
-        except DAMAGED:
-            damaged += bool(line.strip())
-            continue
-        if 0 <= event.time < _MAX_TIME:
-            events.append(event)
-        else:
-            damaged += 1
-    return events, damaged
-
-
-def decode_block(data: bytes) -> tuple[list[Event], int]:
-    """Decode whole lines with their ends, as ``decode_lines`` does: all at once where each line is
-    one event of a known kind, which takes half as long."""
-    count = data.count(b"\n")
-    # Within an object no "{" follows a "}", so each line is whole; then there are as many as lines.
-    if data[:1] == b"{" and data[-2:] == b"}\n" and data.count(b"}\n{") == count - 1:
-        try:
-            events: list[Event] = _decoder.decode_lines(data)
-        except DAMAGED:
-            return decode_lines(data.split(b"\n"))
-        times = [event.time for event in events]
-        if len(events) == count and min(times) > 0 and max(times) < _MAX_TIME:
-            return events, 0
-    return decode_lines(data.split(b"\n"))
-
-
-def members(kind: type[Event], *names: str) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that reads members of an event of this kind by their names on disk, such as
-    ``value``, ``alias`` and ``text``: None for a member that the kind does not have."""
-    attributes = {about.encode_name: about.name for about in msgspec.structs.fields(kind)}
-    read = [attributes.get(name) for name in names]
-
-    def values(event: Any) -> tuple[Any, ...]:
-        return tuple([None if name is None else getattr(event, name) for name in read])
-
-    return values
 
 
 def finite(value: object) -> float | None:

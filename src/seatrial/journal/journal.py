@@ -25,15 +25,8 @@ from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
 from seatrial.files import open_regular
-from seatrial.journal.events import (
-    Event,
-    ScriptEnded,
-    ScriptStarted,
-    decode_block,
-    decode_lines,
-    encode,
-    encode_lines,
-)
+from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
+from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
 
 READ_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20

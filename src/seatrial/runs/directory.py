@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.decoding import DAMAGED
-from seatrial.journal.events import ScriptEnded, ScriptStarted, decode
+from seatrial.journal.encoding import decode
+from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs.environment import write_script
 from seatrial.runs.environment_capture import ENVIRONMENT
 from seatrial.suite.inputs import name_of

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.files import open_regular
-from seatrial.journal.events import decode_lines
+from seatrial.journal.encoding import decode_lines
 from seatrial.sinks.cursor import Behind, Cursor, folder_of, read_cursor
 from seatrial.sinks.lock import holder
 from seatrial.trial.folder import TrialFolder

@@ -23,6 +23,7 @@ from msgspec import field
 
 from seatrial.journal import codes
 from seatrial.journal.codes import RECALLED
+from seatrial.journal.encoding import members
 from seatrial.journal.events import (
     EVENT_KINDS,
     BuildEnded,
@@ -42,7 +43,6 @@ from seatrial.journal.events import (
     ScriptStarted,
     UnknownEvent,
     finite,
-    members,
 )
 from seatrial.journal.lifecycle import RunLife
 from seatrial.sinks.event_names import FIELDS, NO_VALUE, event_name, time_text

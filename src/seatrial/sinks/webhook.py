@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.journal.events import Event, encode
+from seatrial.journal.encoding import encode
+from seatrial.journal.events import Event
 from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.lifetime import SinkLifetime

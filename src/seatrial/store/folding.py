@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from seatrial.journal.encoding import members
 from seatrial.journal.events import (
     EVENT_KINDS,
     BuildEnded,
@@ -30,7 +31,6 @@ from seatrial.journal.events import (
     TrialStarted,
     UnknownEvent,
     finite,
-    members,
 )
 from seatrial.journal.lifecycle import TrialLife, TrialState
 from seatrial.store.run_upserts import (

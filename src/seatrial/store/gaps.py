@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from seatrial.journal.events import decode_lines
+from seatrial.journal.encoding import decode_lines
 from seatrial.journal.journal import LONGEST_LINE, Block
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.run_upserts import TrialRecord
