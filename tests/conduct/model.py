@@ -186,7 +186,7 @@ class Model:
         if due:
             assert commands == finishes
             assert [finish.complete for finish in finishes] == [complete]
-            assert complete or finishes[0].why
+            assert complete or finishes[0].reason
         else:
             assert not finishes
             assert commands or not self.idle, "nothing to do, and nothing to wait for"

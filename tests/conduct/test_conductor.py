@@ -210,7 +210,7 @@ def test_a_failed_build_fails_its_cases_once_and_the_rest_goes_on() -> None:
     ]
     model.end_build("bad", 1)
     rejected = [command for command in model.step() if isinstance(command, Reject)]
-    assert [(r.case, r.code, r.why) for r in rejected] == [(0, BUILD_FAILED.number, "log")] * 2
+    assert [(r.case, r.code, r.reason) for r in rejected] == [(0, BUILD_FAILED.number, "log")] * 2
     assert len({r.run_id for r in rejected}) == 2
     assert drive(model) == Finish(True, "")
     assert model.done == {0: 2, 1: 1, 2: 1}

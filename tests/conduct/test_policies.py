@@ -170,7 +170,7 @@ def test_every_policy_holds_whatever_happens_and_time_moves_in_any_steps(
         state = world.conductor.state
         assert len(world.verdicts) == state.wanted == state.finished
     else:
-        assert world.finish.why
+        assert world.finish.reason
         assert world.stopped or world.excluded
     slow = World(**about, everywhen=True).go()
     assert slow.events == world.events

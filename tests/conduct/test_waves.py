@@ -80,5 +80,5 @@ def test_the_waves_of_a_stopped_test_are_passed_and_the_end_says_so() -> None:
     world.go()
     assert world.finish is not None
     assert not world.finish.complete
-    assert world.finish.why == "a is stopped: it hurts"
+    assert world.finish.reason == "a is stopped: it hurts"
     assert order(world)[-4:] == [(1, "alone")] + [(1, "full")] * 3

@@ -1,8 +1,8 @@
-"""What a backend is to a driver: it takes jobs and reports updates. One file each implements it.
+"""The interface of a backend: it takes jobs from a driver, and reports updates.
 
-submissions = backend.arrange(jobs)        # pure: what goes to the scheduler together
+submissions = backend.arrange(jobs)        # pure: which jobs are submitted together
 await backend.submit(submission)           # after the intent is in the journal
-await backend.find(submissions)            # after a restart: reports what became of each
+await backend.find(submissions)            # after a restart: reports the state of each job
 updates = await backend.updates()          # waits for the next ones
 """
 
@@ -16,8 +16,8 @@ from msgspec import Struct
 
 
 class Job(NamedTuple):
-    """A run as a backend sees it. ``walltime`` in seconds; ``node`` pins it to that node;
-    ``features`` are what its nodes must have; ``avoid`` are nodes that it must not get."""
+    """The job of a run. ``walltime`` is in seconds; ``node`` is the only node that it may run on;
+    ``features`` are those that its nodes must have; ``avoid`` are nodes that it must not get."""
 
     run_id: str
     path: Path
@@ -33,36 +33,36 @@ class Job(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """Jobs that are given to the scheduler in one call, under one name."""
+    """Jobs that one call gives to the scheduler, under one name."""
 
     name: str
     jobs: tuple[Job, ...]
 
 
 class Queued(Struct, frozen=True):
-    """The scheduler has the run, as ``job_id``."""
+    """The scheduler accepted the run as ``job_id``."""
 
     run_id: str
     job_id: str
 
 
 class Started(Struct, frozen=True):
-    """The run's job runs, on these nodes if the scheduler names them."""
+    """The job of the run is running, on these nodes if the scheduler names them."""
 
     run_id: str
     nodes: str = ""
 
 
 class Refused(Struct, frozen=True):
-    """The scheduler will not take the run."""
+    """The scheduler refused the run."""
 
     run_id: str
-    why: str
+    reason: str
 
 
 class Ended(Struct, frozen=True):
-    """The run's job is over. ``code`` is a verdict code from the scheduler's state, or None where
-    it ended by itself; ``exit_code`` its exit code as the scheduler knows it."""
+    """The job of the run is over. ``code`` is a verdict code by the state that the scheduler
+    reports, or None where the job ended by itself; ``exit_code`` is the scheduler's exit code."""
 
     run_id: str
     code: int | None
@@ -72,16 +72,16 @@ class Ended(Struct, frozen=True):
 
 
 class NeverStarted(Struct, frozen=True):
-    """After a restart: the run was announced, but the scheduler never got it."""
+    """The run was announced before a restart, and the scheduler never received it."""
 
     run_id: str
 
 
 class NodesDown(Struct, frozen=True):
-    """These nodes cannot run jobs, and why, as far as the scheduler says."""
+    """These nodes cannot run jobs. ``reason`` is the scheduler's."""
 
     nodes: str
-    why: str
+    reason: str
 
 
 class NodesUp(Struct, frozen=True):
@@ -91,8 +91,8 @@ class NodesUp(Struct, frozen=True):
 
 
 class Trouble(Struct, frozen=True):
-    """A command of the scheduler's does not answer, or answers again (``over``); nothing is
-    concluded from it."""
+    """A command of the scheduler does not answer, or answers again (``over``). The state of jobs is
+    unchanged."""
 
     text: str
     command: str = ""
@@ -103,34 +103,34 @@ Update = Queued | Started | Refused | Ended | NeverStarted | NodesDown | NodesUp
 
 
 class Backend(Protocol):
-    """Runs jobs. Methods may raise BackendError where no job can be run at all."""
+    """Runs jobs. Methods raise BackendError where no job can run at all."""
 
     room: int
-    """Cores that runs share on this host; 0 where the scheduler has a queue of its own."""
+    """Cores of this host that runs share; 0 where the scheduler has a queue."""
 
     durable: bool
-    """Whether jobs outlive this host, so that intents must be on the disk itself first."""
+    """Whether jobs outlive this host, so that an intent must be on disk (fsync) before the act."""
 
     jobs: int
-    """Most runs given to it at a time by default; 0 for no cap."""
+    """Default of the maximum number of runs in flight; 0: no cap."""
 
     async def open(self) -> None: ...
 
     def arrange(self, jobs: Sequence[Job]) -> list[Submission]: ...
 
     def write(self, submission: Submission) -> None:
-        """Write what ``submit`` would give to the scheduler, for a dry run."""
+        """Write the files that ``submit`` would give to the scheduler, for a dry run."""
 
     async def submit(self, submission: Submission) -> None: ...
 
     async def find(self, submissions: Sequence[Submission], known: dict[str, str]) -> None:
-        """``known`` maps run ids to the job ids that the journal holds."""
+        """Find jobs after a restart. ``known`` maps run ids to job ids, by the journal."""
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
-        """End runs; ``pending_only``: those that have not started, and leave the others alone."""
+        """End runs; with ``pending_only`` only those that have not started."""
 
     def watch_nodes(self, down: Collection[str]) -> None:
-        """From now on report nodes that go down or come back; ``down`` are known to be down."""
+        """Report from now on nodes that go down or come back; ``down`` are known to be down."""
 
     async def updates(self) -> list[Update]: ...
 

@@ -1,4 +1,4 @@
-"""What the conductor asks for. A driver carries it out and answers with events."""
+"""The commands of the conductor. A driver carries them out, and answers with events."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from msgspec import Struct
 
 
 class StartBuild(Struct, frozen=True):
-    """Start the build of that key."""
+    """Start the build with this key."""
 
     key: str
 
 
 class Launch(Struct, frozen=True):
-    """Give a new run of a case to the backend. ``case`` is its position in the trial; ``target``
-    the metadata target that it is placed on; ``avoid`` are nodes that it must not get; ``stage``
-    is ``alone`` or ``full`` where that matters."""
+    """Give a new run of a case to the backend. ``case`` is its position in the trial, ``target``
+    the metadata target of its directory. ``avoid`` are nodes that it must not get; ``stage`` is
+    ``alone`` or ``full`` in a component that compares the two."""
 
     case: int
     run_id: str
@@ -24,12 +24,12 @@ class Launch(Struct, frozen=True):
 
 
 class Reject(Struct, frozen=True):
-    """Record a run that cannot start, with its verdict code and why."""
+    """Record a run that cannot start, with its verdict code and the reason."""
 
     case: int
     run_id: str
     code: int
-    why: str
+    reason: str
 
 
 class Cancel(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Cancel(Struct, frozen=True):
 
 
 class Recall(Struct, frozen=True):
-    """Recall a run that waits at the scheduler; one that has started is left alone."""
+    """Take back a run that waits at the scheduler; a run that has started goes on."""
 
     run_id: str
 
@@ -48,19 +48,19 @@ class StopTest(Struct, frozen=True):
     """Record that a test is launched no more (``test_stop``)."""
 
     test: str
-    why: str
+    reason: str
 
 
 class ExcludeNodes(Struct, frozen=True):
     """Record that nodes get no more runs of this trial (``node_exclude``)."""
 
     nodes: str
-    why: str
+    reason: str
 
 
 class Alert(Struct, frozen=True):
-    """Tell people. ``kind`` and ``subject`` say what it is about: the same is not told again for a
-    while, which the alert's event (``alias`` kind, ``test`` subject) makes known."""
+    """Raise an alert. ``kind`` and ``subject`` say what it is about; an alert of the same kind and
+    subject is raised again only after a while, which the event of the first makes known."""
 
     kind: str
     subject: str
@@ -68,16 +68,16 @@ class Alert(Struct, frozen=True):
 
 
 class Wake(Struct, frozen=True):
-    """Nothing may happen, yet at ``time`` (ns) there will be something to decide."""
+    """Decide again at ``time`` (ns), even if no event comes before."""
 
     time: int
 
 
 class Finish(Struct, frozen=True):
-    """Nothing is left to do; ``complete`` is False where cases remain that were not started."""
+    """End the drive. ``complete`` is False where cases remain that were not started."""
 
     complete: bool
-    why: str
+    reason: str
 
 
 Command = (

@@ -63,9 +63,9 @@ def carry_out(commands: Sequence[Command], executor: Executor[T]) -> Iterator[T]
             case Reject():
                 executor.reject(command)
             case StopTest():
-                executor.note(TestStopped(test=command.test, reason=command.why))
+                executor.note(TestStopped(test=command.test, reason=command.reason))
             case ExcludeNodes():
-                executor.note(NodeExcluded(nodes=command.nodes, reason=command.why))
+                executor.note(NodeExcluded(nodes=command.nodes, reason=command.reason))
             case Alert():
                 kind, subject = command.kind, command.subject
                 executor.note(AlertRaised(kind=kind, subject=subject, text=command.text))

@@ -76,7 +76,7 @@ class SimulatedRuns:
             run = self.runs.get(update.run_id)  # type: ignore[union-attr]
             return run is not None and handler(self, now, run, update)
         if isinstance(update, NodesDown):
-            self._writer.note(now, NodeDown(nodes=update.nodes, reason=update.why))
+            self._writer.note(now, NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):
             self._writer.note(now, NodeUp(nodes=update.nodes))
         return True
@@ -91,8 +91,8 @@ class SimulatedRuns:
         return False
 
     def _on_refused(self, now: int, run: RehearsedRun, update: Refused) -> bool:
-        self._writer.add(SubmitEnded(time=now, refused=1, reason=update.why, **run.header))
-        self.verdict(now, run, LAUNCH_FAILED, update.why)
+        self._writer.add(SubmitEnded(time=now, refused=1, reason=update.reason, **run.header))
+        self.verdict(now, run, LAUNCH_FAILED, update.reason)
         return True
 
     def _on_started(self, now: int, run: RehearsedRun, update: Started) -> bool:

@@ -97,7 +97,7 @@ class VirtualDriver:
             commands = self.conductor.decide(self.now)
             last = commands[-1] if commands else None
             if isinstance(last, Finish):
-                return self._finish(last.complete, last.why)
+                return self._finish(last.complete, last.reason)
             for _ in carry_out(commands, self):
                 pass
             self._writer.tell_some()
@@ -153,7 +153,7 @@ class VirtualDriver:
     # ---- commands -------------------------------------------------------------------------
 
     def reject(self, command: Reject) -> None:
-        self._runs.verdict(self.now, self._begin(command), code_of(command.code), command.why)
+        self._runs.verdict(self.now, self._begin(command), code_of(command.code), command.reason)
 
     def note(self, event: Event) -> None:
         """Record an event of the trial."""

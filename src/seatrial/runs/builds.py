@@ -1,10 +1,11 @@
-"""Builds: made once per key, on this host, outside any allocation, with their log kept.
+"""Builds: one for each key, on this host, outside any allocation. The log is kept.
 
-A build's directory holds its sources, what the script made, ``build.log``, the scripts and, when it
-has ended, ``seatrial.result`` with the exit code and what the binaries are linked with. The result
-is written by the build's own shell, so a build that outlives a killed driver is found finished. Its
-shell holds the lock on ``seatrial.lock``, so that nobody builds beside one that still runs, and
-``timeout(1)`` keeps its time, so that it ends without a driver too.
+The directory of a build holds its sources, the files that the script created, ``build.log``, the
+scripts and, when the build has ended, ``seatrial.result`` with the exit code and the shared
+libraries of the binaries. The shell of the build writes the result. So a driver that is resumed
+finds the result of a build that outlived the driver that was killed. The shell also holds the lock
+on ``seatrial.lock``, so that no second build starts there, and ``timeout(1)`` ends the build in
+time, with or without a driver.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ RESULT = "seatrial.result"
 
 GRACE_SECONDS = 5
 
-# The script's processes do not hold the lock: what it leaves behind must not stop a later build.
+# The processes of the script do not hold the lock: one that stays behind would stop a later build.
 _SHELL = """\
 #!/bin/bash
 _lock=$1
@@ -60,7 +61,7 @@ exit "$_code"
 """
 
 
-# Instead of a script, for a binary that there is: it is looked at where it is used.
+# The script of a prebuilt binary, which is not copied.
 _PREBUILT = """\
 _found=$(sha256sum < {path}) || exit 1
 _found=${{_found%% *}}
@@ -73,14 +74,15 @@ ln -s {path} {name}
 
 
 class BuildResult(NamedTuple):
-    """``code`` 0 is good, 23 a timeout, else a failure; ``text`` is the tail of the log."""
+    """``code`` is 0 for success, 23 for a timeout, else a failure; ``text`` is the end of the
+    log."""
 
     code: int
     text: str
 
 
 async def build(directory: Path, test: Test, case: Case, machine: Machine) -> BuildResult:
-    """Build, or take over what an earlier driver left. Never raises for what the build does."""
+    """Build, or return the result of an earlier build. Never raises for what the build does."""
     assert test.build is not None
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -88,36 +90,36 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
             return done
         lock = await _lock(directory / LOCK)
     except OSError as error:
-        return BuildResult(1, _why(error, directory))
+        return BuildResult(1, _reason(error, directory))
     try:
         done = _result(directory)
         if done is None:
             _stage(directory, test, case, machine)
-            if BuildKeys().key(test, case, machine) != case.build:  # after they were copied
+            if BuildKeys().key(test, case, machine) != case.build:  # after the copy
                 return BuildResult(1, CHANGED)
             done = await _run(directory, lock, seconds(test.build.timeout))
         return done
     except OSError as error:
-        return BuildResult(1, _why(error, directory))
+        return BuildResult(1, _reason(error, directory))
     except UsageError as error:
         return BuildResult(1, str(error))
     finally:
         os.close(lock)
 
 
-def _why(error: OSError, directory: Path) -> str:
+def _reason(error: OSError, directory: Path) -> str:
     return f"{error.filename or directory}: {error.strerror or error}"
 
 
 def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
-    """Write the scripts and copy the sources, as ``cp -r`` would, into an empty directory: what an
-    interrupted build left is not built upon."""
+    """Write the scripts and copy the sources, as ``cp -r`` does. The directory is emptied first, as
+    an interrupted build may have left files there."""
     assert test.build is not None
-    for left in directory.iterdir():
-        if left.is_dir() and not left.is_symlink():
-            shutil.rmtree(left)
-        elif left.name != LOCK:
-            left.unlink()
+    for path in directory.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != LOCK:
+            path.unlink()
     script = test.build.script + "\n"
     if test.build.prebuilt:
         script = _link_script(Path(test.build.prebuilt), test.build.sha256)
@@ -142,7 +144,8 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
 
 
 def _link_script(binary: Path, sha256: str) -> str:
-    """Bash that links a binary into the build's directory, if it has that checksum."""
+    """Return bash that links a binary into the directory of the build, if the binary has this
+    checksum."""
     path, name = shlex.quote(str(binary)), shlex.quote(f"./{binary.name}")
     return _PREBUILT.format(path=path, name=name, sha256=sha256.lower())
 
@@ -166,14 +169,14 @@ async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
     try:
         code = await process.wait()
     finally:
-        _kill(process.pid)  # and what it left in the background
+        _kill(process.pid)  # with its background processes
     if (done := _result(directory)) is not None:
         return done
     if time.monotonic() - began >= timeout:
-        why = f"not done after {show_seconds(timeout)}"
-        return BuildResult(TIMEOUT.number, f"{why}\n{log_tail(directory)}")
-    why = f"its set-up ended with {code}" if 0 <= code < 128 else "it was killed"
-    return BuildResult(1, f"{why}\n{log_tail(directory)}")
+        reason = f"not done after {show_seconds(timeout)}"
+        return BuildResult(TIMEOUT.number, f"{reason}\n{log_tail(directory)}")
+    reason = f"its set-up ended with {code}" if 0 <= code < 128 else "it was killed"
+    return BuildResult(1, f"{reason}\n{log_tail(directory)}")
 
 
 def _kill(process_group: int) -> None:
@@ -193,7 +196,7 @@ def _result(directory: Path) -> BuildResult | None:
 
 
 def log_tail(directory: Path) -> str:
-    """The last lines of a build's log."""
+    """Return the end of the log of a build."""
     try:
         with (directory / LOG).open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
@@ -203,7 +206,7 @@ def log_tail(directory: Path) -> str:
 
 
 async def _lock(path: Path) -> int:
-    """Wait for the lock of a build, which an orphaned build may still hold."""
+    """Return the lock of a build once it is free: a build without a driver may still hold it."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     while True:
         try:

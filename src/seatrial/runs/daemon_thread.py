@@ -1,5 +1,5 @@
-"""Work that may hang (a file system, a long copy), done in a thread that nobody waits for when the
-driver leaves, as the threads of an executor are."""
+"""Run work that may hang, such as access to a file system, in daemon threads. Unlike the threads of
+an executor, these do not delay the exit of the interpreter."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 async def run_in_thread(work: Callable[[], T], name: str) -> T:
-    """Do it in a thread of its own; what it raises is raised here."""
+    """Return what ``work`` returns, run in a thread of its own. Raises what ``work`` raises."""
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # from here on it always takes a result
+    done.set_running_or_notify_cancel()  # so that it can no longer be cancelled
 
     def run() -> None:
         try:

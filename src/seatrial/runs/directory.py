@@ -1,4 +1,4 @@
-"""A run's directory: made before the run is submitted, read when it has ended."""
+"""The directory of a run: prepared before the run is submitted, read after it has ended."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from seatrial.units import SECOND_NS
 
 EVENTS_LIMIT = 1 << 20
 TEXT_LIMIT = 4000
-# What a job says of its times is believed within these of the present: a clock that was never set,
+# Times of a job count if they are within these bounds of the present. A clock that was never set,
 # or a forged time, would stretch all pages of the trial over decades.
 _OLDEST_NS, _AHEAD_NS = 366 * 86_400 * SECOND_NS, 86_400 * SECOND_NS
 
 
 def prepare(path: Path, job_script: str, test: Test, more: Sequence[Input] = ()) -> None:
-    """Make the directory with its job script, the test's inputs and ``more``. Raises OSError. A
-    directory that exists, from a run that was made but never submitted, is completed."""
+    """Create the directory of a run with its job script, the inputs of the test and ``more``
+    inputs. A directory that exists already, of a run that was created and not submitted, is
+    completed. Raises OSError."""
     _make(path)
     write_script(f"{path}/job.sh", job_script)
     os.close(os.open(f"{path}/{ENVIRONMENT}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     for item in (*test.inputs, *more):
-        assert isinstance(item, Input)  # the loader has replaced plain names
+        assert isinstance(item, Input)  # the loader replaces plain names by Inputs
         put(Path(item.source), path / name_of(item), item.how)
 
 
@@ -46,7 +47,8 @@ def _make(path: Path) -> None:
 
 
 def put(source: Path, target: Path, how: str) -> None:
-    """Link or copy. A copy appears whole or not at all, as what is there is not made again."""
+    """Link or copy a file or folder, unless the target exists. A copy appears under its name when
+    it is complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_symlink() or target.exists():
         return
@@ -63,8 +65,8 @@ def put(source: Path, target: Path, how: str) -> None:
 
 
 class JobEvents(NamedTuple):
-    """What a job wrote of itself: its last start and end, None where it did not get there, and
-    whether it has claimed its directory."""
+    """The events that a job wrote: the last start and the last end of its script, None where there
+    is none. ``claimed``: the job has claimed its directory."""
 
     claimed: bool
     start: ScriptStarted | None
@@ -76,8 +78,8 @@ class JobEvents(NamedTuple):
 
 
 def job_events(path: Path) -> JobEvents:
-    """Read a job's events; lines that are torn, garbage or no events of a job are passed over. A
-    start at a time that cannot be is none; an end is then taken to be now."""
+    """Read the events of a job; skip lines that are torn or no events of a job. A start with an
+    impossible time is skipped, an end with one gets the present time."""
     try:
         descriptor = os.open(f"{path}/events.jsonl", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -85,7 +87,7 @@ def job_events(path: Path) -> JobEvents:
     try:
         data = os.pread(descriptor, EVENTS_LIMIT, 0)
         size = os.fstat(descriptor).st_size
-        if size > EVENTS_LIMIT:  # a job wrote there what it liked; its end is at the end
+        if size > EVENTS_LIMIT:  # the job itself wrote more; the end of its script is last
             data += b"\n" + os.pread(descriptor, EVENTS_LIMIT, size - EVENTS_LIMIT)
     except OSError:
         data = b""
@@ -109,7 +111,7 @@ def job_events(path: Path) -> JobEvents:
 
 
 def _bounded(event: ScriptStarted) -> ScriptStarted:
-    """Return what a job may say of its start, no longer than is reasonable."""
+    """Return a copy of a start whose texts have at most the usual lengths."""
     return ScriptStarted(
         time=event.time,
         nodes=event.nodes[:TEXT_LIMIT],

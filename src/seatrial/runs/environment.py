@@ -1,4 +1,5 @@
-"""What job scripts and build scripts share: exports, the machine's set-up, modules, writing."""
+"""The parts that job scripts and build scripts share: exports, the set-up of the machine, modules,
+and writing the script."""
 
 from __future__ import annotations
 
@@ -16,13 +17,14 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:,+-]+")
 
 
 def exports(variables: Mapping[str, Scalar]) -> str:
-    """One ``export`` line; values are literal."""
+    """Return one ``export`` line; the values are quoted."""
     words = [f"{name}={quote(show(value))}" for name, value in variables.items()]
     return f"export {' '.join(words)}\n" if words else ""
 
 
 def write_script(path: str | Path, text: str) -> None:
-    """The same bytes in every locale; a path in it that is no UTF-8 comes out as it is on disk."""
+    """Write a script as UTF-8 in every locale. Bytes of a path that are not UTF-8 stay as they are
+    on disk."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     with open(os.open(path, flags, 0o666), "wb", buffering=0) as file:  # noqa: PTH123
         file.write(text.encode("utf-8", errors="surrogateescape"))
@@ -33,7 +35,8 @@ def quote(text: str) -> str:
 
 
 def toolchain_variables(machine: Machine, name: str) -> dict[str, Scalar]:
-    """CC, MPICC and the like of a toolchain, as documented in ``suite/variables.py``."""
+    """Return the variables of a toolchain, such as CC and MPICC, that ``suite/variables.py``
+    documents."""
     chain = machine.toolchains.get(name, Toolchain(cc="cc", cxx="c++"))
     return {
         "CC": chain.cc,
@@ -52,8 +55,8 @@ def toolchain_variables(machine: Machine, name: str) -> dict[str, Scalar]:
 
 
 def preamble(machine: Machine, test: Test, toolchain: str) -> str:
-    """Set-up and modules in the order machine, toolchain, test; then their environments, which may
-    so replace what a module set."""
+    """Return set-up and modules in the order machine, toolchain, test; then their environments,
+    which can thus replace what a module set."""
     chain = machine.toolchains.get(toolchain, Toolchain())
     text = f"{machine.setup.rstrip()}\n" if machine.setup.strip() else ""
     text += _modules([*machine.modules, *chain.modules, *test.modules])
@@ -61,7 +64,7 @@ def preamble(machine: Machine, test: Test, toolchain: str) -> str:
 
 
 def _modules(names: Iterable[str]) -> str:
-    """A module that does not load ends the script: nothing runs in a wrong environment."""
+    """Return bash that loads modules, and ends the script if one does not load."""
     return "".join(
         f"module load {quote(name)} || "
         f"{{ echo {quote(f'seatrial: module {name} did not load')} >&2; exit 90; }}\n"

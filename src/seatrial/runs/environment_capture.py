@@ -1,9 +1,9 @@
-"""The environment that a run really had, kept once for each distinct one.
+"""The environments of runs, each distinct one stored once.
 
-A job writes its exported variables into its run directory; here they are folded into
-``environments/<hash>`` of the trial, readable by the owner alone, and the run keeps the hash. What
-differs from job to job and from session to session is left out, so that the hash tells whether two
-runs had the same environment, and the files tell in what they differ.
+A job writes its exported variables into the directory of its run. This module moves them to
+``environments/<hash>`` of the trial, readable by the owner alone; the run keeps the hash. Variables
+that differ from job to job and from session to session are left out. So the hash tells whether two
+runs had the same environment, and the files tell the differences.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _PREFIXES = ("SLURM", "SEATRIAL_", "SSH_", "XDG_", "BASH_FUNC_", "_")
 
 
 def capture(run: Path, environments: Path, parameters: Iterable[str]) -> str:
-    """The hash (16 hex digits) of a run's environment, whose file is moved to ``environments``; ""
-    where the job left none that can be read."""
+    """Return the hash (16 hex digits) of the environment of a run, and store it in
+    ``environments``. Returns "" where the job left none that can be read."""
     path = f"{run}/{ENVIRONMENT}"
     try:
         text = _read(path)
@@ -57,8 +57,8 @@ def _read(path: str) -> bytes:
 
 @functools.lru_cache(maxsize=64)
 def _volatile(parameters: tuple[str, ...]) -> re.Pattern[bytes]:
-    """Matches what bash's ``declare -x`` prints of the variables that do not count: a name, and a
-    value in quotes, which may go over several lines."""
+    """Return a pattern for the variables that do not count, in the output of bash's ``declare -x``:
+    a name, and a value in quotes, which may have several lines."""
     names = "|".join(re.escape(name) for name in (*_NAMES, *parameters))
     prefixes = "|".join(re.escape(prefix) for prefix in _PREFIXES)
     value = r"""=(?:"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*)"""
@@ -67,7 +67,8 @@ def _volatile(parameters: tuple[str, ...]) -> re.Pattern[bytes]:
 
 
 def _write(target: Path, text: bytes) -> None:
-    """Whole or not at all: several runs may have the same environment at the same time."""
+    """Write a file that appears under its name when it is complete, as several runs may have the
+    same environment at the same time."""
     target.parent.mkdir(exist_ok=True)
     part = target.with_name(f".{target.name}.{os.getpid()}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""The line that starts a case's tasks: srun, mpirun, mpiexec or nothing."""
+"""The command line that starts the tasks of a case: srun, mpirun, mpiexec or none."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _BINDING = re.compile(r"-bind-to[ =](\S*)")
 
 
 def launcher_of(machine: Machine, test: Test, case: Case) -> Launcher:
-    """The launcher of a case: what the test asks for, else the toolchain's own where the machine
-    names none, else the machine's."""
+    """Return the launcher of a case: of the kind that the test asks for; else the machine's; else,
+    where the machine names none, the toolchain's own."""
     toolchain = machine.toolchains.get(case.toolchain)
     own = toolchain.launcher if toolchain else None
     wanted = test.run.launcher
@@ -28,7 +28,7 @@ def launcher_of(machine: Machine, test: Test, case: Case) -> Launcher:
 
 
 def launch_line(machine: Machine, test: Test, case: Case) -> str:
-    """The value of $LAUNCH, quoted for the shell; empty where the script starts itself."""
+    """Return the value of $LAUNCH, quoted for the shell; "" where the script starts itself."""
     launcher = launcher_of(machine, test, case)
     if launcher.kind == "none":
         return ""
@@ -50,15 +50,15 @@ def _srun(case: Case) -> list[str]:
 
 
 def _placement(launcher: Launcher, machine: Machine, case: Case) -> list[str]:
-    """Each task is bound to its own cores where there are enough, else tasks share them unbound:
-    the default would bind all threads of a task to one core. Options of the machine's about binding
-    replace ours."""
+    """Return the options that bind each task to cores of its own, or to none where there are too
+    few. The default would bind all threads of a task to one core. Options of the machine about
+    binding replace these."""
     per_node, threads = case.tasks_per_node, case.threads
     fits = per_node * threads <= min(kind.cores for kind in machine.nodes)
     bound = _BINDING.search(" ".join(launcher.options))
     if launcher.flavour == "openmpi":
         to = bound[1] if bound else "core" if fits else "none"
-        # Open MPI 5 refuses PE with any other binding.
+        # Open MPI 5 refuses PE together with another binding.
         cores = f":PE={threads}" if to.startswith(("core", "hwt")) else ""
         place = f"ppr:{per_node}:node{cores if fits else ':OVERSUBSCRIBE'}"
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []

@@ -1,12 +1,12 @@
-"""Where run directories go: below the trial's folder, or on a metadata target of a file system.
+"""The directories of runs: in the folder of the trial, or on a metadata target of a file system.
 
     places = Placement(machine.file_systems, "tag", trial / "runs")
     place = places.place("scratch", "scratch/mdt1")
     place.root                                    # <path>/<tag>/mdt1
-    why = await places.make(place, "cm4")         # <root>/cm4, once; why it is a plain folder
+    failure = await places.make(place, "cm4")     # <root>/cm4; "" or why the command failed
 
-On Lustre ``place`` is ``lfs mkdir -i "$TARGET_INDEX" "$DIRECTORY"``. What lies in a directory that
-was so made is on its target, too, so that the command is run once for each test and target.
+On Lustre ``place`` is ``lfs mkdir -i "$TARGET_INDEX" "$DIRECTORY"``. Files in such a directory are
+on its target, too, so the command runs once for each test and target.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ DECKS = ".decks"
 
 
 class PlacementTarget(NamedTuple):
-    """A metadata target, or the whole of a file system without any, or (no file system) the trial's
-    own folder; ``root`` is the directory that those of its tests are in."""
+    """A place for run directories: a metadata target, a whole file system that has none, or
+    (without a file system) the folder of the trial. ``root`` holds the directories of the tests."""
 
     file_system: str
     target: str
@@ -37,12 +37,12 @@ class PlacementTarget(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As people know it: FILESYSTEM/TARGET."""
+        """The name that people know: FILESYSTEM/TARGET."""
         return "/".join(filter(None, (self.file_system, self.target))) or "the trial's folder"
 
 
 class Placement:
-    """The places of one trial, whose directories are made when they are first needed."""
+    """The places of one trial. Their directories are created when they are first needed."""
 
     def __init__(self, file_systems: Mapping[str, FileSystem], tag: str, own: Path) -> None:
         self._file_systems = file_systems
@@ -51,8 +51,8 @@ class Placement:
         self._made: dict[Path, asyncio.Task[str]] = {}
 
     def place(self, file_system: str, target: str) -> PlacementTarget:
-        """The place of runs on a file system ("": the trial's folder) and on the target that the
-        policy names: FILESYSTEM/TARGET, "" for none."""
+        """Return the place of runs on a file system ("": the folder of the trial) and on a target
+        as the policy names it: FILESYSTEM/TARGET, "" for none."""
         if not file_system:
             return PlacementTarget("", "", 0, self._own)
         about = self._file_systems[file_system]
@@ -65,28 +65,29 @@ class Placement:
         return PlacementTarget(file_system, name, index, root / name.replace("/", "+"))
 
     def timeout(self, place: PlacementTarget) -> float:
-        """The longest time that its placement command may take, in seconds."""
+        """Return the time limit of the placement command of a place, in seconds."""
         about = self._file_systems.get(place.file_system)
         return seconds(about.timeout) if about else 0.0
 
     async def make(self, place: PlacementTarget, name: str) -> str:
-        """Make the directory of that name at a place, if need be; "" or why it is a plain one.
-        Raises OSError where there can be none."""
+        """Create a directory at a place, unless it exists. Returns "", or why the placement command
+        failed; then the directory is a plain one. Raises OSError where it cannot be created."""
         return await self._once(place.root / name, lambda: self._make(place, name))
 
     async def deck(self, place: PlacementTarget, source: Path) -> str:
-        """Have a copy of a deck there (``copy_of``), made once; "" or why it is in a plain
+        """Copy a deck to a place (``copy_of``), once. Returns "", or why the copy is in a plain
         directory. Raises OSError."""
         return await self._once(copy_of(place, source), lambda: self._copy(place, source))
 
     async def _once(self, path: Path, work: Callable[[], Coroutine[None, None, str]]) -> str:
-        """What is asked for while it is being made is waited for; a failure is tried again."""
+        """Return what ``work`` returns for a path, or "" where it was done for that path before.
+        Work that failed is repeated, work that is under way is awaited."""
         task = self._made.get(path)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = self._made[path] = asyncio.get_running_loop().create_task(work())
             return await asyncio.shield(task)
         await asyncio.shield(task)
-        return ""  # it was told already
+        return ""  # a failure was reported to the first
 
     async def _make(self, place: PlacementTarget, name: str) -> str:
         directory = place.root / name
@@ -102,21 +103,22 @@ class Placement:
             "TARGET": place.target,
             "TARGET_INDEX": str(place.number) if place.target else "",
         }
-        said = await Shell(about.place, seconds(about.timeout)).run(variables)
+        result = await Shell(about.place, seconds(about.timeout)).run(variables)
         made = await run_in_thread(directory.is_dir, "place")
-        if not said.why and made:
+        if not result.failure and made:
             return ""
         await run_in_thread(lambda: _make(directory), "place")
-        return said.why or f"it ended well, but made no {directory}"
+        return result.failure or f"it succeeded, but did not create {directory}"
 
     async def _copy(self, place: PlacementTarget, source: Path) -> str:
-        why = await self.make(place, DECKS) if place.file_system else ""
+        failure = await self.make(place, DECKS) if place.file_system else ""
         await run_in_thread(lambda: put(source, copy_of(place, source), "copy"), "deck")
-        return why
+        return failure
 
 
 def copy_of(place: PlacementTarget, source: Path) -> Path:
-    """Where a place's own copy of a deck is; decks of one name may come from several folders."""
+    """Return the path of the copy of a deck at a place. Decks of one name from several folders have
+    copies of their own."""
     mark = hashlib.sha256(str(source).encode()).hexdigest()[:8]
     return place.root / DECKS / f"{mark}-{source.name}"
 

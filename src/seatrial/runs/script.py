@@ -1,8 +1,8 @@
-"""A run's job script: plain bash that can be read and run again by hand.
+"""The job script of a run: plain bash, which a person can read and run again.
 
-It claims the run directory (so that a job submitted twice runs once), sets the environment, writes
-its own events with shell alone, and sources the test's script, which is kept as written in one file
-per test.
+The script claims the run directory, so that a job that was submitted twice runs once. It sets the
+environment, writes its own events by shell builtins alone, and sources the script of the test,
+which lies unchanged in a file of its own.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from seatrial.runs.launchers import launch_line
 from seatrial.suite.model import Case, Test
 
 CLAIMED = 93
-"""The exit code of a job script that finds its run claimed by another job."""
+"""The exit code of a job script whose run another job has claimed."""
 
-# Names of our own begin with an underscore, which parameters may not.
+# Variables of Seatrial begin with an underscore; parameters of tests cannot.
 #
-# A job that Slurm requeued (its restart count is above 0) runs in the directory it has claimed, and
-# begins its output anew. Where no claim can be written nothing runs: no verdict could be given.
+# A job that Slurm requeued (its restart count is above 0) runs in the directory that it claimed
+# before, with new output. Where the claim cannot be written nothing runs, as there would be no
+# verdict.
 _CLAIM = """\
 set -C
 if ! { : > events.jsonl; } 2> /dev/null; then
@@ -39,8 +40,8 @@ fi
 set +C
 """
 
-# Forks are what a short job pays for, so texts are returned in a variable, not by $(...).
-# EPOCHREALTIME is not known to bash before 5.0.
+# A fork is slow for a short job, so functions return texts in a variable, not by $(...).
+# Bash before 5.0 has no EPOCHREALTIME.
 _EVENTS = r"""
 seatrial_event() {  # name, further members of the JSON object
   local time=${EPOCHREALTIME-}
@@ -58,9 +59,9 @@ seatrial_json() {  # _text = its argument, fit for a JSON string
 }
 """
 
-# The environment goes to a file that the driver made, readable by its owner alone, and is folded
-# into a hash there (runs/environment_capture.py): a checksum taken here would cost three processes.
-# A site's set-up may have changed how the shell works; the test's script finds it as usual.
+# The environment goes to a file that the driver created, readable by its owner alone. The driver
+# computes the hash (runs/environment_capture.py), as a checksum here would cost three processes.
+# The set-up of a site may have changed shell options; they are reset for the script of the test.
 _START = r"""
 set +aeu
 declare -x >| job.environment
@@ -80,7 +81,7 @@ exit "$_code"
 
 
 class ScriptWriter:
-    """Writes job scripts; what is the same for all cases of a test and toolchain is made once."""
+    """Writes job scripts. The part that all cases of a test and toolchain share is made once."""
 
     def __init__(self, machine: Machine, trial: str) -> None:
         self.machine = machine
@@ -88,7 +89,7 @@ class ScriptWriter:
         self._common: dict[tuple[str, str], str] = {}
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
-        """The text of ``job.sh`` for one run."""
+        """Return the text of ``job.sh`` for one run."""
         return "".join(
             (
                 "#!/bin/bash\n",
@@ -127,7 +128,7 @@ class ScriptWriter:
 
 
 class RunPlace(NamedTuple):
-    """Where a run is: its id, its directory, its build's directory, its test's script."""
+    """The id of a run, its directory, the directory of its build, the script of its test."""
 
     run_id: str
     path: str

@@ -1,11 +1,11 @@
-"""Commands of the site's: short bash that is run beside a trial, with a time limit.
+"""Commands of the site: short bash commands that run beside a trial, with a time limit.
 
     shell = Shell("cat /proc/loadavg", timeout=10)
-    said = await shell.run({"TRIAL": "t"})        # never raises for what the command does
-    said.why, said.out                            # why is "" where it ended well
+    result = await shell.run({"TRIAL": "t"})      # never raises for what the command does
+    result.output, result.failure                 # failure is "" where it succeeded
 
-Whatever the command does, nothing waits for it longer than its time: what it started is killed,
-what cannot be killed (it hangs in a file system) is left alone, and not started again beside it.
+Nothing waits longer than the time limit: the command and its child processes are killed then. A
+command that cannot be killed, as it hangs in a file system, is not started a second time.
 """
 
 from __future__ import annotations
@@ -27,47 +27,48 @@ GRACE_SECONDS = 1.0
 _Process = asyncio.subprocess.Process
 
 
-class Said(NamedTuple):
-    """The beginning of what a command printed, and why it counts as failed ("": it does not)."""
+class CommandResult(NamedTuple):
+    """The beginning of the output of a command, and its failure ("" where it succeeded)."""
 
-    out: str
-    why: str
+    output: str
+    failure: str
 
 
 class Shell:
-    """One command, which runs once at a time."""
+    """One command; one process of it runs at a time."""
 
     def __init__(self, command: str, timeout: float) -> None:
         self.command = command
         self.timeout = timeout
         self._stuck: _Process | None = None
 
-    async def run(self, variables: Mapping[str, str] | None = None) -> Said:
-        """Run it, with these variables beside the environment."""
+    async def run(self, variables: Mapping[str, str] | None = None) -> CommandResult:
+        """Run the command with these variables added to the environment."""
         if self._stuck is not None and self._stuck.returncode is None:
-            return Said("", "it still hangs since it was last run, and cannot be killed")
+            return CommandResult("", "it still hangs since its last run, and cannot be killed")
         out, errors = _Pipe(), _Pipe()
         try:
             process = await _start(self.command, variables or {}, out, errors)
             ended = await self._watched(process, out, errors)
         except (OSError, ValueError) as error:  # ValueError: a zero byte
-            return Said("", f"it cannot be started: {error}")
+            return CommandResult("", f"it cannot be started: {error}")
         finally:
             out.close()
             errors.close()
         if not ended:
-            return Said(out.text, f"it did not end in {show_seconds(self.timeout)}")
-        return Said(out.text, _why(process.returncode or 0, errors.text or out.text))
+            return CommandResult(out.text, f"it did not end in {show_seconds(self.timeout)}")
+        return CommandResult(out.text, _failure(process.returncode or 0, errors.text or out.text))
 
     async def _watched(self, process: _Process, out: _Pipe, errors: _Pipe) -> bool:
-        """Whether it ended in its time; all of it is over then, but what cannot be killed."""
+        """Return whether the process ended in time. Afterwards nothing of it runs, except what
+        cannot be killed."""
         ended = False
         try:
             await out.listen()
             await errors.listen()
             ended = await _within(process, self.timeout)
         finally:
-            _kill(process.pid)  # and what it left in the background
+            _kill(process.pid)  # with its background processes
             if not ended and not await _within(process, GRACE_SECONDS):
                 self._stuck = process
         await out.end()
@@ -75,7 +76,7 @@ class Shell:
         return ended
 
 
-def _why(code: int, said: str) -> str:
+def _failure(code: int, said: str) -> str:
     if code == 0:
         return ""
     last = " ".join(said.split())[-LAST_WORDS:]
@@ -99,7 +100,7 @@ async def _start(command: str, variables: Mapping[str, str], out: _Pipe, errors:
 
 
 async def _within(process: _Process, seconds: float) -> bool:
-    """Whether it ends in that time."""
+    """Return whether a process ends within some seconds."""
     try:
         async with asyncio.timeout(seconds):
             await process.wait()
@@ -114,7 +115,7 @@ def _kill(group: int) -> None:
 
 
 class _Pipe(asyncio.Protocol):
-    """What is written into ``writing``: its beginning is kept, all of it is read."""
+    """Reads all that is written into ``writing``, and keeps the beginning."""
 
     def __init__(self) -> None:
         reading, self.writing = os.pipe()
@@ -138,7 +139,7 @@ class _Pipe(asyncio.Protocol):
         self._over.set()
 
     async def end(self) -> None:
-        """Read what is still there; who left the session of the command may hold it open."""
+        """Read the rest. A process that left the session of the command may still hold the pipe."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GRACE_SECONDS):
                 await self._over.wait()
@@ -146,5 +147,5 @@ class _Pipe(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-        else:  # a cancelled listen() may have closed it: the file knows
+        else:  # a cancelled listen() may have closed it already
             self._file.close()

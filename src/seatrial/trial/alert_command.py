@@ -1,7 +1,7 @@
-"""Telling people: every alert runs the command of the plan's ``alerts``, at a bounded rate.
+"""Runs the command of a plan's ``alerts`` for each alert, at a bounded rate.
 
-It gets the alert in its environment: ALERT (the text), ALERT_KIND, ALERT_SUBJECT, TRIAL, MACHINE.
-What comes while the rate is used up is counted, and told with the next one.
+The command gets the alert in its environment: ALERT (the text), ALERT_KIND, ALERT_SUBJECT, TRIAL,
+MACHINE. Alerts above the rate are counted, and reported with the next one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from seatrial.trial.observer import Observer
 from seatrial.trial.tasks import Tasks
 from seatrial.units import SECOND_NS, count, seconds
 
-OWN_KIND = "alerts"  # of the alert that the command fails, which it is not run for
+OWN_KIND = "alerts"  # kind of the alert that the command fails, for which it is not run
 
 
 class AlertCommand:
-    """An observer that passes all on to another one, and alerts to people, too."""
+    """An observer that passes all events on to another one, and runs the command for alerts."""
 
     def __init__(self, record: Record, observer: Observer, tasks: Tasks) -> None:
         self.observer = observer
@@ -34,10 +34,10 @@ class AlertCommand:
         self._task: asyncio.Task[None] | None = None
         self._busy = False
         self._failing = False
-        self._ran: deque[float] = deque()  # when, as far as the rate counts it
+        self._ran: deque[float] = deque()  # times that the rate counts
 
     def remember(self, alerts: Iterable[tuple[str, int]], now: int) -> None:
-        """An earlier driver ran the command, for each of these alerts (kind, ns) at most."""
+        """Count the alerts (kind, ns) of an earlier driver against the rate."""
         tell = self._record.alerts
         if tell is None:
             return
@@ -64,26 +64,26 @@ class AlertCommand:
             pause = self._pause(tell)
             await asyncio.sleep(pause)
             self._busy = True
-            told = len(self._waiting) if pause else 1
-            alerts, self._waiting = self._waiting[:told], self._waiting[told:]
+            size = len(self._waiting) if pause else 1
+            alerts, self._waiting = self._waiting[:size], self._waiting[size:]
             if not self._waiting:
                 self._there.clear()
             self._ran.append(asyncio.get_running_loop().time())
-            said = await shell.run(self._variables(alerts))
+            result = await shell.run(self._variables(alerts))
             self._busy = False
-            if said.why and not self._failing:
-                self._tasks.alert(OWN_KIND, "", f"the command of alerts fails: {said.why}")
-            self._failing = bool(said.why)
+            if result.failure and not self._failing:
+                self._tasks.alert(OWN_KIND, "", f"the command of alerts fails: {result.failure}")
+            self._failing = bool(result.failure)
 
     def _pause(self, tell: Tell) -> float:
-        """Seconds until the command may be run again."""
+        """Return the seconds until the rate allows the command again."""
         now = asyncio.get_running_loop().time()
         while self._ran and self._ran[0] <= now - seconds(tell.per):
             self._ran.popleft()
         return 0.0 if len(self._ran) < tell.at_most else self._ran[0] + seconds(tell.per) - now
 
     def _variables(self, alerts: list[AlertRaised]) -> dict[str, str]:
-        """The first of those that wait, and how many more there are."""
+        """Return the environment for the first of some alerts, with the number of the others."""
         first, more = alerts[0], len(alerts) - 1
         text = f"{first.text} (and {count(more, 'more alert')})" if more else first.text
         about = {"ALERT": text, "ALERT_KIND": first.kind, "ALERT_SUBJECT": first.subject}
@@ -91,7 +91,7 @@ class AlertCommand:
         return {name: value.replace("\0", "") for name, value in about.items()}
 
     async def end(self) -> None:
-        """Have the last alerts told, as far as the rate lets them be, before the driver leaves."""
+        """Wait for the last alerts, as far as the rate allows, before the driver leaves."""
         tell = self._record.alerts
         if tell is None or self._task is None:
             return

@@ -1,4 +1,4 @@
-"""The builds of a trial, beside its loop."""
+"""The builds of a trial, in the background."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from seatrial.trial.tasks import Tasks
 
 
 class Building:
-    """Starts builds; the end of each comes to the inbox."""
+    """Starts builds, and reports the end of each to the inbox."""
 
     def __init__(self, folder: TrialFolder, ledger: Ledger, tasks: Tasks) -> None:
         self._folder = folder.builds
         self._ledger = ledger
         self._tasks = tasks
-        # The first case of each build stands for all that share it.
+        # All cases with one key share a build; the first of them names it.
         cases = ledger.conductor.state.cases
         self._cases = {case.build: case for case in reversed(cases) if case.build}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -39,6 +39,6 @@ class Building:
         self._running[key] = self._tasks.spawn(work())
 
     def cancel(self) -> None:
-        """End all that runs."""
+        """End all builds that are running."""
         for task in self._running.values():
             task.cancel()

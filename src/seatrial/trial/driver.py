@@ -2,9 +2,9 @@
 
     outcome = asyncio.run(Driver(folder, observer).drive())
 
-Facts come in from the backend, from builds, gauges and people; each is noted in the ledger, and
-what the conductor then decides is noted before it is done. Starting a trial and resuming one are
-the same: the journal is replayed, however long it is.
+Updates come from the backend, builds, gauges and people. The ledger records each. The driver then
+records what the conductor decides, and does it. To start a trial and to resume one are the same:
+the journal is replayed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _log = logger(__name__)
 _LEVELS: dict[type, int] = {Wake: DEBUG, Alert: WARNING, Trouble: WARNING}
 
 REFILL_SHARE = 4
-LONGEST_WAIT_SECONDS = 60.0  # for an update, in case the clock is set
+LONGEST_WAIT_SECONDS = 60.0  # for an update, as somebody may set the clock
 
 
 class Driver:
@@ -69,7 +69,8 @@ class Driver:
         self.folder = folder
         self.record = record = folder.record()
         self.backend = choose_backend(record.machine, folder.submissions)
-        # A tag may come again, in another folder or when this one is gone; its jobs' names may not.
+        # Two trials may have one tag: in another folder, or after this one is deleted. Their jobs
+        # need different names.
         unique = f"{record.tag} {record.created}"
         self.conductor = Conductor(unique, folder.cases(), self._limits(), record.policy)
         self._tasks = Tasks()
@@ -87,7 +88,7 @@ class Driver:
             self._collector,
             self._building,
         )
-        self.was_complete = False  # before this drive
+        self.was_complete = False  # whether the trial was complete before this drive
         self._answered: list[str] = []  # requests whose answers may not be in the journal yet
         self._interrupts = 0
         self._drive: asyncio.Task[Any] | None = None
@@ -104,15 +105,15 @@ class Driver:
             max_failures=asked.max_failures,
         )
 
-    # ---- the course of a drive ------------------------------------------------------------
+    # ---- driving --------------------------------------------------------------------------
 
     async def drive(
         self, cancel: str = "", host_is_gone: bool = False, abandon: str = ""
     ) -> DriveOutcome:
-        """Start or resume the trial and see it through. With ``cancel`` (a reason) its jobs are
-        cancelled instead, with ``abandon`` (a reason) for ever. ``host_is_gone``: no process of
-        another host that drove it can be alive. Raises JournalError, TrialError, BackendError and
-        Stop."""
+        """Start or resume the trial, and drive it to its end. Where ``cancel`` is a reason, cancel
+        its jobs instead; where ``abandon`` is one, abandon the trial. ``host_is_gone``: the host
+        that drove it is down, and its processes with it. Raises JournalError, TrialError,
+        BackendError and Stop."""
         self._drive = asyncio.current_task()
         self._require_real()
         asked: list[Event] = [TrialCancelled(reason=cancel)] if cancel else []
@@ -135,7 +136,7 @@ class Driver:
             if self.was_complete and not abandons:
                 return DriveOutcome(self.ledger.verdicts, True, "it was complete already")
             if self.conductor.state.abandoned and not unresolved:
-                raise TrialError(f"{self.folder.tag} was given up: {self.conductor.state.held}")
+                raise TrialError(f"{self.folder.tag} was abandoned: {self.conductor.state.held}")
             if unresolved and not host_is_gone:
                 self._require_same_host()
             await self.backend.open()
@@ -165,14 +166,15 @@ class Driver:
                     journal.flush()
 
     def _require_real(self) -> None:
-        """What was made up is not mixed with what is measured."""
+        """Raise TrialError for a rehearsal: simulated and real runs are never mixed."""
         if self.record.rehearsed:
             raise TrialError(
                 f"{self.folder.tag} is a rehearsal; `seatrial accept` runs its plan for real"
             )
 
     def _require_same_host(self) -> None:
-        """Processes of another host cannot be seen from here: their runs would run twice."""
+        """Raise TrialError where another host drove the trial and its jobs are processes: this host
+        cannot see them, and would run them a second time."""
         there, here = self.conductor.state.trial.host, gethostname()
         if self.backend.room and there not in ("", here):
             raise TrialError(
@@ -205,7 +207,7 @@ class Driver:
             for step in carry_out(commands, self._jobs):
                 await step
             self._flush()
-            if not self.conductor.state.changed:  # else something follows from what was just noted
+            if not self.conductor.state.changed:  # else there may be more to decide
                 timer = self._timer(last.time if isinstance(last, Wake) else None, now)
                 self._receive(await inbox.get())
                 timer.cancel()
@@ -223,17 +225,17 @@ class Driver:
 
     def _finish(self, finish: Finish) -> DriveOutcome:
         left = max(0, self.conductor.state.wanted - self.conductor.state.finished)
-        outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.why, left)
+        outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.reason, left)
         if finish.complete:
-            why = finish.why if self.conductor.unbuildable else ""
+            why = finish.reason if self.conductor.unbuildable else ""
             self.ledger.note(TrialEnded(failed=1 if outcome.failed else 0, reason=why))
         elif self.conductor.state.trial.clock_runs and not self._interrupts:
-            self.ledger.note(TrialPaused(reason=finish.why))
+            self.ledger.note(TrialPaused(reason=finish.reason))
         return outcome
 
     def interrupt(self) -> None:
-        """A person pressed Ctrl-C: first stop launching and wait, then cancel the jobs, then leave
-        at once: a scheduler that does not answer cannot cancel."""
+        """Handle Ctrl-C. The first stops launches and waits for the jobs, the second cancels the
+        jobs, the third leaves at once, as a scheduler that does not answer cannot cancel."""
         self._interrupts += 1
         if self._interrupts == 1:
             self._tasks.put(TrialPaused(reason=INTERRUPTED))
@@ -243,19 +245,19 @@ class Driver:
             self.stop("interrupted three times; jobs that run go on")
 
     def _on_cancel(self) -> None:
-        """`seatrial cancel` asks for it."""
+        """Handle `seatrial cancel`."""
         self._interrupts += 1
         self._tasks.put(TrialCancelled(reason="cancelled by `seatrial cancel`"))
 
     def stop(self, why: str = "told to stop; jobs that run go on") -> None:
-        """Leave at once (SIGTERM, SIGHUP), whatever the driver waits for."""
+        """Leave at once, as on SIGTERM and SIGHUP."""
         self._stop = Stop(why)
         if self._drive is not None:
             self._drive.cancel()
 
     async def write_scripts(self) -> int:
-        """A dry run: make every run's directory and scripts, and submit nothing; their number.
-        When the trial is resumed, these very runs are submitted."""
+        """Make the directory and scripts of every run, and submit none (a dry run). Returns the
+        number of runs. When the trial is resumed, these runs are submitted."""
         with Journal.own(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
             self.ledger.open()
@@ -283,7 +285,7 @@ class Driver:
             )
             self.ledger.note(alert)
         elif isinstance(update, NodesDown):
-            self.ledger.note(NodeDown(nodes=update.nodes, reason=update.why))
+            self.ledger.note(NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):
             self.ledger.note(NodeUp(nodes=update.nodes))
         elif not isinstance(update, Nudge):
@@ -299,7 +301,7 @@ class Driver:
             self._answered.append(event.request)
 
     def _flush(self) -> None:
-        """What was noted is in the journal; requests that it answers are done with."""
+        """Write the recorded events to the journal, then remove the requests that they answer."""
         self.ledger.journal.flush()
         if self._answered:
             requests.drop(self.folder, self._answered)
@@ -313,8 +315,8 @@ class Driver:
     # ---- requests -------------------------------------------------------------------------
 
     def _answer_left(self) -> None:
-        """Note what was asked of an earlier driver, and came too late for it. A trial that is
-        complete can be extended or given up, and nothing else."""
+        """Record the requests that came too late for an earlier driver. Of a trial that is
+        complete, only requests to extend or abandon it count."""
         for event in requests.left(self.folder, self.record.tests, self.ledger.answered):
             late = isinstance(event, TrialExtended | TrialAbandoned)
             if self.ledger.complete and not late:
@@ -324,20 +326,20 @@ class Driver:
         self._flush()
 
     def answer_left(self) -> None:
-        """Note what was asked of a trial in the last moments of its drive. Raises Owned where
-        somebody drives it."""
+        """Record the requests that came in the last moments of a drive. Raises Owned where another
+        process drives the trial."""
         with Journal.own(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
             self._answer_left()
 
     def answer(self, request: Request) -> None:
-        """Note what was asked for, of a trial that nobody drives. Raises Owned where somebody does,
-        and TrialError where that trial is over."""
+        """Record a request to a trial that nobody drives. Raises Owned where another process drives
+        it, and TrialError where it is over."""
         self._require_real()
         with Journal.own(self.folder.journal) as self.ledger.journal:
             self.ledger.replay()
             if self.conductor.state.abandoned:
-                raise TrialError(f"{self.folder.tag} was given up: {self.conductor.state.held}")
+                raise TrialError(f"{self.folder.tag} was abandoned: {self.conductor.state.held}")
             if self.ledger.complete and request.request != "extend":
                 raise TrialError(f"{self.folder.tag} is complete; start a new trial")
             if request.request != "pause" or self.conductor.state.trial.clock_runs:

@@ -1,11 +1,11 @@
-"""A trial on disk.
+"""The folder of a trial.
 
 trials/<tag>/
-  trial.json      what was asked: suite, machine, tests, versions
-  cases.jsonl     the cases, one a line, in the order in which they are started
-  journal.jsonl   the truth
-  builds/<key>/   a build's directory, its log
-  runs/<test>/<run id>/  job.sh  stdout  stderr  events.jsonl  and what the run wrote
+  trial.json      what was asked: suite, machine, tests, references, versions
+  cases.jsonl     the cases, one on a line, in the order in which they are started
+  journal.jsonl   the events
+  builds/<key>/   the directory of a build, with its log
+  runs/<test>/<run id>/  job.sh  stdout  stderr  events.jsonl  and the files of the run
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
 class TrialOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a person asked for on the command line."""
+    """The options of the command line."""
 
     suites: list[str]
     keyword: str = ""
@@ -52,13 +52,16 @@ class TrialOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):
-    """``trial.json``: written once, when the trial is made. ``created`` in ns since the epoch;
-    ``references`` is the machine's file, ``expected`` what it held then (version 0.1 wrote its
-    text): one trial judges by one set of references, however long it takes. ``inputs`` are the
-    hashes of the tests' input files by their paths, "" of those too large to be read. A trial of a
-    plan names it, its file, the component and the phase, and holds the policy by which it is
-    conducted. One that was ``rehearsed`` ran in virtual time on a simulated machine, by the chance
-    of its ``seed``; ``assumed`` is what its plan said of that in words."""
+    """The record of a trial (``trial.json``), written once when the trial is created.
+
+    ``created`` is in ns since the epoch. ``references`` is the file of the machine's references,
+    ``expected`` has its contents at that time (version 0.1 wrote its text), so that a trial judges
+    all its runs by the same references. ``inputs`` are the hashes of the input files of the tests
+    by their paths, "" for files that are too large. A trial of a plan has the plan's name and file,
+    the component, the phase and the policy. A ``rehearsed`` trial ran in virtual time on a
+    simulated machine, with random numbers from its ``seed``; ``assumed`` are the assumptions of its
+    plan, in words.
+    """
 
     tag: str
     created: int
@@ -95,7 +98,7 @@ def references_of(record: Record) -> References:
 
 
 class TrialFolder:
-    """The paths and the written-once files of one trial."""
+    """The paths in the folder of one trial, and its files that are written once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -118,12 +121,12 @@ class TrialFolder:
 
     @property
     def environments(self) -> Path:
-        """The distinct environments that runs had, by their hashes."""
+        """The distinct environments of runs, by their hashes."""
         return self.path / "environments"
 
     @property
     def cancel_request(self) -> Path:
-        """A file that asks the trial's driver, wherever it is, to cancel."""
+        """The file that asks the driver of the trial, on any host, to cancel."""
         return self.path / "cancel"
 
     def log(self, of: str) -> Path:
@@ -131,7 +134,7 @@ class TrialFolder:
         return self.path / "log" / f"{of}.log"
 
     def script(self, test: str) -> Path:
-        """A test's run script as written; the job scripts source it."""
+        """Return the path of the run script of a test, which job scripts source."""
         name = test.replace("+", "++").replace("/", "+")
         return self.path / "scripts" / f"{name}.sh"
 
@@ -139,6 +142,7 @@ class TrialFolder:
         return Path(f"{self.path}/runs/{test}/{run_id}")
 
     def record(self) -> Record:
+        """Read the record. Raises TrialError."""
         path = self.path / "trial.json"
         try:
             return decoder(Record).decode(read_regular(path, MAX_RECORD_BYTES))
@@ -148,6 +152,7 @@ class TrialFolder:
             raise TrialError(f"{path}: is not a trial's record: {error}") from error
 
     def cases(self) -> list[Case]:
+        """Read the cases. Raises TrialError."""
         path = self.path / "cases.jsonl"
         try:
             return decoder(Case).decode_lines(read_regular(path, MAX_CASES_BYTES))
@@ -158,8 +163,8 @@ class TrialFolder:
 
 
 def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
-    """Make a trial's folder, whole or not at all. Raises UsageError for a tag that is taken or is
-    no name for a folder, TrialError where the folder cannot be made."""
+    """Create the folder of a trial, complete or not at all. Raises UsageError for a tag that exists
+    or cannot be the name of a folder, TrialError where the folder cannot be created."""
     if not _TAG.fullmatch(record.tag):
         raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
     folder = TrialFolder(trials / record.tag)
@@ -180,7 +185,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
         shutil.rmtree(making, ignore_errors=True)
         if isinstance(error, UnicodeEncodeError):
             raise UsageError(
-                f"{error.object[:200]!r}: this path is not UTF-8, and cannot be recorded; rename it"
+                f"{error.object[:200]!r}: the path is not UTF-8 and cannot be recorded; rename it"
             ) from error
         if not isinstance(error, OSError):
             raise
@@ -189,35 +194,37 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
                 f"{folder.path}: a trial of this tag exists; choose another"
             ) from error
         raise TrialError(
-            f"{folder.path}: the trial cannot be made: {error.strerror}; "
+            f"{folder.path}: the trial cannot be created: {error.strerror}; "
             f"{remedy(error)}, or name another place with --trials"
         ) from error
     return folder
 
 
 def _require_utf8(path: Path) -> None:
-    """The journal holds the paths of runs, as JSON."""
+    """Raise UsageError for a path that is not UTF-8: the journal stores paths as JSON."""
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"{str(path)!r}: this path is not UTF-8, and cannot be recorded; "
+            f"{str(path)!r}: the path is not UTF-8 and cannot be recorded; "
             "name another place with --trials"
         ) from error
 
 
 def find(trials: Path, tag: str) -> TrialFolder:
-    """The trial of that tag (or of a unique beginning of it, or of a path). Raises UsageError."""
+    """Return the trial with a tag, a unique beginning of a tag, or a path. Raises UsageError."""
     if "/" in tag and (Path(tag) / "trial.json").exists():
         return TrialFolder(Path(tag))
     known = tags(trials)
-    found = [name for name in known if name == tag] or [n for n in known if n.startswith(tag)]
-    if len(found) == 1:
-        return TrialFolder(trials / found[0])
-    if not found:
+    matches = [name for name in known if name == tag] or [n for n in known if n.startswith(tag)]
+    if len(matches) == 1:
+        return TrialFolder(trials / matches[0])
+    if not matches:
         latest = f"; the latest is {_latest(trials, known)}" if known else ""
         raise UsageError(f"{trials}: no trial {tag!r} here{latest}; see `seatrial trials`")
-    raise UsageError(f"{trials}: {tag!r} is the beginning of {', '.join(found[:5])}; say which")
+    raise UsageError(
+        f"{trials}: {tag!r} is the beginning of {', '.join(matches[:5])}; give more letters"
+    )
 
 
 class _Created(Struct):
@@ -225,7 +232,8 @@ class _Created(Struct):
 
 
 def _latest(trials: Path, known: Iterable[str]) -> str:
-    """Which of some trials was made last; one whose record cannot be read counts as the first."""
+    """Return the tag of the latest trial. A trial without a readable record counts as the
+    oldest."""
 
     def created(tag: str) -> int:
         try:
@@ -238,7 +246,7 @@ def _latest(trials: Path, known: Iterable[str]) -> str:
 
 
 def tags(trials: Path) -> list[str]:
-    """The tags of the trials below a folder, oldest first as their names sort."""
+    """Return the tags of the trials in a folder, sorted."""
     if not trials.is_dir():
         return []
     return sorted(p.parent.name for p in trials.glob("[!.]*/trial.json"))

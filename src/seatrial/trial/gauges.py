@@ -1,4 +1,4 @@
-"""Reading the gauges that a trial's throttles go by, beside its loop."""
+"""Reads the gauges of a trial's throttles, in the background."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 
 from seatrial.journal.events import GaugeRead
 from seatrial.machine.model import Gauge
-from seatrial.runs.shell import Said, Shell
+from seatrial.runs.shell import CommandResult, Shell
 from seatrial.trial.folder import Record
 from seatrial.trial.tasks import Tasks
 from seatrial.units import seconds
@@ -16,14 +16,14 @@ LONGEST_QUOTE = 60
 
 
 def watch_gauges(record: Record, tasks: Tasks) -> None:
-    """Read each gauge of the policy every so often, from now on."""
+    """Start to read each gauge of the policy at its interval."""
     names = dict.fromkeys(throttle.gauge for throttle in record.policy.throttles)
     for name in names:
         tasks.spawn(_watch(name, record.machine.gauges.get(name), tasks))
 
 
 async def _watch(name: str, gauge: Gauge | None, tasks: Tasks) -> None:
-    if gauge is None:  # the plan was checked against another description of the machine
+    if gauge is None:  # the description of the machine has changed
         tasks.put(GaugeRead(gauge=name, reason=f"the machine has no gauge {name}"))
         return
     shell = Shell(gauge.command, seconds(gauge.timeout))
@@ -36,11 +36,11 @@ async def _watch(name: str, gauge: Gauge | None, tasks: Tasks) -> None:
         await asyncio.sleep(max(0.0, began + every - loop.time()))
 
 
-def reading_of(said: Said) -> tuple[float | None, str]:
-    """The number that a gauge gave, else None and why there is none."""
-    if said.why:
-        return None, said.why
-    first = said.out.strip().partition("\n")[0].strip()
+def reading_of(result: CommandResult) -> tuple[float | None, str]:
+    """Return the number that a gauge printed, and ""; or None, and the reason."""
+    if result.failure:
+        return None, result.failure
+    first = result.output.strip().partition("\n")[0].strip()
     try:
         value = float(first)
     except ValueError:

@@ -1,8 +1,7 @@
-"""Finding hung runs: those whose output has not grown for as long as the plan allows.
+"""Detection of hung runs: their output has not grown for as long as the plan allows.
 
-What is looked at are the sizes and times of ``stdout``, ``stderr`` and of what else lies in a run's
-directory. Times of a file are compared with those of other files of the same directory alone, as a
-file server has a clock of its own.
+The output are the sizes and times of ``stdout``, ``stderr`` and the other files in the directory of
+a run. Times of files are compared within one directory only, as a file server has its own clock.
 """
 
 from __future__ import annotations
@@ -22,29 +21,29 @@ from seatrial.runs.directory import job_events
 from seatrial.trial.tasks import Tasks
 from seatrial.units import SECOND_NS
 
-LOOKS = 10  # within the time after which a run counts as hung
+LOOKS = 10  # looks within the time after which a run counts as hung
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
 MAX_FILES = 200
 
 
 class OutputState(NamedTuple):
-    """What there is of a run's output: a signature that changes with it, and for how many seconds
-    after the run was made it was last written, by the file server's clock."""
+    """The output of a run: a signature that changes with it, and the time of its last write in
+    seconds after the run was created, by the clock of the file server."""
 
     signature: tuple[int, ...]
     written: float
 
 
 class Quiet(NamedTuple):
-    """Since when (ns) the output of a run is as it is, and whether that was told."""
+    """Since when (ns) the output of a run has not changed, and whether that was reported."""
 
     signature: tuple[int, ...]
     since: int
-    told: bool = False
+    reported: bool = False
 
 
 class HangDetector:
-    """Looks at the runs that have started, and notes those that are quiet for too long."""
+    """Looks at the output of started runs, and reports those that are quiet for too long."""
 
     def __init__(
         self,
@@ -53,13 +52,13 @@ class HangDetector:
         place: Callable[[str], str],
         tasks: Tasks,
     ) -> None:
-        """``path`` is the directory of a run, ``place`` the target that it is on, "" for none."""
+        """``path`` returns the directory of a run, ``place`` its metadata target, "" for none."""
         self._conductor = conductor
         self._path = path
         self._place = place
         self._tasks = tasks
         self._known: dict[str, Quiet] = {}
-        self._looking: set[str] = set()  # the places; one that hangs keeps its look, and no other
+        self._looking: set[str] = set()  # places; one that hangs delays no other
 
     def start(self, now: Callable[[], int]) -> None:
         spans = [e.quiet_after for e in self._conductor.state.policy.entries if e.quiet_after]
@@ -79,9 +78,9 @@ class HangDetector:
             await asyncio.sleep(pause)
 
     async def _look_at(self, place: str, paths: dict[str, Path], now: Callable[[], int]) -> None:
-        found = await run_in_thread(lambda: _look(paths), "quiet")
+        outputs = await run_in_thread(lambda: _look(paths), "quiet")
         self._looking.discard(place)
-        self._note(found, now())
+        self._note(outputs, now())
 
     def _started(self) -> Iterable[str]:
         entries = self._conductor.state.policy.entries
@@ -89,21 +88,21 @@ class HangDetector:
             if entries[flight.entry].quiet_after and flight.state is RunState.RUNNING:
                 yield run_id
 
-    def _note(self, found: dict[str, OutputState], now: int) -> None:
+    def _note(self, outputs: dict[str, OutputState], now: int) -> None:
         known, entries = self._known, self._conductor.state.policy.entries
-        for run_id, output in found.items():
+        for run_id, output in outputs.items():
             flight = self._conductor.state.in_flight.get(run_id)
             if flight is None or not flight.holds_room:
                 continue
             state = self._known.get(run_id)
-            if state is None:  # perhaps it was quiet before this driver looked
+            if state is None:  # it may have been quiet before this driver started
                 written = (flight.submitted or 0) + round(output.written * SECOND_NS)
                 state = Quiet(output.signature, min(now, max(flight.job_started or 0, written)))
             elif state.signature != output.signature:
                 state = Quiet(output.signature, now)
             quiet = (now - state.since) / SECOND_NS
-            if not state.told and quiet >= entries[flight.entry].quiet_after:
-                state = state._replace(told=True)
+            if not state.reported and quiet >= entries[flight.entry].quiet_after:
+                state = state._replace(reported=True)
                 self._tasks.put(OutputQuiet(run_id=run_id, seconds=round(quiet, 3)))
             known[run_id] = state
         in_flight = self._conductor.state.in_flight
@@ -111,20 +110,20 @@ class HangDetector:
 
 
 def _look(paths: dict[str, Path]) -> dict[str, OutputState]:
-    """What there is of the output of runs. Those that cannot be looked at are left out, and those
-    whose script has ended: the scheduler may keep a job for long after that."""
-    found = {}
+    """Return the output of runs. Left out are runs that cannot be read, and those whose script has
+    ended: the scheduler may keep a job for long after that."""
+    outputs = {}
     for run_id, path in paths.items():
         try:
             if job_events(path).end is None:
-                found[run_id] = output_of(path)
+                outputs[run_id] = output_of(path)
         except OSError:
             continue
-    return found
+    return outputs
 
 
 def output_of(path: Path) -> OutputState:
-    """What there is of a run's output. Raises OSError."""
+    """Return the state of the output of a run. Raises OSError."""
     made = os.stat(f"{path}/job.sh").st_mtime_ns  # noqa: PTH116
     signature = [os.stat(path).st_mtime_ns]  # noqa: PTH116
     latest = made

@@ -1,6 +1,7 @@
-"""The jobs of a trial's runs that have no verdict: made, announced, submitted, followed, collected.
+"""The jobs of the runs of a trial that have no verdict yet.
 
-Each step is noted in the ledger: the intent before the act, the fact after it.
+A job is created, announced, submitted, followed and collected. The ledger records the intent before
+each act, and the outcome after it.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ from seatrial.trial.run_collector import CollectedRun, EndedRun, RunCollector
 from seatrial.trial.staging import Room, Staging
 from seatrial.trial.tasks import Tasks
 
-TOGETHER_SECONDS = 1.0  # for which the first runs that are made wait for others of their array
+TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wait for the others
 
 RunUpdate = Queued | Started | Refused | Ended | NeverStarted
 
 
 class Attempt(NamedTuple):
-    """A run without a verdict: its job, the target that it is placed on, its stage."""
+    """A run without a verdict: its job, its metadata target, its stage."""
 
     job: Job
     target: str = ""
@@ -91,16 +92,17 @@ class Jobs:
         self._again: list[Job] = []  # announced by an earlier driver, never submitted
 
     def path(self, run_id: str) -> Path:
-        """The directory of a run without a verdict."""
+        """Return the directory of a run without a verdict."""
         return self._attempts[run_id].job.path
 
     def place(self, run_id: str) -> str:
-        """Where that directory is: FILESYSTEM/TARGET, or "" for the trial's own folder."""
+        """Return the place of that directory: FILESYSTEM/TARGET, "" for the trial's own folder."""
         file_system = self._staging.file_system(self._ledger.case(run_id).test)
         return self._attempts[run_id].target or file_system
 
     async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
-        """Have the backend find the jobs of an earlier driver; collect those that had ended."""
+        """Take over the jobs of an earlier driver: collect those that ended, and have the backend
+        find the others."""
         grouped: dict[str, list[Job]] = {}
         for run in unresolved:
             number = self._ledger.runs[run.run_id]
@@ -119,17 +121,18 @@ class Jobs:
     # ---- starting and ending --------------------------------------------------------------
 
     async def launch(self, launches: Sequence[Launch]) -> None:
-        """Make and submit runs, and those that an earlier driver did not get to."""
+        """Create and submit runs, together with those that an earlier driver announced and did not
+        submit."""
         jobs, self._again = self._again, []
-        await self._submit([*jobs, *(self._begin(each) for each in launches)])
+        await self._submit([*jobs, *(self._begin(launch) for launch in launches)])
 
     def reject(self, command: Reject) -> None:
         """Record a run that cannot start."""
         self._begin(Launch(command.case, command.run_id))
-        self._verdict(command.run_id, code_of(command.code), command.why)
+        self._verdict(command.run_id, code_of(command.code), command.reason)
 
     async def cancel(self, run_ids: Sequence[str]) -> None:
-        """End runs; what was asked of the backend is not asked again."""
+        """Cancel runs, each once."""
         new = [run_id for run_id in run_ids if run_id not in self._cancelled]
         if new:
             self._cancelled.update(new)
@@ -143,8 +146,8 @@ class Jobs:
             await self._backend.cancel(new, pending_only=True)
 
     def write(self, launches: Sequence[Launch]) -> None:
-        """Make the directories and scripts of runs, and submit nothing."""
-        for submission in self._backend.arrange([self._begin(each) for each in launches]):
+        """Make the directories and scripts of runs, and submit none."""
+        for submission in self._backend.arrange([self._begin(launch) for launch in launches]):
             for job in submission.jobs:
                 self._make(self._room(job))
             self._backend.write(submission)
@@ -155,8 +158,8 @@ class Jobs:
         return job
 
     def _make_job(self, launch: Launch, path: str = "") -> Job:
-        """The job of a run. One that was made before keeps its directory, as the journal has it
-        where it is on a file system of its own."""
+        """Return the job of a run. ``path`` is the directory of a run that was created before, by
+        the journal; it counts where that is not in the trial's folder."""
         case = self._conductor.state.cases[launch.case]
         usual = self._staging.path(case.test, launch.run_id, launch.target)
         own = bool(path) and bool(self._staging.place(case.test, launch.target).file_system)
@@ -177,7 +180,7 @@ class Jobs:
         return job
 
     async def _submit(self, jobs: Sequence[Job]) -> None:
-        """Announce, prepare, submit: the intents are in the journal before the first act."""
+        """Announce jobs, make their directories, submit them."""
         if not jobs:
             return
         (submissions,) = self._announce(jobs)
@@ -191,7 +194,8 @@ class Jobs:
                 self._tasks.spawn(self._make_and_submit(submission, rooms))
 
     def _announce(self, *groups: Sequence[Job]) -> list[list[Submission]]:
-        """Note the intents of groups of jobs; the submissions of each."""
+        """Record that jobs will be submitted, and have that on disk. Returns the submissions of
+        each group of jobs."""
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
@@ -208,29 +212,30 @@ class Jobs:
         return arranged
 
     async def _make_and_submit(self, submission: Submission, rooms: Sequence[Room]) -> None:
-        """Beside the loop, as file systems and copies may take their time. Runs that are made do
-        not wait for others of their submission: both are announced again, apart."""
+        """Make the directories of a submission in the background, as file systems and copies may be
+        slow. Jobs that are ready do not wait for the others: the submission is split in two, and
+        both parts are announced."""
         making = {
-            self._tasks.spawn(self._make_beside(room)): job
+            self._tasks.spawn(self._make_in_background(room)): job
             for room, job in zip(rooms, submission.jobs, strict=True)
         }
         announced, together = [submission], TOGETHER_SECONDS
         while making:
             await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED)
             done, _ = await asyncio.wait(making, timeout=together)
-            together *= 2  # long copies make a few arrays, not one each second
+            together *= 2  # slow copies: a few arrays, not one each second
             if any(task.exception() for task in done):
-                return  # the drive ends for it
+                return  # the failure ends the drive
             made = [making.pop(task) for task in list(making) if task in done]
             ready = announced
             if making:
                 ready, announced = self._announce(made, list(making.values()))
-            for each in ready:
-                await self._backend.submit(each)
+            for ready_submission in ready:
+                await self._backend.submit(ready_submission)
 
-    async def _make_beside(self, room: Room) -> None:
+    async def _make_in_background(self, room: Room) -> None:
         try:
-            await self._staging.make_beside(room)
+            await self._staging.make_in_background(room)
         except OSError as error:
             raise _cannot_be_made(error, room.path) from error
 
@@ -252,7 +257,7 @@ class Jobs:
     # ---- updates --------------------------------------------------------------------------
 
     def on_update(self, update: RunUpdate) -> None:
-        """Note what became of a run."""
+        """Record an update of the backend about a run."""
         run_id = update.run_id
         note = self._ledger.note
         if run_id not in self._attempts:
@@ -263,8 +268,8 @@ class Jobs:
         elif isinstance(update, Started):
             note(JobStarted(run_id=run_id, nodes=update.nodes))
         elif isinstance(update, Refused):
-            note(SubmitEnded(run_id=run_id, refused=1, reason=update.why))
-            self._verdict(run_id, LAUNCH_FAILED, update.why)
+            note(SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
+            self._verdict(run_id, LAUNCH_FAILED, update.reason)
         elif isinstance(update, Ended):
             self._on_ended(update)
         elif self._conductor.state.cancelling:
@@ -273,7 +278,8 @@ class Jobs:
             self._submit_again(run_id)
 
     def _submit_again(self, run_id: str) -> None:
-        """It never got to the backend. Nodes that were excluded meanwhile are kept off."""
+        """Submit with the next launches a job that never reached the scheduler. It avoids nodes
+        that were excluded in the meantime."""
         attempt = self._attempts[run_id]
         avoid = self._conductor.state.nodes.avoid(self._ledger.runs[run_id], attempt.job.nodes)
         attempt = attempt._replace(job=attempt.job._replace(avoid=avoid))
@@ -297,7 +303,7 @@ class Jobs:
         self._collect(ended)
 
     def _was_recalled(self, ended: Ended) -> bool:
-        """Whether it ended because it was recalled, before it started."""
+        """Return whether the job ended because it was recalled before it started."""
         flight = self._conductor.state.in_flight.get(ended.run_id)
         if flight is None or flight.state is RunState.RUNNING or ended.nodes:
             return False
@@ -321,9 +327,9 @@ class Jobs:
         self._tasks.nudge()
 
     def _explain(self, ended: Ended, own: JobEvents) -> Ended:
-        """Return the end of a job with the reason for which Seatrial cancelled it, if it did. A
-        scheduler that is restarted meanwhile may say that a cancelled job failed: then its script
-        never came to an end (``own``)."""
+        """Return the end of a job, with the verdict and the reason of Seatrial if Seatrial
+        cancelled the job. A scheduler that is restarted in the meantime may report that such a job
+        failed; its script then left no end (``own``)."""
         code, reason = cancellation(self._conductor.state, ended.run_id)
         ended_alone = code != CANCELLED.number
         broken = ended_alone and ended.code is None and own.end is None
@@ -348,9 +354,9 @@ class Jobs:
             self._ledger.note(recorded)
         self._verdict(run_id, collected.code, collected.reason)
 
-    def _verdict(self, run_id: str, code: Code, why: str) -> None:
+    def _verdict(self, run_id: str, code: Code, reason: str) -> None:
         test = self._ledger.case(run_id).test
-        self._ledger.verdict(run_id, code, why)
+        self._ledger.verdict(run_id, code, reason)
         attempt = self._attempts.pop(run_id)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
@@ -358,12 +364,13 @@ class Jobs:
 
 
 def _cannot_be_made(error: OSError, path: Path) -> TrialError:
-    """Of an act on two files the second one is named, which was to be made."""
-    where, why = error.filename2 or error.filename or path, error.strerror or error
-    if isinstance(error, shutil.Error):  # of a folder: from, to and why, for each of its files
-        _, where, why = error.args[0][0]
+    """Return the error of a run that cannot be created. Of an operation on two files it names the
+    second, which is the new one."""
+    where, reason = error.filename2 or error.filename or path, error.strerror or error
+    if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
+        _, where, reason = error.args[0][0]
     return TrialError(
-        f"{where}: the run cannot be made: {why}; {remedy(error)}, then resume the trial"
+        f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
     )
 
 

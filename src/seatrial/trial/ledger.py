@@ -1,7 +1,7 @@
-"""The ledger of a trial: its journal, its conductor and its observer, kept in step.
+"""The ledger of a trial keeps its journal, its conductor and its observer in step.
 
-Every fact is noted once: appended to the journal, applied to the conductor, told to the observer.
-Replaying the journal fills the ledger of a trial that was interrupted.
+Each event is appended to the journal, applied to the conductor and reported to the observer. To go
+on with a trial that was interrupted, the ledger replays the journal.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from seatrial.trial.event_headers import header_of, run_header
 from seatrial.trial.folder import Record
 from seatrial.trial.observer import Observer
 
-MAX_JUDGED = 1000  # as many as a driver that died may have left something of
+MAX_JUDGED = 1000  # runs of which a driver that died may have left a deck
 MAX_ALERTS = 1000
 
 
@@ -52,8 +52,8 @@ class Unresolved(NamedTuple):
 
 
 class Ledger:
-    """``runs`` maps the runs without a verdict to the positions of their cases; ``verdicts`` counts
-    those that stand, not those of runs whose cases run again."""
+    """``runs`` maps the runs without a verdict to the positions of their cases. ``verdicts`` counts
+    the final verdicts, not those of runs whose cases run again."""
 
     def __init__(self, record: Record, conductor: Conductor, observer: Observer) -> None:
         self.record = record
@@ -61,10 +61,10 @@ class Ledger:
         self.observer = observer
         self.runs: dict[str, int] = {}
         self.verdicts: Counter[str] = Counter()
-        # The latest of what was replayed: runs judged (test, directory), alerts (kind, ns).
+        # The latest that were replayed: judged runs (test, directory) and alerts (kind, ns).
         self.judged: deque[tuple[str, Path]] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
-        self.answered: set[str] = set()  # the requests
+        self.answered: set[str] = set()  # files of requests
         self.journal: Journal
         self._damaged = 0
         self._fresh = True
@@ -78,7 +78,7 @@ class Ledger:
         return self.conductor.state.cases[self.runs[run_id]]
 
     def replay(self) -> list[Unresolved]:
-        """Fold what the journal holds. Returns the submitted runs that it leaves without a
+        """Apply the events of the journal. Returns the runs that were submitted and have no
         verdict."""
         reading = read(self.journal.path)
         lives: dict[str, RunLife] = {}
@@ -114,7 +114,7 @@ class Ledger:
         if number is None:
             raise TrialError(
                 f"{self.journal.path}: its run {event.run_id} is of the case {event.case!r}, which "
-                "cases.jsonl has not; put the cases.jsonl back that the trial was made with"
+                "is not in cases.jsonl; restore the cases.jsonl that the trial was created with"
             )
         return number
 
@@ -127,12 +127,12 @@ class Ledger:
         self.note(TrialStarted(host=host) if self._fresh else TrialResumed(host=host))
 
     def begin(self, run_id: str, number: int, path: str) -> None:
-        """Record that a run of a case is being made."""
+        """Record that a run of a case is being created."""
         self.runs[run_id] = number
         self.note(RunCreated(run_id=run_id, path=path))
 
     def verdict(self, run_id: str, code: Code, reason: str) -> None:
-        """Record the verdict of a run, which is over."""
+        """Record the verdict of a run."""
         reruns = self.conductor.state.will_rerun(self.runs[run_id], run_id, code.number)
         self.note(
             RunJudged(
@@ -150,7 +150,7 @@ class Ledger:
         self.note(replace(event, run_id=run_id))
 
     def note(self, event: Event) -> None:
-        """Record an event: append it to the journal, apply it, tell the observer. Its time is now
+        """Record an event: append it to the journal, apply it, report it. Its time is the present
         unless it has one; trial, machine, application, test and case are filled in."""
         case = None
         if isinstance(event, RunEvent):

@@ -1,4 +1,4 @@
-"""What a driver tells while it works; the command line shows it live."""
+"""The interface through which a driver reports its progress, for the live view."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from seatrial.suite.model import Case
 
 
 class Observer(Protocol):
-    """Is told how far the trial is when it is taken up, and then every event as it is recorded,
-    with the case it is about where there is one."""
+    """Receives progress when a drive begins, and then every event as it is recorded, with its case
+    where it has one."""
 
     def on_open(self, finished: int, wanted: int) -> None: ...
 
@@ -18,7 +18,7 @@ class Observer(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Reports to nobody."""
 
     def on_open(self, finished: int, wanted: int) -> None:
         pass

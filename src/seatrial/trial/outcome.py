@@ -1,4 +1,4 @@
-"""How a drive of a trial ends."""
+"""The outcome of a drive of a trial."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ TWICE = "interrupted twice by Ctrl-C"
 
 
 class DriveOutcome(NamedTuple):
-    """How a drive ended: verdicts by name, whether all cases have their runs, why if not, and the
-    number of runs that are left."""
+    """The outcome of a drive: verdicts by name, whether all cases have their runs, the reason if
+    not, and the number of runs that are left."""
 
     verdicts: Counter[str]
     complete: bool
@@ -22,9 +22,9 @@ class DriveOutcome(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether some verdict is not pass."""
+        """Whether a verdict is not pass."""
         return not set(self.verdicts) <= {PASS.name}
 
 
 class Stop(Exception):
-    """The driver leaves at once; jobs go on, and the trial can be resumed."""
+    """The driver leaves at once. Jobs go on, and the trial can be resumed."""

@@ -1,4 +1,4 @@
-"""From a plan's prepared component to the record of its trial, be it run or rehearsed."""
+"""Makes the record of a trial, real or rehearsed, from a prepared component of a plan."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from seatrial.trial.folder import Record, TrialOptions, user_name
 def record_of(
     plan: PreparedPlan, part: PreparedComponent, tag: str, created: int, seed: int | None = None
 ) -> Record:
-    """What ``trial.json`` holds for a component in a phase; ``created`` in ns. With a ``seed`` it
-    is rehearsed."""
+    """Return the record of a component in a phase; ``created`` in ns. With a ``seed`` the trial is
+    a rehearsal."""
     return Record(
         tag=tag,
         created=created,
@@ -45,14 +45,14 @@ def record_of(
 
 
 def without_scheduler(machine: Machine) -> Machine:
-    """The machine as it is rehearsed: where no scheduler stands between Seatrial and the runs, they
-    are not delayed by one, but for what its file says otherwise."""
+    """Return the machine as it is rehearsed. On a machine without a scheduler the delays of one are
+    0, except those that its file gives."""
     if machine.scheduler != "local":
         return machine
-    model, usual = machine.rehearsal, MachineModel()
-    none = {
+    model, defaults = machine.rehearsal, MachineModel()
+    no_delays = {
         key: 0
         for key in ("submit_delay", "start_delay", "poll")
-        if getattr(model, key) == getattr(usual, key)
+        if getattr(model, key) == getattr(defaults, key)
     }
-    return replace(machine, rehearsal=replace(model, **none))
+    return replace(machine, rehearsal=replace(model, **no_delays))

@@ -1,9 +1,9 @@
-"""The trials of a plan's components: which there are, how they stand, whether the plan changed.
+"""The trials of the components of a plan: their states, and whether the plan has changed.
 
     trial = latest(trials, plan.name, part)        # the one of ``<plan>-<component>[-<phase>]``
     trial.state                                    # open, complete or abandoned
 
-One that was given up keeps its tag; the next one of its component is numbered: ``<tag>-2``.
+A trial that was abandoned keeps its tag. The next one of its component gets a number: ``<tag>-2``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.plan_record import record_of
 
-_NAMED = ("the machine", "the tests")  # of which it is told what of them changed
+_NAMED = ("the machine", "the tests")  # whose changed keys are named
 _MAX_NAMED = 4
-_NUMBERED = re.compile(r"-\d+")  # of a tag whose component was begun anew
+_NUMBERED = re.compile(r"-\d+")  # the end of the tag of a later trial
 
 State = Literal["open", "complete", "abandoned"]
 
@@ -41,24 +41,25 @@ class PlanTrial(NamedTuple):
 
 
 def latest(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> PlanTrial | None:
-    """The latest trial of a component in a phase. ``name`` stands for the plan's in its tag."""
-    found = None
+    """Return the latest trial of a component in a phase. ``name`` replaces the plan's in the
+    tag."""
+    newest = None
     for tag in _tags(part.tag, plan, name):
         folder = TrialFolder(trials / tag)
         if not folder.path.exists():
-            return found
+            return newest
         record = folder.record()
         if _is_of(record, plan, part):
-            found = PlanTrial(folder, record, _state(folder, record))
-    return found
+            newest = PlanTrial(folder, record, _state(folder, record))
+    return newest
 
 
 def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
-    """The latest trial of each component and phase of a plan's file, by what the trials' own
-    records say: however the plan, its suites or its documents changed since. ``name`` stands for
-    the plan's in the tags. In the order in which they were made."""
+    """Return the latest trial of each component and phase of a plan's file, oldest first. They are
+    found by the records of the trials, so the plan and its suites may have changed or be
+    unreadable. ``name`` replaces the plan's in the tags."""
     plan = plan_name(path)
-    found: dict[tuple[str, str], PlanTrial] = {}
+    newest: dict[tuple[str, str], PlanTrial] = {}
     for tag in tags(trials):
         if (name or plan) and not tag.startswith(f"{name or plan}-"):
             continue
@@ -67,21 +68,21 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
             record = folder.record()
         except TrialError:
             continue
-        theirs = record.plan == plan if plan else record.plan_file == str(path.absolute())
-        if record.rehearsed or record.component is None or not theirs:
+        is_of_plan = record.plan == plan if plan else record.plan_file == str(path.absolute())
+        if record.rehearsed or record.component is None or not is_of_plan:
             continue
         component = record.component.component
         stem = "-".join(filter(None, (name or record.plan, component, record.phase)))
         if tag != stem and not _NUMBERED.fullmatch(tag.removeprefix(stem)):
             continue
-        other = found.get((component, record.phase))
+        other = newest.get((component, record.phase))
         if other is None or other.record.created <= record.created:
-            found[component, record.phase] = PlanTrial(folder, record, _state(folder, record))
-    return sorted(found.values(), key=lambda trial: trial.record.created)
+            newest[component, record.phase] = PlanTrial(folder, record, _state(folder, record))
+    return sorted(newest.values(), key=lambda trial: trial.record.created)
 
 
 def plan_name(path: Path) -> str:
-    """The name that a plan's file gives itself; "" where it cannot be read, or has none."""
+    """Return the name in a plan's file; "" where the file cannot be read or has none."""
     import yaml
 
     try:
@@ -95,13 +96,13 @@ def plan_name(path: Path) -> str:
 def begin(
     trials: Path, prepared: PreparedPlan, part: PreparedComponent, name: str = ""
 ) -> TrialFolder:
-    """Make a trial of a component in a phase, under the first tag that is free."""
+    """Create a trial of a component in a phase, under the first free tag."""
     tag = next_tag(trials, prepared.plan.plan, part, name)
     return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
 
 
 def state_of(folder: TrialFolder) -> State:
-    """Return where a trial stands by its journal. Raises JournalError and TrialError."""
+    """Return the state of a trial, by its journal. Raises JournalError and TrialError."""
     return _state(folder, folder.record())
 
 
@@ -113,13 +114,13 @@ def _state(folder: TrialFolder, record: Record) -> State:
 
 
 def duration_of(trial: PlanTrial) -> float:
-    """Return the seconds that a trial is to run, with what it was extended by; 0: no limit."""
+    """Return the seconds that a trial is to run, extensions included; 0: no limit."""
     duration = trial.record.policy.duration
     return life_of(trial.folder, duration).duration if duration else duration
 
 
 def life_of(folder: TrialFolder, duration: float) -> TrialLife:
-    """Return the life of a trial by its journal; ``duration`` is its policy's. Raises
+    """Return the life of a trial, by its journal; ``duration`` is its policy's. Raises
     JournalError."""
     life = TrialLife(duration)
     for event in read(folder.journal):
@@ -130,9 +131,9 @@ def life_of(folder: TrialFolder, duration: float) -> TrialLife:
 def changes(
     trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent, builds: bool = True
 ) -> list[str]:
-    """What of the plan, its machine and its tests is not as it was when the trial was made, as far
-    as the trial goes by it: it keeps what it was made with. Without ``builds`` these
-    are left out: the plan may have been prepared without them."""
+    """Return what has changed in the plan, its machine and its tests since the trial was created.
+    The trial itself does not change. Without ``builds`` they are not compared, as the plan may have
+    been prepared without them."""
     record = trial.record
     pairs: list[tuple[str, Any, Any]] = [
         ("the policy", record.policy, part.policy),
@@ -140,21 +141,22 @@ def changes(
         ("the tests", record.tests, part.tests),
         ("alerts", record.alerts, prepared.plan.alerts),
     ]
-    found = [
+    changed = [
         f"{what}{_where(before, now) if what in _NAMED else ''}"
         for what, before, now in pairs
         if before != _as_kept(before, now)
     ]
     cases, present = trial.folder.cases(), part.cases
     if not builds:
-        cases, present = ([replace(case, build="") for case in each] for each in (cases, present))
+        cases, present = ([replace(case, build="") for case in some] for some in (cases, present))
     if cases != present:
-        found.append("the cases")
-    return found
+        changed.append("the cases")
+    return changed
 
 
 def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
-    """What a component is judged by that is not as it was when the trial was made."""
+    """Return what has changed in the criteria, waivers and evidence of a component since its trial
+    was created."""
     before, now = trial.record.component, part.component
     if before is None:
         return []
@@ -168,7 +170,7 @@ def changed_judging(trial: PlanTrial, part: PreparedComponent) -> list[str]:
 
 
 def _where(before: Any, now: Any) -> str:
-    """The keys that changed, in brackets: ``(jobs, toolchains.gcc)``."""
+    """Return the keys that changed, in brackets: ``(jobs, toolchains.gcc)``."""
     was, become = msgspec.to_builtins(before), msgspec.to_builtins(now)
     keys = []
     for key in sorted(was.keys() | become.keys()):
@@ -189,21 +191,21 @@ def _plain(value: Any) -> Any:
 
 
 def _as_kept(before: Any, now: Any) -> Any:
-    """A value as it comes back from ``trial.json``."""
+    """Return a value as it comes back from ``trial.json``."""
     if isinstance(now, dict):
         return {key: _as_kept(before, value) for key, value in now.items()}
     return now if now is None else decoder(type(now)).decode(msgspec.json.encode(now))
 
 
 def _is_of(record: Record, plan: str, part: PreparedComponent) -> bool:
-    """Whether a trial is of that component; another one may have taken the tag."""
+    """Return whether a trial is of a component; another one may have taken its tag."""
     component = record.component.component if record.component else ""
     about = (record.plan, component, record.phase, record.rehearsed)
     return about == (plan, part.component.component, part.phase, False)
 
 
 def next_tag(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> str:
-    """The tag that a trial of a component in a phase gets when it begins now."""
+    """Return the tag that a new trial of a component in a phase would get."""
     return next(tag for tag in _tags(part.tag, plan, name) if not (trials / tag).exists())
 
 

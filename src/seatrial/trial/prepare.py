@@ -1,4 +1,4 @@
-"""From what was asked to a trial that can be driven.
+"""Prepares a trial from the options of a person.
 
 prepared = prepare_trial(asked, machine_name)       # reads and checks everything; runs nothing
 folder = create(trials, prepared.record(tag), prepared.cases)
@@ -28,11 +28,12 @@ from seatrial.verify.check_tests import check_judging
 from seatrial.verify.references import Reference
 from seatrial.verify.references import load as load_references
 
-LONGEST_STEM = 90  # of a tag, which may get a number
+MAX_STEM = 90  # of a tag, to which a number may be added
 
 
 class Prepared(NamedTuple):
-    """The selected cases in order, their tests, the machine, and what cannot run on it."""
+    """The selected cases in order, their tests, the machine, the cases that cannot run on it
+    (``skipped``, with reasons), and the references."""
 
     asked: TrialOptions
     site: Site
@@ -42,11 +43,11 @@ class Prepared(NamedTuple):
     expected: list[Reference]
 
     def only(self, case_ids: Container[str]) -> Prepared:
-        """The same with these cases alone."""
+        """Return a copy with these cases only."""
         return self._replace(cases=[case for case in self.cases if case.id in case_ids])
 
     def record(self, tag: str) -> Record:
-        """What ``trial.json`` holds."""
+        """Return the record for ``trial.json``."""
         used = {case.test for case in self.cases}
         tests = {name: test for name, test in self.tests.items() if name in used}
         return Record(
@@ -65,8 +66,8 @@ class Prepared(NamedTuple):
 
 
 def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = True) -> Prepared:
-    """Load the machine and the suites, check everything, expand and select. Raises InvalidFiles
-    with every fault, and UsageError, also where no case is left."""
+    """Load the machine and the suites, check everything, expand and select the cases. Raises
+    InvalidFiles with every fault, and UsageError."""
     site = find_machine(machine)
     expected = load_references(site.references).entries
     faults = Faults()
@@ -86,10 +87,10 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
 
 
 def require_cases(prepared: Prepared) -> None:
-    """Zero cases are an error, never a pass: say why there are none."""
+    """Raise UsageError where there is no case, with the reasons."""
     if prepared.cases:
         return
-    reasons = [f"  {what}: {why}" for what, why in prepared.skipped[:10]]
+    reasons = [f"  {case}: {reason}" for case, reason in prepared.skipped[:10]]
     if reasons:
         raise UsageError("\n".join(["no case can run on this machine:", *reasons]))
     raise UsageError(
@@ -99,11 +100,10 @@ def require_cases(prepared: Prepared) -> None:
 
 
 def new_tag(trials: Path, suites: list[str]) -> str:
-    """A run tag that is free: local date and time and the suite's name, as far as a tag may have
-    its letters."""
+    """Return a run tag that is free: the local date and time and the name of the suite."""
     name = Path(suites[0]).absolute().name if suites else "trial"
     name = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-")
-    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{name or 'trial'}"[:LONGEST_STEM]
+    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{name or 'trial'}"[:MAX_STEM]
     tag, number = stem, 2
     while (trials / tag).exists():
         tag, number = f"{stem}-{number}", number + 1

@@ -1,4 +1,4 @@
-"""What to do where a trial's files cannot be made."""
+"""Remedies for errors of the file system of a trial."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _REMEDIES = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space, or have the quota raised",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
-    errno.ENFILE: "this host has too many files open; end what holds them",
-    errno.EACCES: "get the right to write there",
-    errno.EPERM: "get the right to write there",
-    errno.EROFS: "have it made writable",
-    errno.ENOENT: "put back what is missing",
+    errno.ENFILE: "close files: this host has too many open",
+    errno.EACCES: "get write permission there",
+    errno.EPERM: "get write permission there",
+    errno.EROFS: "have the file system mounted writable",
+    errno.ENOENT: "restore what is missing",
 }
 
 
 def remedy(error: OSError) -> str:
-    """A few words that fit the error."""
-    return _REMEDIES.get(error.errno or 0, "see to the file system")
+    """Return what a person can do about an error."""
+    return _REMEDIES.get(error.errno or 0, "check the file system")

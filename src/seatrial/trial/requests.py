@@ -1,11 +1,11 @@
-"""What people ask of a trial from another process: files in its folder, seen by its driver.
+"""Requests of people to a running trial: files in its folder, which its driver reads.
 
     ask(folder, Request(request="extend", value=7200))
     for path, request in waiting(folder): ...             # in the order of asking
     drop(folder, [event.request])                         # when its answer is in the journal
 
-The event that answers a request names its file (``request``), so that nobody answers it again.
-`seatrial cancel` leaves a file of its own beside them (``TrialFolder.cancel_request``).
+The event that answers a request names its file (``request``), so that it is answered once.
+`seatrial cancel` leaves a file of its own (``TrialFolder.cancel_request``).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from seatrial.journal.events import (
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.tasks import Tasks
 
-LOOK_SECONDS = 1.0  # between two looks for requests
+LOOK_SECONDS = 1.0  # between two looks
 
 
 class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``value`` are the seconds of ``extend``; ``text`` is why to abandon, or whom to admit: a test
-    or a node set."""
+    """A request. ``value`` are the seconds to extend; ``text`` is the reason to abandon, or the
+    test or node set to admit."""
 
     request: Literal["pause", "extend", "abandon", "admit"]
     value: float = 0.0
@@ -48,7 +48,7 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
 async def watch(
     folder: TrialFolder, tests: Container[str], tasks: Tasks, on_cancel: Callable[[], None]
 ) -> None:
-    """Pass on what is asked for, from whatever host that sees the trial, for ever."""
+    """Pass on requests, from any host that sees the folder, until the task is cancelled."""
     passed_on: set[Path] = set()
     while True:
         if take_cancel(folder):
@@ -63,20 +63,20 @@ async def watch(
 def left(
     folder: TrialFolder, tests: Container[str], answered: Container[str]
 ) -> list[RequestedEvent]:
-    """The events that answer what an earlier driver did not see; to stop it is of no use now.
-    ``answered``: the paths that are in the journal."""
+    """Return the events that answer the requests that an earlier driver left. A request to pause is
+    dropped, as that drive is over. ``answered`` are the files of requests in the journal."""
     take_cancel(folder)
-    found = []
+    answers = []
     for path, request in waiting(folder):
         if request.request == "pause" or _mark(path) in answered:
             drop(folder, [_mark(path)])
         else:
-            found.append(answer_to(request, tests, path))
-    return found
+            answers.append(answer_to(request, tests, path))
+    return answers
 
 
 def ask(folder: TrialFolder, request: Request) -> None:
-    """Leave a request for the trial's driver, wherever it is. It appears whole or not at all."""
+    """Write a request for the driver of the trial. Its file appears when it is complete."""
     requests = _requests(folder)
     requests.mkdir(exist_ok=True)
     name = f"{time.time_ns():020d}-{os.getpid()}"
@@ -86,23 +86,22 @@ def ask(folder: TrialFolder, request: Request) -> None:
 
 
 def waiting(folder: TrialFolder) -> list[tuple[Path, Request]]:
-    """The requests that wait. What is none is removed, and passed over; a file server that does not
-    answer now may do so in a second."""
-    found = []
+    """Return the files of requests and the requests, oldest first. A file that is no request is
+    removed. Where the file server does not answer, return those read so far."""
+    requests = []
     try:
         for path in sorted(_requests(folder).glob("[!.]*.json")):
             try:
-                found.append((path, decoder(Request).decode(path.read_bytes())))
+                requests.append((path, decoder(Request).decode(path.read_bytes())))
             except DAMAGED:
                 path.unlink()
     except OSError:
-        return found
-    return found
+        return requests
+    return requests
 
 
 def drop(folder: TrialFolder, answered: Iterable[str]) -> None:
-    """Remove the files of requests that are answered. One that cannot be removed is not answered
-    again."""
+    """Remove the files of answered requests. One that cannot be removed is not answered again."""
     for path in answered:
         with contextlib.suppress(OSError):
             (folder.path / path).unlink()
@@ -124,12 +123,12 @@ def answer_to(request: Request, tests: Container[str], path: Path | None = None)
 
 
 def _mark(path: Path) -> str:
-    """A request's file, as its answer names it."""
+    """Return the name of a request's file, as the answer has it."""
     return f"{path.parent.name}/{path.name}"
 
 
 def take_cancel(folder: TrialFolder) -> bool:
-    """Whether `seatrial cancel` has asked; it is answered once."""
+    """Return whether `seatrial cancel` has asked, once for each time."""
     if not _exists(folder.cancel_request):
         return False
     with contextlib.suppress(OSError):
@@ -142,7 +141,7 @@ def _requests(folder: TrialFolder) -> Path:
 
 
 def _exists(path: Path) -> bool:
-    """Whether it is there; a file server that does not say so now may in a second."""
+    """Return whether a file exists; False where the file server does not answer."""
     try:
         return path.exists()
     except OSError:

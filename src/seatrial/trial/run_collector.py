@@ -1,4 +1,4 @@
-"""Collects a run that has ended: what its job wrote of itself, its figures, its verdict."""
+"""Collects runs that have ended: the events that their jobs wrote, their figures and verdicts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from seatrial.verify.search import PAGE
 from seatrial.verify.verdict import judge
 
 THREADS = 2
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 15.0  # how long the files of a run may take through a shared file system
 LOOK_AGAIN_SECONDS = 0.5
 
 T = TypeVar("T")
@@ -41,8 +41,8 @@ class CollectedRun(NamedTuple):
 
 
 class EndedRun(NamedTuple):
-    """A run whose job has ended. ``file_system`` is where its directory is, "" for the trial's own
-    folder. ``explain`` gives the end of the job, by what the job wrote of itself."""
+    """A run whose job has ended. ``file_system`` has its directory, "" stands for the trial's own
+    folder. ``explain`` returns the end of the job, given the events that the job wrote."""
 
     case: Case
     path: Path
@@ -51,8 +51,8 @@ class EndedRun(NamedTuple):
 
 
 class RunCollector:
-    """Collects and judges the runs of one trial. ``patient``: the backend is remote, so wait for a
-    run's own end to appear through the shared file system."""
+    """Collects and judges the runs of one trial. ``patient``: jobs run on other hosts, so wait for
+    the files of a run to appear through the shared file system."""
 
     def __init__(self, record: Record, environments: Path, patient: bool) -> None:
         self.record = record
@@ -62,9 +62,9 @@ class RunCollector:
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
 
     def collect(self, run: EndedRun) -> CollectedRun | Coroutine[None, None, CollectedRun]:
-        """Return the outcome of a run: at once where that is surely quick, else a coroutine that
-        waits, and reads in a thread. The loop itself reads nothing of a file system that runs are
-        placed on, because that may hang."""
+        """Return the outcome of a run, or a coroutine that returns it where that may take long. The
+        coroutine waits for files, and reads in a thread. The loop itself never reads a file system
+        that runs are placed on, because that may hang."""
         if run.file_system:
             return self._collect_later(run, None)
         own = job_events(run.path)
@@ -89,18 +89,18 @@ class RunCollector:
         return await self._in_thread(run, lambda: job_events(run.path))
 
     async def _in_thread(self, run: EndedRun, work: Callable[[], T]) -> T:
-        """Do in a thread what reads a run's files: a few at a time of each file system."""
+        """Return what ``work`` returns, done in a thread: a few at a time on each file system."""
         free = self._free_threads.setdefault(run.file_system, asyncio.Semaphore(THREADS))
         async with free:
             return await run_in_thread(work, "judge")
 
     def _must_wait(self, run: EndedRun, own: JobEvents) -> bool:
-        """Whether the job's own end may still appear through a shared file system."""
+        """Return whether the end of the script may still appear through a shared file system."""
         return self.patient and own.end is None and run.explain(own).code is None
 
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
-        """Whether judging is surely so quick that walltimes and people need not be served
-        meanwhile: nothing is read, or a page of stdout at most."""
+        """Return whether judging reads nothing, or one page of stdout at most, so that it delays
+        neither walltimes nor people."""
         test = self.record.tests[run.case.test]
         if run.explain(own).code is not None or not (test.verify or test.metrics):
             return True
@@ -133,8 +133,8 @@ class RunCollector:
 
 
 def _reads_stdout_alone(test: Test) -> bool:
-    """Whether the checks and metrics of a test, exit codes and sizes aside, look at stdout alone
-    and by patterns alone."""
+    """Return whether the checks and metrics of a test search stdout by patterns, and read nothing
+    else (exit codes and sizes aside)."""
     return all(
         check.identical is None and check.in_file == "stdout" for check in test.verify
     ) and all(

@@ -1,4 +1,4 @@
-"""Where the runs of a trial go, and what they find there: their directories and decks."""
+"""The directories and decks of the runs of a trial."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from seatrial.trial.folder import Record, TrialFolder
 from seatrial.trial.tasks import Tasks
 from seatrial.units import show_seconds
 
-AT_ONCE = 4  # run directories that are made beside the loop, on each target
-TELL_AGAIN_SECONDS = 3600.0
+AT_ONCE = 4  # run directories that are made in the background at a time, on each target
+ALERT_AGAIN_SECONDS = 3600.0
 LONGEST_END_SECONDS = 30.0
-SILENT_SECONDS = 60.0  # beside the placement command's own time
+SILENT_SECONDS = 60.0  # added to the time limit of the placement command
 
 
 class Room(NamedTuple):
-    """A run that is to be made: its case, its directory, its place and its job script."""
+    """A run that is to be created: its case, its directory, its place and its job script."""
 
     case: Case
     path: Path
@@ -37,7 +37,7 @@ class Room(NamedTuple):
 
 
 class Staging:
-    """Makes run directories: at once where that is quick, else beside the loop."""
+    """Makes run directories: at once where that is quick, else in the background."""
 
     def __init__(self, folder: TrialFolder, record: Record, tasks: Tasks) -> None:
         self._folder = folder
@@ -48,25 +48,27 @@ class Staging:
         policy = record.policy
         self._file_systems = {entry.name: entry.file_system for entry in policy.entries}
         self._decks = {name: _deck_of(record, name) for name in record.tests}
-        self._threads: dict[Path, asyncio.Semaphore] = {}  # by place: one may hang
-        self._told: dict[str, float] = {}
+        self._threads: dict[Path, asyncio.Semaphore] = {}  # by place, as one may hang
+        self._alerted: dict[str, float] = {}
         self._dropping: set[asyncio.Task[None]] = set()
 
     def file_system(self, test: str) -> str:
-        """The file system that runs of a test are placed on; "" for the trial's own folder."""
+        """Return the file system that runs of a test are placed on; "" for the trial's own
+        folder."""
         return self._file_systems.get(test, "")
 
     def place(self, test: str, target: str) -> PlacementTarget:
         return self._placement.place(self._file_systems.get(test, ""), target)
 
     def path(self, test: str, run_id: str, target: str) -> Path:
-        """The directory of a run."""
+        """Return the directory of a run."""
         if not self._file_systems.get(test):
             return self._folder.run(test, run_id)
         return self.place(test, target).root / test / run_id
 
     def is_quick(self, test: str) -> bool:
-        """Whether a run's directory is made at once: in the trial's folder, without a copy."""
+        """Return whether directories of runs are made at once: in the trial's folder, without a
+        copy of a deck."""
         deck = self._decks.get(test)
         return not self._file_systems.get(test) and (deck is None or deck.how == "shared")
 
@@ -75,57 +77,59 @@ class Staging:
         test = self._record.tests[room.case.test]
         prepare(room.path, room.script, test, self._inputs(test, room.place))
 
-    async def make_beside(self, room: Room) -> None:
-        """Make the directory of a run beside the loop, and first what it needs. Raises OSError."""
+    async def make_in_background(self, room: Room) -> None:
+        """Make the directory of a run in the background, after the directories and the deck that it
+        needs. Raises OSError."""
         await self._ready(room)
         async with self._free_thread(room.path):
             if room.place.file_system:
-                with self._heard(room.place, SILENT_SECONDS):  # unlike copies, it takes a moment
+                with self._alert_if_slow(room.place, SILENT_SECONDS):  # copies may take longer
                     await run_in_thread(
                         lambda: room.path.mkdir(parents=True, exist_ok=True), "place"
                     )
             await run_in_thread(lambda: self.make(room), "place")
 
     def _free_thread(self, path: Path) -> asyncio.Semaphore:
-        """For work on the directory of a run: each place has threads of its own."""
+        """Return the semaphore of the threads for a directory: each place has its own threads."""
         root = path.parent.parent
         return self._threads.setdefault(root, asyncio.Semaphore(AT_ONCE))
 
     async def _ready(self, room: Room) -> None:
-        """Make what is made once: the test's directory on its target, and the target's deck."""
+        """Make what all runs at a place share: the directory of the test, and the copy of its
+        deck."""
         place, test = room.place, room.case.test
         if place.file_system:
-            with self._heard(place, self._placement.timeout(place) + SILENT_SECONDS):
-                self._tell(place, await self._placement.make(place, test))
+            with self._alert_if_slow(place, self._placement.timeout(place) + SILENT_SECONDS):
+                self._alert_failed(place, await self._placement.make(place, test))
         deck = self._decks.get(test)
         if deck is not None and deck.how == "per_target":
-            self._tell(place, await self._placement.deck(place, self._source(test, deck)))
+            self._alert_failed(place, await self._placement.deck(place, self._source(test, deck)))
 
     @contextlib.contextmanager
-    def _heard(self, place: PlacementTarget, longest: float) -> Iterator[None]:
-        """People are told where this takes longer."""
+    def _alert_if_slow(self, place: PlacementTarget, longest: float) -> Iterator[None]:
+        """Alert people if the block takes longer than ``longest`` seconds."""
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(longest, self._tell_silence, place, longest)
+        timer = loop.call_later(longest, self._alert_silent, place, longest)
         try:
             yield
         finally:
             timer.cancel()
 
-    def _tell(self, place: PlacementTarget, why: str) -> None:
-        """The placement command failed, and there is a plain directory instead."""
-        if why:
-            text = f"placing on {place.name} failed, a plain directory is used: {why}"
+    def _alert_failed(self, place: PlacementTarget, failure: str) -> None:
+        """Alert people that the placement command failed and a plain directory is used."""
+        if failure:
+            text = f"placing on {place.name} failed, a plain directory is used: {failure}"
             self._alert(place, text)
 
-    def _tell_silence(self, place: PlacementTarget, longest: float) -> None:
+    def _alert_silent(self, place: PlacementTarget, longest: float) -> None:
         text = f"{place.name}: runs wait for their directories; it has not answered for "
         self._alert(place, text + show_seconds(longest))
 
     def _alert(self, place: PlacementTarget, text: str) -> None:
-        """The same place is not told again for a while."""
+        """Raise an alert about a place, unless one was raised within the last hour."""
         now = time.monotonic()
-        if now - self._told.get(place.name, -TELL_AGAIN_SECONDS) >= TELL_AGAIN_SECONDS:
-            self._told[place.name] = now
+        if now - self._alerted.get(place.name, -ALERT_AGAIN_SECONDS) >= ALERT_AGAIN_SECONDS:
+            self._alerted[place.name] = now
             self._tasks.alert("placement", place.name, text)
 
     # ---- decks ----------------------------------------------------------------------------
@@ -145,13 +149,13 @@ class Staging:
         return [Input(source=str(source), name=name, how=how)]
 
     def drop_deck(self, test: str, path: Path) -> None:
-        """A run is over: its own copy of the deck is removed, beside the loop, as its space is
-        counted no more. What cannot be removed stays."""
+        """Remove, in the background, the own copy of a deck of a run that is over, as its space no
+        longer counts. A copy that cannot be removed stays."""
         self.sweep([(test, path)])
 
     def sweep(self, judged: Iterable[tuple[str, Path]]) -> None:
-        """Remove the copies that an earlier driver did not get to: those of the latest runs (test,
-        directory) that it judged."""
+        """Remove the copies of decks that an earlier driver left. ``judged`` are the latest runs
+        that it judged: test and directory."""
         left: dict[Path, list[Path]] = {}  # by the directory of their runs
         for test, path in judged:
             deck = self._decks.get(test)
@@ -175,7 +179,7 @@ class Staging:
         task.add_done_callback(self._dropping.discard)
 
     async def end(self) -> None:
-        """Wait a while for the copies of decks that are being removed."""
+        """Wait up to 30 s for copies of decks that are being removed."""
         if self._dropping:
             await asyncio.wait(self._dropping, timeout=LONGEST_END_SECONDS)
 

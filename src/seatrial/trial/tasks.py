@@ -1,4 +1,4 @@
-"""What goes on beside a driver's loop, and the one inbox through which the loop hears of it."""
+"""The background tasks of a driver, and the inbox through which they report to its loop."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from seatrial.journal.events import AlertRaised, Event
 
 
 class Nudge(NamedTuple):
-    """The conductor may have something to do, though nothing is to be recorded."""
+    """Makes the loop ask the conductor again, though there is nothing to record."""
 
 
 class Tasks:
-    """Tasks whose failure ends the drive, and an inbox of updates, events and failures."""
+    """The background tasks, whose failure ends the drive, and the inbox of updates, events and
+    failures."""
 
     def __init__(self) -> None:
         self.inbox: asyncio.Queue[Update | Event | Nudge | BaseException] = asyncio.Queue()
@@ -25,15 +26,15 @@ class Tasks:
         self.inbox.put_nowait(update)
 
     def alert(self, kind: str, subject: str, text: str) -> None:
-        """Have people told."""
+        """Raise an alert."""
         self.put(AlertRaised(kind=kind, subject=subject, text=text))
 
     def nudge(self) -> None:
-        """The conductor may have something to do."""
+        """Make the loop ask the conductor again."""
         self.inbox.put_nowait(Nudge())
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run beside the loop; a failure ends the drive."""
+        """Run a coroutine in the background; a failure ends the drive."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
@@ -45,6 +46,7 @@ class Tasks:
             self.inbox.put_nowait(error)
 
     async def end(self) -> None:
+        """Cancel all tasks, and wait for them."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -103,7 +103,7 @@ def test_what_can_never_start_is_refused() -> None:
         job("elsewhere", node="n003", partition="a"),
     ]
     told = to_the_end(cluster(described), [(0, each) for each in jobs])
-    assert {f.run_id: f.why for _, f in told if isinstance(f, Refused)} == {
+    assert {f.run_id: f.reason for _, f in told if isinstance(f, Refused)} == {
         "large": "3 nodes asked for, of 2 that the job may use",
         "avoids": "2 nodes asked for, of 1 that the job may use",
         "nowhere": "no partition c; there are a, b",
