@@ -21,6 +21,7 @@ from seatrial.decoding import decoder
 from seatrial.errors import TrialError
 from seatrial.journal.journal import read
 from seatrial.journal.lifecycle import TrialLife, TrialState
+from seatrial.lazy import yaml
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.plan_record import record_of
@@ -82,8 +83,6 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
 
 def plan_name(path: Path) -> str:
     """The name that a plan's file gives itself; "" where it cannot be read, or has none."""
-    import yaml
-
     try:
         written = yaml.safe_load(path.read_bytes())
     except (OSError, yaml.YAMLError, ValueError, RecursionError):
