@@ -20,6 +20,7 @@ ROOMS = [
         "__init__",
         "errors",
         "units",
+        "lazy",
         "gc_pause",
         "decoding",
         "files",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal
 
 SECOND_NS = 1_000_000_000
@@ -53,9 +55,6 @@ def span_of(text: str | int | float) -> float:
 def moment_of(text: str, now: float | None = None) -> int:
     """The time in ns since the epoch of a date, a time, or a while ago: ``2026-11-20``,
     ``2026-11-20T14:03``, ``2h``; ``now`` in seconds. Raises ValueError with a remedy."""
-    import time
-    from datetime import datetime
-
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * SECOND_NS)
     except (ValueError, OverflowError):

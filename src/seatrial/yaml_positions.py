@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from seatrial.errors import InvalidFiles
 from seatrial.file_model import Scalar
+from seatrial.lazy import yaml
 
 MAX_FILE_BYTES = 1 << 20
 MAX_VALUES = 200_000
@@ -115,8 +116,6 @@ def read(path: Path, faults: Faults) -> YamlNode | None:
 
 def parse(data: bytes, path: Path, faults: Faults) -> YamlNode | None:
     """As ``read``, for bytes at hand; ``path`` is only named in faults."""
-    import yaml
-
     try:
         return _Reader(data.decode("utf-8"), path, faults).document()
     except UnicodeDecodeError as error:
@@ -148,8 +147,6 @@ class _Reader:
     recursion without a bound, so that a file of brackets would overflow the stack."""
 
     def __init__(self, text: str, path: Path, faults: Faults) -> None:
-        import yaml
-
         self.loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
         self.path = path
         self.faults = faults

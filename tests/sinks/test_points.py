@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.journal.encoding import decode
 from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE, RECALLED
+from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,
     Event,

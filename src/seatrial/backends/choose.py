@@ -1,4 +1,4 @@
-"""The backend that a machine asks for."""
+"""Choose the backend that a machine asks for, and import that one alone."""
 
 from __future__ import annotations
 

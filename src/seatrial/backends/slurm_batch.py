@@ -10,6 +10,7 @@ from pathlib import Path
 
 from seatrial.backends.protocol import Job, Submission
 from seatrial.backends.slurm_parse import PREFIX
+from seatrial.lazy import nodeset
 from seatrial.machine.model import Machine, Slurm
 from seatrial.runs.environment import write_script
 
@@ -98,11 +99,9 @@ def _excluded(machine: Machine, avoid: str) -> str:
     ``--nodelist`` is "all of these"."""
     if not machine.slurm.nodelist:
         return avoid
-    from ClusterShell.NodeSet import NodeSet
-
-    kept = NodeSet(machine.slurm.nodelist, resolver=None)
-    every = NodeSet(",".join(kind.names for kind in machine.nodes), resolver=None)
-    return str(every - kept | NodeSet(avoid, resolver=None))
+    kept = nodeset.NodeSet(machine.slurm.nodelist, resolver=None)
+    every = nodeset.NodeSet(",".join(kind.names for kind in machine.nodes), resolver=None)
+    return str(every - kept | nodeset.NodeSet(avoid, resolver=None))
 
 
 def _constraint(*parts: str) -> str:

@@ -1,5 +1,8 @@
 """The command line: one short file for each command, loaded when it is called.
 
+A command that uses most of Seatrial (a driver, a rehearsal, a report) imports it when it runs, so
+that its `--help` stays fast.
+
 An error of Seatrial becomes one message on stderr and an exit code here.
 """
 
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -14,6 +18,7 @@ import click
 
 from seatrial import __version__
 from seatrial.errors import InvalidFiles, SeatrialError, suggest
+from seatrial.store.location import shown
 
 # The commands and their lines in the help, in groups with a heading each.
 GROUPS: dict[str, dict[str, str]] = {
@@ -149,13 +154,11 @@ class Folders:
 
     def command(self, *words: str) -> str:
         """Return what to type in the present directory to use the same folders with other words."""
-        import shlex
-
         places: list[str] = []
         if not _same(self.trials, os.environ.get("SEATRIAL_TRIALS") or "trials"):
             places += ["--trials", str(self.trials)]
         if self._named_store and not _same(self._named_store, os.environ.get("SEATRIAL_STORE")):
-            places += ["--store", _shown(self._named_store)]
+            places += ["--store", shown(self._named_store)]
         return shlex.join(["seatrial", *places, *words])
 
 
@@ -169,13 +172,6 @@ def _same(one: Path | str, other: str | None) -> bool:
     return other is not None and (
         str(one) == other or os.path.realpath(one) == os.path.realpath(other)
     )
-
-
-def _shown(store: Path | str) -> str:
-    """Return the name of a store without the password that a URL may hold."""
-    from seatrial.store.location import shown
-
-    return shown(store)
 
 
 def main() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
 from seatrial.errors import InvalidFiles
+
+if TYPE_CHECKING:
+    from seatrial.cli.plan_acceptance import Acceptance
+    from seatrial.cli.plan_control import Steering
 
 Decorator = Callable[..., Any]
 
@@ -82,6 +86,18 @@ def _former_flags(command: Decorator) -> Decorator:
     return command
 
 
+def _acceptance(folders: Folders, **chosen: Any) -> Acceptance:
+    from seatrial.cli.plan_acceptance import Acceptance
+
+    return Acceptance(folders, **chosen)
+
+
+def _steering(folders: Folders, **chosen: Any) -> Steering:
+    from seatrial.cli.plan_control import Steering
+
+    return Steering(folders, **chosen)
+
+
 @command.command("run")
 @_plan_options
 @click.option("--dry-run", is_flag=True, help="Check the plan, say what would run, run nothing.")
@@ -105,8 +121,6 @@ def run(folders: Folders, /, dry_run: bool, form: str, quiet: bool, **chosen: An
                  2  a fault in the plan, or usage; nothing was run
                  3  not complete, or a criterion is not decided yet
     """
-    from seatrial.cli.plan_acceptance import Acceptance
-
     former = {name: chosen.pop(name) for name in _FORMER}
     given = [name for name, value in former.items() if value is not None]
     flags = [f"--{name}" for name in given] + ["--dry-run"] * dry_run
@@ -119,7 +133,7 @@ def run(folders: Folders, /, dry_run: bool, form: str, quiet: bool, **chosen: An
             chosen["form"] = form
         code: int = click.get_current_context().invoke(command.commands[name], **chosen)
         return code
-    acceptance = Acceptance(folders, **chosen)
+    acceptance = _acceptance(folders, **chosen)
     return acceptance.print_dry_run() if dry_run else acceptance.run(quiet, form)
 
 
@@ -137,9 +151,7 @@ def resume(folders: Folders, /, form: str, quiet: bool, **chosen: Any) -> int:
 
     Exit codes are those of `run`.
     """
-    from seatrial.cli.plan_acceptance import Acceptance
-
-    acceptance = Acceptance(folders, **chosen)
+    acceptance = _acceptance(folders, **chosen)
     acceptance.require_begun()
     return acceptance.run(quiet, form)
 
@@ -159,13 +171,10 @@ def status(folders: Folders, /, form: str, **chosen: Any) -> int:
 
     Exit codes are those of `run`.
     """
-    from seatrial.cli.plan_acceptance import Acceptance
-    from seatrial.cli.plan_control import Steering
-
     try:
-        acceptance = Acceptance(folders, **chosen, with_builds=False)
+        acceptance = _acceptance(folders, **chosen, with_builds=False)
     except InvalidFiles as error:
-        return Steering(folders, **chosen).print_status(form, error)
+        return _steering(folders, **chosen).print_status(form, error)
     return acceptance.print_status(form)
 
 
@@ -183,9 +192,7 @@ def pause(folders: Folders, /, **chosen: Any) -> int:
     Exit codes:  0  the trials are paused, or their drivers were asked to
                  2  no trial of the plan is running, or usage
     """
-    from seatrial.cli.plan_control import Steering
-
-    return Steering(folders, **chosen).pause()
+    return _steering(folders, **chosen).pause()
 
 
 @command.command("extend")
@@ -204,9 +211,7 @@ def extend(folders: Folders, /, time: str, **chosen: Any) -> int:
     Exit codes:  0  the trial is extended, or its driver was asked to
                  2  no trial can be extended, several can, or usage
     """
-    from seatrial.cli.plan_control import Steering
-
-    return Steering(folders, **chosen).extend(time)
+    return _steering(folders, **chosen).extend(time)
 
 
 @command.command("abandon")
@@ -224,11 +229,9 @@ def abandon(folders: Folders, /, reason: str, **chosen: Any) -> int:
     Exit codes:  0  the trial is abandoned, or its driver was asked to
                  2  no trial can be abandoned, several can, or usage
     """
-    from seatrial.cli.plan_control import Steering
-
     if not reason.strip():
         raise click.BadParameter("say why the trial is abandoned", param_hint="REASON")
-    return Steering(folders, **chosen).abandon(reason)
+    return _steering(folders, **chosen).abandon(reason)
 
 
 @command.command("admit")
@@ -248,6 +251,4 @@ def admit(folders: Folders, /, names: str, **chosen: Any) -> int:
     Exit codes:  0  admitted, or the driver was asked to, or none was shut out
                  2  no trial is running, several are, a name is unknown, or usage
     """
-    from seatrial.cli.plan_control import Steering
-
-    return Steering(folders, **chosen).admit(names)
+    return _steering(folders, **chosen).admit(names)

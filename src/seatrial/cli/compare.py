@@ -5,6 +5,12 @@ from __future__ import annotations
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.comparison_page import as_record, page
+from seatrial.cli.query_common import opened, share
+from seatrial.store.export import to_json
+from seatrial.studies.compare import compare_sides
+from seatrial.studies.provenance import differences
+from seatrial.studies.selection import gather, is_named, parse_side
 
 
 @click.command("compare")
@@ -48,12 +54,6 @@ def command(
     seatrial compare @machine=c5,until=2026-05-01 @machine=c5,since=2026-05-01
     seatrial compare week:launch=mpi week:launch=hybrid --across ranks
     """
-    from seatrial.cli.comparison_page import as_record, page
-    from seatrial.cli.query_common import opened, share
-    from seatrial.studies.compare import compare_sides
-    from seatrial.studies.provenance import differences
-    from seatrial.studies.selection import gather, is_named, parse_side
-
     if len(sides) < 2:
         raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
     least = share(threshold, "--threshold")
@@ -72,8 +72,6 @@ def command(
     ]
     origins = [differences(found[0], other) for other in found[1:]]
     if form == "json":
-        from seatrial.store.export import to_json
-
         click.echo(to_json(as_record(compared, origins)), nl=False)
     else:
         click.echo(page(compared, origins))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
 from seatrial.cli.tables import TableColumn, folded, table
+from seatrial.studies.compare import Comparison, ComparisonRow, Mean, Sample
+from seatrial.studies.provenance import Difference
 from seatrial.units import count, show_number
 from seatrial.verify.reading import plain_line
-
-if TYPE_CHECKING:
-    from seatrial.studies.compare import Comparison, ComparisonRow, Mean, Sample
-    from seatrial.studies.provenance import Difference
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MAX_REASONS = 10
@@ -156,8 +155,6 @@ def as_record(
     compared: Sequence[Comparison], origins: Sequence[Sequence[Difference]]
 ) -> dict[str, Any]:
     """Return the first side, and a comparison for each other side, for JSON."""
-    import msgspec
-
     return {
         "first": compared[0].first,
         "least": compared[0].least,

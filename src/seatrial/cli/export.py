@@ -9,6 +9,9 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.query_common import opened
+from seatrial.errors import UsageError
+from seatrial.store import export, queries
 
 
 @click.command("export")
@@ -27,9 +30,6 @@ from seatrial.cli import Folders
 @click.pass_obj
 def command(folders: Folders, trial: str, form: str, output: Path | None) -> int:
     """Write a trial as JUnit XML or JSON. TRIAL is its tag, or a unique beginning of it."""
-    from seatrial.cli.query_common import opened
-    from seatrial.store import export, queries
-
     with opened(folders) as store:
         found = queries.trial(store, trial)
         pieces: Iterable[str]
@@ -47,8 +47,6 @@ def command(folders: Folders, trial: str, form: str, output: Path | None) -> int
 
 
 def _write(output: Path, pieces: Iterable[str]) -> None:
-    from seatrial.errors import UsageError
-
     try:
         with output.open("w", encoding="utf-8") as file:
             file.writelines(pieces)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import string
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from datetime import datetime
+from statistics import median
+from typing import Any
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.units import show_unit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from seatrial.studies.history import History, ReportedChange
-    from seatrial.studies.note_file import Note
+from seatrial.cli.plots import TextMark, time_line
+from seatrial.cli.query_common import moment, opened, show_figure
+from seatrial.cli.tables import columns_of, table
+from seatrial.statistics.changes import MIN_POINTS
+from seatrial.store.export import iso, to_json
+from seatrial.store.rows import Filters
+from seatrial.studies import note_file
+from seatrial.studies.history import History, ReportedChange, histories
+from seatrial.studies.note_file import Note
+from seatrial.units import count, show_seconds, show_unit
+from seatrial.verify.reading import plain_line
 
 MAX_PLOTS = 4  # series that get a plot each; if there are more, only the changed ones do
 MAX_ROWS = 100
@@ -56,11 +65,6 @@ def command(
     METRIC is a figure of merit, or `elapsed`: the time of the script. A change is *suspect* or
     *confirmed*; only confirmed ones for the worse make --check end with 1.
     """
-    from seatrial.cli.query_common import moment, opened
-    from seatrial.store.rows import Filters
-    from seatrial.studies import note_file
-    from seatrial.studies.history import histories
-
     notes = note_file.read(folders.trials / note_file.FILE)
     if notes.damaged:
         click.echo(f"seatrial: {notes.damaged} lines of {note_file.FILE} are not notes", err=True)
@@ -75,9 +79,6 @@ def command(
 
 
 def _print_table(found: list[History]) -> None:
-    from seatrial.statistics.changes import MIN_POINTS
-    from seatrial.units import count
-
     drawn = found if len(found) <= MAX_PLOTS else _changed(found)[:MAX_PLOTS]
     if len(found) > MAX_PLOTS:
         _print_overview(found)
@@ -110,11 +111,6 @@ def _badness(history: History) -> float:
 
 
 def _print_overview(found: list[History]) -> None:
-    from statistics import median
-
-    from seatrial.cli.query_common import show_figure
-    from seatrial.cli.tables import columns_of, table
-
     several = len({history.series.machine for history in found}) > 1
     columns = columns_of(
         "case | machine | n | left out | median | noise | changes",
@@ -159,10 +155,6 @@ def _percent(told: ReportedChange) -> str:
 
 
 def _print_history(history: History) -> None:
-    from seatrial.cli.query_common import show_figure
-    from seatrial.units import count
-    from seatrial.verify.reading import plain_line
-
     series, analysis = history.series, history.analysis
     said = f"{series.metric} of {series.case_name} on {series.machine}"
     click.echo(click.style(plain_line(said), bold=True))
@@ -188,8 +180,6 @@ def _print_history(history: History) -> None:
 
 
 def _plot(history: History, notes: Sequence[Note]) -> list[str]:
-    from seatrial.cli.plots import TextMark, time_line
-
     points = [(point.time / 1e9, point.value) for point in history.series.points]
     changes = [
         TextMark(told.first / 1e9, "C" if told.confirmed else "s", bar=told.confirmed)
@@ -205,9 +195,6 @@ def _plot(history: History, notes: Sequence[Note]) -> list[str]:
 
 
 def _changes_table(history: History) -> str:
-    from seatrial.cli.query_common import show_figure
-    from seatrial.cli.tables import columns_of, table
-
     columns = columns_of(
         "change | since | before | after | by |  | nearest note",
         right="before | after | by",
@@ -230,8 +217,6 @@ def _changes_table(history: History) -> str:
 
 
 def _near(told: ReportedChange) -> str:
-    from seatrial.units import show_seconds
-
     if told.near is None:
         return ""
     away = told.near.seconds
@@ -242,8 +227,6 @@ def _near(told: ReportedChange) -> str:
 
 
 def _day(time_ns: int) -> str:
-    from datetime import datetime
-
     return f"{datetime.fromtimestamp(time_ns // 10**9):%Y-%m-%d %H:%M}"
 
 
@@ -251,8 +234,6 @@ def _day(time_ns: int) -> str:
 
 
 def _print_json(found: list[History]) -> None:
-    from seatrial.store.export import iso, to_json
-
     records = []
     for history in found:
         series = history.series
@@ -286,8 +267,6 @@ def _print_json(found: list[History]) -> None:
 
 
 def _change_record(told: ReportedChange) -> dict[str, Any]:
-    from seatrial.store.export import iso
-
     change, near = told.change, told.near
     note = None
     if near is not None:
@@ -309,12 +288,6 @@ def _change_record(told: ReportedChange) -> dict[str, Any]:
 
 def _print_csv(found: list[History]) -> None:
     """Print a line for each figure; ``change`` is set on the first one of a new level."""
-    import csv
-    import io
-
-    from seatrial.store.export import iso
-    from seatrial.verify.reading import plain_line
-
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     titles = ("machine", "case", "case_name", "metric", "unit", "time", "value", "run", "trial")

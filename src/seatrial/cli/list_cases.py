@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import msgspec
 
 from seatrial.cli.options import asked_of, require_selected, selection_options
+from seatrial.runs.launchers import launch_line
+from seatrial.trial.prepare import prepare_trial
 from seatrial.units import count
 
 
@@ -21,13 +24,9 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
 
     SUITE is a folder with tests (default: the current one). Tests are checked as for a run.
     """
-    from seatrial.trial.prepare import prepare_trial
-
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
     require_selected(prepared)
     if form == "json":
-        import msgspec
-
         click.echo(msgspec.json.encode(prepared.cases).decode())
         return 0
     lines = [f"{'case':16}  {'nodes':>5} {'tasks':>5} {'threads':>7}  name"]
@@ -35,8 +34,6 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
         sizes = f"{case.nodes:>5} {case.tasks:>5} {case.threads:>7}"
         lines.append(f"{case.id}  {sizes}  {case.name}")
         if commands:
-            from seatrial.runs.launchers import launch_line
-
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import click
+import msgspec
+
+from seatrial.lazy import yaml
+from seatrial.machine.detect import detect as detect_host
+from seatrial.machine.detect import detect_slurm, this_host
+from seatrial.machine.load import find_machine
 
 
 @click.command("machine")
@@ -22,17 +28,9 @@ def command(name: str | None, detect: bool, scheduler: str) -> int:
     seatrial machine --detect > machines/laptop.yaml   keep it, then edit it
     seatrial machine --detect --scheduler slurm        this login node's cluster
     """
-    import msgspec
-    import yaml
-
     if detect:
-        from seatrial.machine.detect import detect as detect_host
-        from seatrial.machine.detect import detect_slurm, this_host
-
         found = detect_slurm(name) if scheduler == "slurm" else detect_host(name or this_host())
     else:
-        from seatrial.machine.load import find_machine
-
         found = find_machine(name).machine
     values = msgspec.to_builtins(found)
     click.echo(yaml.safe_dump(values, sort_keys=False, width=88), nl=False)

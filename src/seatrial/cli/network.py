@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
 from seatrial.cli import Folders
-
-if TYPE_CHECKING:
-    from seatrial.store.rows import RunRow
-    from seatrial.studies.matrices import Matrix, MatrixJudgement
-    from seatrial.verify.figures import MetricValue
+from seatrial.cli.network_page import impacts_of, print_impacts, print_network
+from seatrial.cli.query_common import opened
+from seatrial.errors import UsageError
+from seatrial.machine.facts import groups_of
+from seatrial.machine.load import find_machine
+from seatrial.store import queries
+from seatrial.store.export import to_json
+from seatrial.store.rows import Filters, RunRow
+from seatrial.studies import matrices
+from seatrial.studies.matrices import Matrix, MatrixJudgement
+from seatrial.trial.folder import TrialFolder
+from seatrial.verify.figures import MetricValue
+from seatrial.verify.formats import LESS, find_format
+from seatrial.verify.reading import Unreadable, head, plain, plain_line, read_text
 
 HEAD = 64
 
@@ -43,11 +53,6 @@ def command(
     Of TRIAL: the latest run of each case of the probes `pairs` and `congestion`, of mpiGraph or
     GPCNeT. FILE: an output of mpiGraph or GPCNeT, a `pairs.matrix`, or an output of `congestion`.
     """
-    from seatrial.cli.network_page import print_impacts, print_network
-    from seatrial.machine.facts import groups_of
-    from seatrial.machine.load import find_machine
-    from seatrial.studies import matrices
-
     file = Path(source)
     groups: dict[str, str] = {}
     if file.is_file():
@@ -70,15 +75,11 @@ def command(
         else:
             print_impacts(one.figures)
     if as_json:
-        from seatrial.store.export import to_json
-
         click.echo(to_json(records), nl=False)
     return 0
 
 
 def _plain(text: str) -> str:
-    from seatrial.verify.reading import plain_line
-
     return plain_line(text)
 
 
@@ -86,11 +87,6 @@ def _plain(text: str) -> str:
 
 
 def _of_file(file: Path) -> _Found:
-    from seatrial.errors import UsageError
-    from seatrial.studies import matrices
-    from seatrial.verify.formats import LESS, find_format
-    from seatrial.verify.reading import Unreadable, head, plain, read_text
-
     beginning = head(file, HEAD)
     if beginning is not None and matrices.is_matrix(beginning.text):
         return _Found(str(file), matrices.read(file), [])
@@ -112,13 +108,6 @@ def _of_file(file: Path) -> _Found:
 
 
 def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Found], dict[str, str]]:
-    from seatrial.cli.query_common import opened
-    from seatrial.errors import UsageError
-    from seatrial.machine.facts import groups_of
-    from seatrial.store import queries
-    from seatrial.store.rows import Filters
-    from seatrial.trial.folder import TrialFolder
-
     with opened(folders) as store:
         try:
             trial = queries.trial(store, source)
@@ -154,9 +143,6 @@ def _of_run(run: RunRow) -> _Found | None:
     """Return the matrix or impacts in a run's directory; None for a run of another kind. Raises
     UsageError if it is damaged: a run with an incomplete matrix must not look like one without a
     matrix."""
-    from seatrial.studies import matrices
-    from seatrial.verify.reading import head
-
     if not run.path:
         return None
     source = f"{run.case_name}, run {run.run_id[:8]}"
@@ -176,10 +162,6 @@ def _of_run(run: RunRow) -> _Found | None:
 
 
 def _record(one: _Found, judged: MatrixJudgement | None) -> dict[str, Any]:
-    import msgspec
-
-    from seatrial.cli.network_page import impacts_of
-
     if judged is None:
         return {"source": one.source, "impacts": impacts_of(one.figures)}
     return {

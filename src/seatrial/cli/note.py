@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
+
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.query_common import moment, opened
+from seatrial.cli.tables import TableColumn, table
+from seatrial.errors import UsageError
+from seatrial.machine.load import machine_file
+from seatrial.store import queries
+from seatrial.studies import note_file
+from seatrial.units import SECOND_NS, show_seconds
+from seatrial.verify.reading import plain_line
 
 
 @click.command("note")
@@ -27,14 +38,6 @@ def command(
     `seatrial history` shows the notes on its time lines, and beside each change the nearest one.
     They are kept in notes.jsonl in the folder of the trials.
     """
-    import time
-
-    from seatrial.cli.query_common import moment
-    from seatrial.errors import UsageError
-    from seatrial.studies import note_file
-    from seatrial.units import SECOND_NS, show_seconds
-    from seatrial.verify.reading import plain_line
-
     if (text is not None) + listed + (remove is not None) != 1:
         raise UsageError(
             "give a text, such as `seatrial note 'fabric reset'`, or --list or --remove"
@@ -59,9 +62,6 @@ def command(
 
 
 def _list(folders: Folders, machine: str) -> int:
-    from seatrial.cli.tables import TableColumn, table
-    from seatrial.studies import note_file
-
     found = note_file.read(folders.trials / note_file.FILE)
     if found.damaged:
         click.echo(f"seatrial: {found.damaged} lines of {note_file.FILE} are not notes", err=True)
@@ -81,18 +81,11 @@ def _list(folders: Folders, machine: str) -> int:
 
 
 def _shown(time_ns: int) -> str:
-    from datetime import datetime
-
     return f"{datetime.fromtimestamp(time_ns // 10**9):%Y-%m-%d %H:%M}"
 
 
 def _require_known(folders: Folders, machine: str) -> None:
     """Raise UsageError for an unknown machine: a misspelt name would hide the note for ever."""
-    from seatrial.cli.query_common import opened
-    from seatrial.errors import UsageError
-    from seatrial.machine.load import machine_file
-    from seatrial.store import queries
-
     with opened(folders) as store:
         known = sorted({trial.machine for trial in queries.trials(store)})
     if machine in known:

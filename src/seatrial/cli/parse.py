@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import click
+import msgspec
+
+from seatrial.cli.tables import TableColumn, table
+from seatrial.errors import UsageError
+from seatrial.units import show_bytes
+from seatrial.verify.formats import LESS, find_format, formats
+from seatrial.verify.reading import TooLarge, Unreadable, decoded, plain, read_text
 
 
 @click.command("parse")
@@ -16,15 +26,10 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
     another program is refused with the reason and exit code 2. `metrics: {from: FORMAT}` reads the
     same figures in a test.
     """
-    from seatrial.errors import UsageError
-
     if listed:
         return _list()
     if form is None or file is None:
         raise UsageError("name a format and a file; `seatrial parse --list` lists the formats")
-    from seatrial.verify.formats import find_format
-    from seatrial.verify.reading import Unreadable, plain
-
     try:
         known = find_format(form)
     except ValueError as error:
@@ -37,8 +42,6 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
     except ValueError as error:
         reason = plain(str(error))[:400]
         raise UsageError(f"{name}: is not a whole {known.name} output: {reason}") from None
-    import msgspec
-
     shown = [
         {
             "name": figure.name,
@@ -54,9 +57,6 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
 
 
 def _list() -> int:
-    from seatrial.cli.tables import TableColumn, table
-    from seatrial.verify.formats import find_format, formats
-
     known = [find_format(name) for name in formats()]
     columns = [
         TableColumn("format"),
@@ -69,13 +69,6 @@ def _list() -> int:
 
 def _text(file: str, limit: int) -> str:
     """Return the text of a file or of stdin. Raises Unreadable, also if it is too large."""
-    import sys
-    from pathlib import Path
-
-    from seatrial.units import show_bytes
-    from seatrial.verify.formats import LESS
-    from seatrial.verify.reading import TooLarge, decoded, read_text
-
     if file != "-":
         return read_text(Path(), file, limit, LESS)
     data = sys.stdin.buffer.read(limit + 1)

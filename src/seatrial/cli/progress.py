@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections import Counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import click
+from rich.live import Live
+from rich.markup import escape
+from rich.text import Text
 
+from seatrial.conduct.conductor import Conductor
 from seatrial.journal.codes import BUILD_FAILED, PASS, RECALLED
 from seatrial.journal.events import (
     AlertRaised,
@@ -33,13 +39,7 @@ from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.suite.model import Case
 from seatrial.trial.outcome import INTERRUPTED, TWICE
 from seatrial.units import count, show_number, show_seconds
-
-if TYPE_CHECKING:
-    from rich.live import Live
-    from rich.text import Text
-
-    from seatrial.conduct.conductor import Conductor
-
+from seatrial.verify.reading import plain
 
 FIGURES_SHOWN = 2
 
@@ -47,9 +47,6 @@ FIGURES_SHOWN = 2
 def fall_silent() -> None:
     """Discard all further output, because nobody reads it any more, as in ``seatrial run | head``.
     The trial continues."""
-    import os
-    import sys
-
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
@@ -147,12 +144,8 @@ class Progress:
 
     def on_open(self, finished: int, wanted: int) -> None:
         """Keep the state of the trial, which is known only once its journal has been read."""
-        import sys
-
         self.finished, self.wanted = finished, wanted
         if sys.stdout.isatty() and not self.quiet:
-            from rich.live import Live
-
             self._live = Live(get_renderable=self._status, refresh_per_second=4, transient=True)
             self._live.start()
 
@@ -222,8 +215,6 @@ class Progress:
             self._print("", f"  | {line}")
 
     def _print(self, word: str, text: str) -> None:
-        from seatrial.verify.reading import plain
-
         line = f"{word} {plain(text)}" if word else plain(text)
         try:
             self._show(line)
@@ -233,8 +224,6 @@ class Progress:
 
     def _show(self, line: str) -> None:
         if self._live is not None:
-            from rich.text import Text
-
             self._live.console.print(Text.from_ansi(line), soft_wrap=True)
         else:
             click.echo(line)
@@ -242,8 +231,6 @@ class Progress:
     # ---- the status line ------------------------------------------------------------------
 
     def _status(self) -> Text:
-        from rich.text import Text
-
         parts = [f"{self.finished}/{self.wanted} done"]
         if self.conductor is not None and self.conductor.state.trial.duration:
             parts = _sustained(self.conductor, self.tally[PASS.name])
@@ -254,8 +241,6 @@ class Progress:
         if self.building:
             parts.append(f"building {', '.join(list(self.building.values())[:2])}")
         if self.running:
-            from rich.markup import escape
-
             first = escape(next(iter(self.running.values())))
             more = f" and {len(self.running) - 1} more" if len(self.running) > 1 else ""
             parts.append(f"running {first}{more}")

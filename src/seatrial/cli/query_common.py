@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.units import SECOND_NS, moment_of
+from seatrial.store.ingest import synced
+from seatrial.store.schema import Store
+from seatrial.units import SECOND_NS, moment_of, share_of
 from seatrial.units import show_figure as show_figure
 from seatrial.verify.reading import plain_line
-
-if TYPE_CHECKING:
-    from seatrial.store.schema import Store
 
 
 def opened(folders: Folders) -> Store:
     """Open the store, brought up to date with the journals. Notices about it go to stderr."""
-    from seatrial.store.ingest import synced
-
     store = synced(folders.store, folders.trials)
     for notice in store.notices:
         print(f"seatrial: {plain_line(notice)}", file=sys.stderr)
@@ -37,8 +33,6 @@ def moment(text: str, option: str = "--since") -> int:
 
 def share(text: str, option: str) -> float:
     """Return a share below 1, written as 2% or 0.02."""
-    from seatrial.units import share_of
-
     try:
         found = share_of(text if "%" in text else float(text))
     except ValueError:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
 
 import click
 
 from seatrial.cli import Folders, as_typed
-
-if TYPE_CHECKING:
-    from seatrial.store.rows import TrialRow
-    from seatrial.store.schema import Store
+from seatrial.cli.query_common import moment, opened, show_figure
+from seatrial.cli.tables import columns_of, table
+from seatrial.errors import UsageError
+from seatrial.machine.load import find_machine
+from seatrial.store import queries
+from seatrial.store.rows import TrialRow
+from seatrial.store.schema import Store
+from seatrial.studies.learned import learn_from
+from seatrial.suite.model import show
+from seatrial.trial.folder import TrialFolder
+from seatrial.units import count
+from seatrial.verify import reference_file
+from seatrial.verify.reading import plain_line
+from seatrial.verify.references import Reference, load
 
 
 @click.group("reference")
@@ -47,16 +59,6 @@ def accept(
     tolerance. Of several trials, only figures since the last confirmed change of level count. An
     existing reference for the same case is replaced; others stay as they are.
     """
-    from pathlib import Path
-
-    from seatrial.cli.query_common import moment, opened
-    from seatrial.errors import UsageError
-    from seatrial.studies.learned import learn_from
-    from seatrial.trial.folder import TrialFolder
-    from seatrial.units import count
-    from seatrial.verify import reference_file
-    from seatrial.verify.reading import plain_line
-
     start = moment(since) if since else 0
     with opened(folders) as store:
         rows = _trials_of(store, trials, start, machine, rehearsed)
@@ -79,8 +81,6 @@ def accept(
 
 def _no_figure(store: Store, rows: list[TrialRow], metric: str) -> str:
     """Return why there is no figure to accept."""
-    from seatrial.store import queries
-
     tags = ", ".join(row.tag for row in rows)
     known = {sample.metric for row in rows for sample in queries.samples(store, row)}
     if metric and metric not in known:
@@ -93,9 +93,6 @@ def _trials_of(
     store: Store, tags: tuple[str, ...], since: int, machine: str, rehearsed: bool
 ) -> list[TrialRow]:
     """Return the chosen trials, newest first, all of one machine."""
-    from seatrial.errors import UsageError
-    from seatrial.store import queries
-
     if not tags and not since:
         raise UsageError("name a trial, or learn from all trials since a time: --since 30d")
     if tags:
@@ -124,9 +121,6 @@ def _trials_of(
 @click.option("-m", "--machine", help="Machine, by name or file; default: this host.")
 def list_references(machine: str | None) -> int:
     """List the references of a machine."""
-    from seatrial.machine.load import find_machine
-    from seatrial.verify.references import load
-
     site = find_machine(machine)
     references = load(site.references)
     if not references.entries:
@@ -139,14 +133,6 @@ def list_references(machine: str | None) -> int:
 
 
 def _table(references: object) -> str:
-    from collections.abc import Sequence
-    from typing import cast
-
-    from seatrial.cli.query_common import show_figure
-    from seatrial.cli.tables import columns_of, table
-    from seatrial.suite.model import show
-    from seatrial.verify.references import Reference
-
     columns = columns_of(
         "test | where | toolchain | metric | expected | allowed",
         right="expected | allowed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,17 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
+from seatrial.cli.query_common import opened
+from seatrial.errors import UsageError
+from seatrial.report.sign import require_key, sign, signature_of
+from seatrial.report.verify import FileFound, Verified, tags_in
+from seatrial.report.verify import verify as check
+from seatrial.store.schema import Store
+from seatrial.units import count, show_bytes
+from seatrial.verify.reading import plain_line
 
 if TYPE_CHECKING:
     from seatrial.report.content import Report
-    from seatrial.report.verify import FileFound, Verified
-    from seatrial.store.schema import Store
 
 _FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _LONGEST_NAME = 100
@@ -69,10 +76,6 @@ def write(
     TRIAL is a tag, a unique beginning of one, or a path; PLAN is a plan's file: the report is then
     on the trials of all its components. Several trials make one report.
     """
-    from seatrial.cli.query_common import opened
-    from seatrial.report.sign import require_key, sign, signature_of
-    from seatrial.units import show_bytes
-
     stdout = output is not None and str(output) == "-"
     if stdout and key is not None:
         raise click.UsageError("--sign: a report on stdout cannot be signed; name a file with -o")
@@ -145,9 +148,6 @@ def _stem(asked: tuple[str, ...], name: str, made: Report) -> str:
 
 def _require_own(output: Path, made: Report) -> None:
     """Raise UsageError if an unnamed output would overwrite the report of something else."""
-    from seatrial.errors import UsageError
-    from seatrial.report.verify import tags_in
-
     if not output.exists():
         return
     there, ours = tags_in(output), {file.trial for file in made.files}
@@ -166,10 +166,6 @@ def _text(made: Report, form: str) -> str:
 
 def _write(output: Path, text: str) -> None:
     """Write the file completely or not at all: a signed report is never left half replaced."""
-    import os
-
-    from seatrial.errors import UsageError
-
     making = output.with_name(f".{output.name}.{os.getpid()}")
     try:
         making.write_text(text, encoding="utf-8")
@@ -213,8 +209,6 @@ def verify(
                  2  usage, or not a report of Seatrial
                  3  nothing is wrong, but not everything could be verified
     """
-    from seatrial.report.verify import verify as check
-
     if signers is not None and key is not None:
         raise click.UsageError("--signers and --key: one of them")
     found = check(report, trials or folders.trials, signers, key)
@@ -227,9 +221,6 @@ def verify(
 
 
 def _of_signature(found: Verified) -> str:
-    from seatrial.report.sign import signature_of
-    from seatrial.verify.reading import plain_line
-
     one = found.signature
     if found.unsigned:
         return f"MISSING: there is no {signature_of(found.report).name} beside it"
@@ -247,8 +238,6 @@ def _of_signature(found: Verified) -> str:
 
 
 def _of_file(each: FileFound) -> str:
-    from seatrial.units import count, show_bytes
-
     named = f"{each.file.trial}/{each.file.name}"
     if each.file.events is not None:
         named += f", {count(each.file.events, 'event')}"

@@ -9,8 +9,11 @@ import sys
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.progress import Progress, fall_silent
+from seatrial.cli.summary import print_summary
 from seatrial.errors import Owned
 from seatrial.log import log_to
+from seatrial.sinks.process import Starting
 from seatrial.trial import requests
 from seatrial.trial.driver import DriveOutcome, Driver, Stop
 from seatrial.trial.folder import TrialFolder
@@ -22,9 +25,6 @@ def drive_and_tell(
     folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
 ) -> int:
     """Drive the trial to its end, show it live, print its summary; return the exit code."""
-    from seatrial.cli.progress import fall_silent
-    from seatrial.cli.summary import print_summary
-
     folders = folders.around(folder.path)
     outcome = drive(folder, folders, quiet, host_is_gone)
     try:
@@ -40,8 +40,6 @@ def drive(
     folder: TrialFolder, folders: Folders, quiet: bool = False, host_is_gone: bool = False
 ) -> DriveOutcome:
     """Drive the trial to its end, and show it live."""
-    from seatrial.cli.progress import Progress, fall_silent
-
     progress = Progress(quiet)
     driver = Driver(folder, _with_sinks(folder, folders, progress))
     progress.conductor = driver.conductor
@@ -61,8 +59,6 @@ def _with_sinks(folder: TrialFolder, folders: Folders, observer: Observer) -> Ob
     """Return the observer. If the trial's machine names sinks, it also starts their process."""
     if not folder.record().machine.sinks:
         return observer
-    from seatrial.sinks.process import Starting
-
     return Starting(folder, observer, folders.log_level)
 
 

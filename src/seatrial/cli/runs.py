@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import csv
+import io
+from typing import Any
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.units import show_unit
-
-if TYPE_CHECKING:
-    from seatrial.store.rows import Filters, MetricRow, RunRow
-    from seatrial.store.schema import Store
+from seatrial.cli.query_common import moment, nothing, opened, show_time
+from seatrial.cli.tables import columns_of, table
+from seatrial.store import queries
+from seatrial.store.export import run_record, to_json
+from seatrial.store.rows import Filters, MetricRow, RunRow
+from seatrial.store.schema import Store
+from seatrial.units import show_seconds, show_unit
+from seatrial.verify.reading import plain_line
 
 SHOWN = 50
 
@@ -41,10 +46,6 @@ def command(
     folders: Folders, /, since: str | None, limit: int | None, form: str, **wanted: Any
 ) -> int:
     """List runs, newest first: test, nodes, verdict, time."""
-    from seatrial.cli.query_common import moment, opened
-    from seatrial.store import queries
-    from seatrial.store.rows import Filters
-
     most = (SHOWN if form == "table" else 0) if limit is None else limit
     filters = Filters(since=moment(since) if since else 0, limit=most, **wanted)
     with opened(folders) as store:
@@ -59,12 +60,6 @@ def command(
 
 
 def _print_table(folders: Folders, store: Store, filters: Filters, found: list[RunRow]) -> None:
-    from seatrial.cli.query_common import nothing, show_time
-    from seatrial.cli.tables import columns_of, table
-    from seatrial.store import queries
-    from seatrial.units import show_seconds
-    from seatrial.verify.reading import plain_line
-
     if not found:
         any_trial = bool(queries.trials(store))
         click.echo("No such runs; see `seatrial trials`" if any_trial else nothing(folders))
@@ -98,8 +93,6 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
 
 
 def _print_json(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
-    from seatrial.store.export import run_record, to_json
-
     records = []
     for run in found:
         metrics = {m.name: {"value": m.value, "unit": m.unit} for m in figures.get(run.row, ())}
@@ -109,13 +102,6 @@ def _print_json(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> Non
 
 def _print_csv(found: list[RunRow], figures: dict[int, list[MetricRow]]) -> None:
     """Print a line for each run; after its fields, a column for each metric and unit."""
-    import csv
-    import io
-
-    from seatrial.store.export import run_record
-    from seatrial.store.rows import RunRow
-    from seatrial.verify.reading import plain_line
-
     fields = ["verdict", *(name for name in RunRow.__struct_fields__ if name != "row")]
     metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
     out = io.StringIO()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
 from seatrial.cli import Folders
-from seatrial.units import show_unit
-
-if TYPE_CHECKING:
-    from seatrial.studies.scaling import Cell, ScalingLine, ScalingTable
+from seatrial.cli.query_common import opened, share
+from seatrial.cli.tables import TableColumn, table
+from seatrial.store.export import to_json
+from seatrial.studies.compare import causes
+from seatrial.studies.scaling import Cell, ScalingLine, ScalingQuery, ScalingTable, scaling
+from seatrial.studies.selection import gather, parse_side
+from seatrial.units import show_number, show_unit
+from seatrial.verify.reading import plain_line
 
 
 @click.command("scaling")
@@ -53,26 +58,18 @@ def command(
     seatrial scaling week:test=cm4 --x nodes
     seatrial scaling v1 v2 --x nodes --by trial --weak
     """
-    from seatrial.cli.query_common import opened, share
-    from seatrial.studies.scaling import ScalingQuery, scaling
-    from seatrial.studies.selection import gather, parse_side
-
     asked = ScalingQuery(x=x, metric=metric, by=by, weak=weak, pays=share(pays, "--pays"))
     with opened(folders) as store:
         sides = [gather(store, parse_side(trial), tests) for trial in trials]
     found = scaling(sides, asked)
     if form == "json":
-        from seatrial.store.export import to_json
-
-        click.echo(to_json([_record(table) for table in found]), nl=False)
+        click.echo(to_json([_record(each) for each in found]), nl=False)
         return 0
-    click.echo("\n\n".join(_page(table, asked.by, asked.pays) for table in found))
+    click.echo("\n\n".join(_page(each, asked.by, asked.pays) for each in found))
     return 0
 
 
 def _record(table: ScalingTable) -> dict[str, Any]:
-    import msgspec
-
     record: dict[str, Any] = msgspec.to_builtins(table)
     for line in record["lines"]:
         for cell in line["cells"]:
@@ -81,8 +78,6 @@ def _record(table: ScalingTable) -> dict[str, Any]:
 
 
 def _page(one: ScalingTable, by: tuple[str, ...], pays: float) -> str:
-    from seatrial.verify.reading import plain_line
-
     kind = "weak" if one.weak else "strong"
     unit = show_unit(one.unit, " in {}")
     title = f"{one.case}: {one.metric}{unit} ({one.better} is better) over {one.x}, {kind}"
@@ -99,8 +94,6 @@ def _page(one: ScalingTable, by: tuple[str, ...], pays: float) -> str:
 
 
 def _table(one: ScalingTable, by: str) -> str:
-    from seatrial.cli.tables import TableColumn, table
-
     columns = [
         TableColumn(by, folds=True),
         TableColumn(one.x, right=True),
@@ -122,9 +115,6 @@ def _table(one: ScalingTable, by: str) -> str:
 
 
 def _cells(cell: Cell) -> list[str]:
-    from seatrial.studies.compare import causes
-    from seatrial.units import show_number
-
     def shown(value: float | None) -> str:
         return "" if value is None else show_number(value)
 
@@ -157,8 +147,6 @@ def _knee(line: ScalingLine, x: str, pays: float) -> str:
 
 
 def _best(one: ScalingTable) -> str:
-    from seatrial.units import show_number
-
     def setting(by: str, x: float) -> str:
         return f"{by}, {one.x} {x:g}" if by else f"{one.x} {x:g}"
 

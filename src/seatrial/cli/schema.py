@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 from msgspec import Struct
+
+from seatrial.documents import json_schema
+from seatrial.machine.model import Machine
+from seatrial.plan.model import Plan
+from seatrial.studies.score_file import ScoreFile
+from seatrial.suite.model import TestFile
+from seatrial.verify.references import ReferencesFile
 
 
 @click.command("schema")
@@ -16,10 +25,6 @@ def command(file: str) -> int:
     Editors use it to complete and check keys; for the YAML language server write
     `# yaml-language-server: $schema=test.schema.json` on the first line of a test.
     """
-    import json
-
-    from seatrial.documents import json_schema
-
     schema = json_schema(shapes()[file], f"Seatrial: {file}")
     click.echo(json.dumps(schema, indent=2))
     return 0
@@ -27,12 +32,6 @@ def command(file: str) -> int:
 
 def shapes() -> dict[str, type[Struct]]:
     """Return the Struct by which the loader decodes each kind of file."""
-    from seatrial.machine.model import Machine
-    from seatrial.plan.model import Plan
-    from seatrial.studies.score_file import ScoreFile
-    from seatrial.suite.model import TestFile
-    from seatrial.verify.references import ReferencesFile
-
     return {
         "test": TestFile,
         "machine": Machine,

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
 from seatrial.cli import Folders
-
-if TYPE_CHECKING:
-    from seatrial.studies.score_file import ScoreFile
-    from seatrial.studies.scores import Phased, Score, TermScore
-    from seatrial.studies.selection import Side
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import TableColumn, table
+from seatrial.errors import TrialError, UsageError
+from seatrial.machine.facts import unfold
+from seatrial.store.export import to_json
+from seatrial.studies.compare import causes
+from seatrial.studies.score_file import ScoreFile, load_score
+from seatrial.studies.scores import Phased, Score, TermScore, over_phases, score_of
+from seatrial.studies.selection import Side, gather, parse_side
+from seatrial.trial.folder import TrialFolder
+from seatrial.units import show_number
+from seatrial.verify.reading import plain_line
 
 
 @click.command("score")
@@ -30,12 +38,6 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
     time is the sum. TRIAL may have conditions, as for `seatrial compare`. Exit code 1: a part has
     no figure, so there is no score.
     """
-    from seatrial.cli.query_common import opened
-    from seatrial.errors import UsageError
-    from seatrial.studies.score_file import load_score
-    from seatrial.studies.scores import over_phases, score_of
-    from seatrial.studies.selection import gather, parse_side
-
     wanted = load_score(file)
     if wanted.phases and len(wanted.phases) != len(trials):
         named = ", ".join(phase.phase for phase in wanted.phases)
@@ -48,8 +50,6 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
     ]
     phased = over_phases(wanted, scores) if wanted.phases else None
     if form == "json":
-        from seatrial.store.export import to_json
-
         click.echo(to_json(_record(wanted, sides, scores, phased)), nl=False)
     else:
         pages = [_page(wanted, *pair) for pair in zip(sides, scores, strict=True)]
@@ -59,10 +59,6 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
 
 def _size(wanted: ScoreFile, side: Side) -> int | None:
     """Return the nodes, or cores, of the machine of a side; None if there is not exactly one."""
-    from seatrial.errors import TrialError
-    from seatrial.machine.facts import unfold
-    from seatrial.trial.folder import TrialFolder
-
     sizes = set()
     for trial in side.trials:
         try:
@@ -78,8 +74,6 @@ def _size(wanted: ScoreFile, side: Side) -> int | None:
 def _record(
     wanted: ScoreFile, sides: list[Side], scores: list[Score], phased: Phased | None
 ) -> dict[str, Any]:
-    import msgspec
-
     return {
         "score": wanted.score,
         "about": wanted.about,
@@ -96,8 +90,6 @@ def _rehearsed(side: Side) -> bool:
 
 
 def _page(wanted: ScoreFile, side: Side, score: Score) -> str:
-    from seatrial.verify.reading import plain_line
-
     title = f"{score.score.upper()} of {score.side}"
     title += " (rehearsed: nothing of it was measured)" if _rehearsed(side) else ""
     lines = [click.style(plain_line(title), bold=True)]
@@ -109,8 +101,6 @@ def _page(wanted: ScoreFile, side: Side, score: Score) -> str:
 
 
 def _total(wanted: ScoreFile, score: Score) -> str:
-    from seatrial.units import show_number
-
     said = f"{score.score.upper()}: {show_number(score.value or 0)} {score.unit}".rstrip()
     if score.size is not None:
         said += f", of {score.size} {wanted.per}s"
@@ -120,10 +110,6 @@ def _total(wanted: ScoreFile, score: Score) -> str:
 
 
 def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
-    from seatrial.cli.tables import TableColumn, table
-    from seatrial.studies.compare import causes
-    from seatrial.units import show_number
-
     columns = [
         TableColumn("part", folds=True),
         TableColumn("metric", folds=True),
@@ -154,9 +140,6 @@ def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
 
 
 def _phases(phased: Phased) -> str:
-    from seatrial.units import show_number
-    from seatrial.verify.reading import plain_line
-
     if phased.total is None or phased.average is None:
         return plain_line(f"over all phases: no score: {phased.why}")
     return plain_line(

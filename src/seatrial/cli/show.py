@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders
-
-if TYPE_CHECKING:
-    from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-    from seatrial.store.schema import Store
+from seatrial.cli.query_common import opened, show_time
+from seatrial.cli.tables import TableColumn, columns_of, table
+from seatrial.errors import TrialError
+from seatrial.journal.codes import BUILD_FAILED
+from seatrial.runs.builds import LOG
+from seatrial.store import export, queries
+from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+from seatrial.store.schema import Store
+from seatrial.studies.one_run import expected, references_for, told
+from seatrial.suite.model import show
+from seatrial.trial.folder import TrialFolder
+from seatrial.units import SECOND_NS, show_bytes, show_figure, show_seconds
+from seatrial.verify.reading import head, plain, plain_line, tail
 
 MAX_TAIL_BYTES = 1 << 16
 MAX_SCRIPT_BYTES = 1 << 18
@@ -37,9 +45,6 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 
     RUN is a run's id or a unique beginning of it; `seatrial runs` lists them.
     """
-    from seatrial.cli.query_common import opened
-    from seatrial.store import queries
-
     with opened(folders) as store:
         found = queries.run(store, run)
         if form == "json":
@@ -63,8 +68,6 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
 
 
 def _json(store: Store, run: RunRow) -> str:
-    from seatrial.store import export, queries
-
     trial, case = queries.trial_of(store, run), queries.case_of(store, run)
     return export.to_json(
         {
@@ -81,8 +84,6 @@ def _json(store: Store, run: RunRow) -> str:
 
 
 def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
-    from seatrial.units import show_seconds
-
     brief = bool(run.why) and "\n" not in run.why
     resources = [
         f"{number} {word if number == 1 else word + 's'}"
@@ -115,21 +116,14 @@ def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
 
 def _why(run: RunRow) -> str:
     """Return the lines of a reason, such as the end of a build's log."""
-    from seatrial.verify.reading import plain
-
     return _section("why", plain(run.why).splitlines()) if "\n" in run.why else ""
 
 
 def _word(value: object) -> str:
-    from seatrial.suite.model import show
-
     return show(value) if isinstance(value, str | int | float | bool) else str(value)
 
 
 def _when(run: RunRow) -> str:
-    from seatrial.cli.query_common import show_time
-    from seatrial.units import show_seconds
-
     if run.script_started is None:
         return "not started"
     if run.elapsed is None:
@@ -139,8 +133,6 @@ def _when(run: RunRow) -> str:
 
 
 def _fields(*pairs: tuple[str, str]) -> str:
-    from seatrial.verify.reading import plain_line
-
     kept = [(name, plain_line(text)) for name, text in pairs if text]
     widest = max(len(name) for name, _ in kept)
     return "\n".join(f"{click.style(name.ljust(widest), bold=True)}  {text}" for name, text in kept)
@@ -151,10 +143,6 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
-    from seatrial.cli.tables import TableColumn, table
-    from seatrial.studies.one_run import told
-    from seatrial.units import SECOND_NS
-
     columns = [
         TableColumn("time", right=True),
         TableColumn("event"),
@@ -168,10 +156,6 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
 
 
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
-    from seatrial.cli.tables import columns_of, table
-    from seatrial.studies.one_run import expected, references_for
-    from seatrial.units import show_figure
-
     if not metrics:
         return ""
     references = references_for(trial)
@@ -189,19 +173,12 @@ def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
 
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
     """Return the files of a run. A run whose build failed has only the log of the build."""
-    from seatrial.journal.codes import BUILD_FAILED
-    from seatrial.runs.builds import LOG
-    from seatrial.trial.folder import TrialFolder
-
     if run.verdict == BUILD_FAILED.name and case.build:
         return [TrialFolder(Path(trial.path)).builds / case.build / LOG]
     return [Path(run.path) / name for name in ("job.sh", "stdout", "stderr") if run.path]
 
 
 def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
-    from seatrial.units import show_bytes
-    from seatrial.verify.reading import plain_line, tail
-
     if run.rehearsed:
         return _section("files", ["none: a rehearsed run leaves no files"])
     lines = []
@@ -213,10 +190,6 @@ def _section_of_files(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
 
 
 def _scripts(trial: TrialRow, run: RunRow) -> str:
-    from seatrial.errors import TrialError
-    from seatrial.trial.folder import TrialFolder
-    from seatrial.verify.reading import head
-
     texts: list[tuple[str, str]] = []
     try:
         test = TrialFolder(Path(trial.path)).record().tests.get(run.test)
@@ -235,8 +208,6 @@ def _scripts(trial: TrialRow, run: RunRow) -> str:
 
 
 def _tail(run: RunRow, name: str, lines: int) -> str:
-    from seatrial.verify.reading import tail
-
     piece = tail(Path(run.path) / name, MAX_TAIL_BYTES) if run.path else None
     if piece is None:
         return ""
@@ -249,7 +220,5 @@ def _tail(run: RunRow, name: str, lines: int) -> str:
 
 
 def _safe_lines(text: str) -> list[str]:
-    from seatrial.verify.reading import plain_line
-
     lines = text.removesuffix("\n").split("\n") if text.strip("\n") else []
     return [plain_line(line.removesuffix("\r").expandtabs()) for line in lines]

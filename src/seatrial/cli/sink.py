@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
+import msgspec
 
 from seatrial.cli import Folders
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from seatrial.machine.sinks import Sink
-    from seatrial.sinks import SinkLag
-    from seatrial.sinks.lifetime import SinkLifetime
-    from seatrial.trial.folder import TrialFolder
+from seatrial.cli.query_common import show_time
+from seatrial.cli.tables import columns_of, table
+from seatrial.errors import TrialError, UsageError
+from seatrial.log import log_to
+from seatrial.machine.load import find_machine
+from seatrial.machine.sinks import Sink
+from seatrial.sinks import SinkLag, sink_lags
+from seatrial.sinks.lifetime import SinkLifetime
+from seatrial.sinks.lock import DeliveryLocked, stop
+from seatrial.sinks.process import deliver, wanted
+from seatrial.sinks.trial_info import about_of
+from seatrial.store.export import to_json
+from seatrial.trial.folder import TrialFolder, find, tags
+from seatrial.units import count, seconds, show_seconds
+from seatrial.verify.reading import plain_line
 
 FOREGROUND_PATIENCE = "1m"
 
@@ -73,9 +81,6 @@ def command(
     Exit codes:  0  everything was delivered
                  3  something was not, or was not taken
     """
-    from seatrial.sinks.lifetime import SinkLifetime
-    from seatrial.trial.folder import find, tags
-
     if bool(trial) == every:
         raise click.UsageError("name a trial, or give --all")
     if every and follow:
@@ -103,9 +108,6 @@ def command(
 
 def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: str | None) -> None:
     """Raise UsageError if there is nothing to do for a request: that is no success."""
-    from seatrial.errors import UsageError
-    from seatrial.machine.load import find_machine
-
     if machine is not None:
         known = {sink.name for sink in find_machine(machine).machine.sinks}
     else:
@@ -120,9 +122,6 @@ def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: st
 
 
 def _names_of(folder: TrialFolder) -> list[str]:
-    from seatrial.errors import TrialError
-    from seatrial.sinks.trial_info import about_of
-
     try:
         return [sink.name for sink in about_of(folder).machine.sinks]
     except TrialError:  # reported when its turn comes
@@ -131,8 +130,6 @@ def _names_of(folder: TrialFolder) -> list[str]:
 
 def _patience(text: str | None, follow: bool) -> float | None:
     """Return seconds; None for each sink's own."""
-    from seatrial.units import seconds
-
     if text is None and follow:
         return None
     try:
@@ -151,12 +148,6 @@ def _send(
     from_start: bool,
 ) -> bool:
     """Deliver one trial. Return True if everything was taken, or is being delivered."""
-    from seatrial.errors import TrialError
-    from seatrial.log import log_to
-    from seatrial.sinks import sink_lags
-    from seatrial.sinks.lock import DeliveryLocked
-    from seatrial.sinks.process import deliver
-
     words = [*(("-m", machine) if machine else ()), *(w for n in names for w in ("--sink", n))]
     again = folders.around(folder.path).command("sink", folder.tag, *words)
 
@@ -187,15 +178,9 @@ def _sinks(
     folder: TrialFolder, names: Sequence[str], machine: str | None, every: bool
 ) -> list[Sink]:
     """Return the sinks of a trial. Raises UsageError if there are none."""
-    from seatrial.errors import UsageError
-    from seatrial.sinks.process import wanted
-    from seatrial.sinks.trial_info import about_of
-
     about = about_of(folder)
     whose = f"{folder.tag}: its machine {about.machine.machine}"
     if machine is not None:
-        from seatrial.machine.load import find_machine
-
         about.machine.sinks = find_machine(machine).machine.sinks
         whose = f"the machine {machine}"
     known = [sink.name for sink in about.machine.sinks]
@@ -217,15 +202,11 @@ def _sinks(
 
 
 def _tell(line: str) -> None:
-    from seatrial.verify.reading import plain_line
-
     print(f"seatrial: {plain_line(line)}", file=sys.stderr, flush=True)
 
 
 def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
     """Print how much was sent now and in all. Return True if nothing was refused."""
-    from seatrial.units import count
-
     sent, refused = now.sent, now.refused
     if before is not None and before.sent <= sent and before.refused <= refused:
         sent, refused = sent - before.sent, refused - before.refused
@@ -246,8 +227,6 @@ def _summarise(tag: str, now: SinkLag, before: SinkLag | None) -> bool:
 
 def _stop(found: Sequence[TrialFolder]) -> int:
     """End the processes that deliver these trials."""
-    from seatrial.sinks.lock import stop
-
     for folder in found:
         if who := stop(folder):
             click.echo(f"{folder.tag}: ended {who}; what is not sent stays in the journal")
@@ -258,8 +237,7 @@ def _stop(found: Sequence[TrialFolder]) -> int:
 
 def _print(found: Sequence[TrialFolder], follow: bool) -> int:
     """Print the events on stdout, from the beginning of the journals."""
-    from seatrial.sinks.lifetime import SinkLifetime
-    from seatrial.sinks.webhook import records
+    from seatrial.sinks.webhook import records  # with urllib3
 
     for folder in found:
         for lines in records(folder, SinkLifetime(folder, follow)):
@@ -272,14 +250,8 @@ def _print(found: Sequence[TrialFolder], follow: bool) -> int:
 
 
 def _show(found: Sequence[TrialFolder], form: str) -> int:
-    from seatrial.sinks import sink_lags
-
     rows = [(folder.tag, each) for folder in found for each in sink_lags(folder)]
     if form == "json":
-        import msgspec
-
-        from seatrial.store.export import to_json
-
         records = [{"trial": tag, **msgspec.to_builtins(each)} for tag, each in rows]
         click.echo(to_json(records), nl=False)
         return 0
@@ -291,10 +263,6 @@ def _show(found: Sequence[TrialFolder], form: str) -> int:
 
 
 def _table(rows: Sequence[tuple[str, SinkLag]]) -> str:
-    from seatrial.cli.query_common import show_time
-    from seatrial.cli.tables import columns_of, table
-    from seatrial.units import show_seconds
-
     columns = columns_of(
         "trial | sink | to | sent | to go | behind | not taken | since | why",
         right="sent | to go | behind | not taken",

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
+from seatrial.acceptance.criteria import Result, show_value
+from seatrial.acceptance.status import Status, TestStatus, status
+from seatrial.cli.query_common import show_time
 from seatrial.cli.sparkline import bars
 from seatrial.cli.tables import TableColumn, columns_of, table
+from seatrial.journal.journal import read
+from seatrial.store.export import to_json
+from seatrial.store.liveness import owned
+from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
-
-if TYPE_CHECKING:
-    from seatrial.acceptance.criteria import Result
-    from seatrial.acceptance.status import Status, TestStatus
-    from seatrial.trial.plan_trials import PlanTrial
 
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
 COURSE = 40  # characters of the row of bars
@@ -42,10 +45,6 @@ def print_status(found: Sequence[Status], form: str = "table") -> None:
 
 def print_json(found: Sequence[Status], more: Sequence[dict[str, Any]] = ()) -> None:
     """Print the trials, then ``more``."""
-    import msgspec
-
-    from seatrial.store.export import to_json
-
     click.echo(to_json([*(msgspec.to_builtins(one) for one in found), *more]), nl=False)
 
 
@@ -62,10 +61,6 @@ def print_next(found: Sequence[Status], again: str) -> None:
 def status_of(trial: PlanTrial) -> Status:
     """Return the status of a trial. A trial that runs by its journal and has no driver is
     interrupted."""
-    from seatrial.acceptance.status import status
-    from seatrial.journal.journal import read
-    from seatrial.store.liveness import owned
-
     driven = owned(str(trial.folder.path))
     events = read(trial.folder.journal)
     return status(trial.record, trial.folder.cases(), events, driven=driven)
@@ -147,8 +142,6 @@ def _course(one: Status) -> str:
 
 def _sub_phases(one: Status) -> str:
     """Return the stretches between pauses and interruptions, if there are several."""
-    from seatrial.cli.query_common import show_time
-
     if len(one.sub_phases) < 2:
         return ""
     columns = columns_of(
@@ -172,8 +165,6 @@ def _sub_phases(one: Status) -> str:
 
 def _notes(one: Status) -> str:
     """Return open alerts, nodes that are down, and what holds launches back."""
-    from seatrial.cli.query_common import show_time
-
     rows = []
     for alert in one.alerts:
         again = f" (told {count(alert.times, 'time')})" if alert.times > 1 else ""
@@ -190,8 +181,6 @@ def _notes(one: Status) -> str:
 def criteria_table(criteria: Sequence[Sequence[Result]]) -> str:
     """Return the criteria: a row for each; if it has several subjects, also one for each that is
     not met or undecided."""
-    from seatrial.acceptance.criteria import show_value
-
     rows = []
     for results in criteria:
         first, rest = results[0], results[1:]

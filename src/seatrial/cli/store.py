@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from seatrial.cli import Folders
-
-if TYPE_CHECKING:
-    from seatrial.store.schema import Store
+from seatrial.cli.query_common import opened, show_time
+from seatrial.errors import StoreError, UsageError
+from seatrial.store import opening, queries
+from seatrial.store.gaps import gaps
+from seatrial.store.ingest import sync
+from seatrial.store.location import shown
+from seatrial.store.opening import open_store, reopen_empty
+from seatrial.store.schema import Store
+from seatrial.units import show_bytes, show_seconds
+from seatrial.verify.reading import plain_line
 
 MAX_GAPS = 20
 
@@ -25,8 +32,6 @@ def command() -> None:
 @click.pass_obj
 def path(folders: Folders) -> int:
     """Print the store's path."""
-    from seatrial.store.location import shown
-
     place = folders.store
     click.echo(str(place.absolute()) if isinstance(place, Path) else shown(place))
     return 0
@@ -36,9 +41,6 @@ def path(folders: Folders) -> int:
 @click.pass_obj
 def info(folders: Folders) -> int:
     """Show the contents of the store, and where it is."""
-    from seatrial.cli.query_common import opened
-    from seatrial.units import show_bytes
-
     with opened(folders) as store:
         counts = {
             name: store.rows(f"SELECT count(*) FROM {name}")[0][0]
@@ -62,11 +64,6 @@ def info(folders: Folders) -> int:
 
 def _gaps(store: Store) -> list[str]:
     """Return a line for each damaged part of a journal."""
-    from seatrial.cli.query_common import show_time
-    from seatrial.store import queries
-    from seatrial.store.gaps import gaps
-    from seatrial.verify.reading import plain_line
-
     found = []
     for trial in queries.trials(store):
         for gap in gaps(store, trial) if trial.damaged else ():
@@ -91,10 +88,7 @@ def create(url: str, writer: str, viewers: tuple[str, ...]) -> int:
     seatrial store create postgresql://postgres@db/seatrial \\
         --writer collector --viewer grafana
     """
-    from seatrial.store.location import shown
-    from seatrial.store.opening import create
-
-    done = create(url, writer, viewers)
+    done = opening.create(url, writer, viewers)
     click.echo(f"{shown(url)}: {done}; collect into it: seatrial --store URL store update")
     return 0
 
@@ -107,10 +101,6 @@ def update(folders: Folders) -> int:
     Commands that read the store do so themselves. A store that others only read must be updated by
     somebody.
     """
-    from seatrial.errors import StoreError, UsageError
-    from seatrial.store.ingest import sync
-    from seatrial.store.opening import open_store
-
     if not folders.trials.is_dir():
         raise UsageError(f"{folders.trials}: is not a folder of trials; name it with --trials")
     with open_store(folders.store) as store:
@@ -129,11 +119,6 @@ def rebuild(folders: Folders) -> int:
 
     Trials whose folder is gone are then gone from the store too.
     """
-    from seatrial.errors import UsageError
-    from seatrial.store.ingest import sync
-    from seatrial.store.opening import reopen_empty
-    from seatrial.units import show_seconds
-
     if not folders.trials.is_dir():
         raise UsageError(f"{folders.trials}: is not a folder of trials; name it with --trials")
     began = time.monotonic()
@@ -146,16 +131,12 @@ def rebuild(folders: Folders) -> int:
 
 
 def _tell(store: Store) -> None:
-    from seatrial.verify.reading import plain_line
-
     for notice in store.notices:
         click.echo(f"seatrial: {plain_line(notice)}", err=True)
 
 
 def _progress(tag: str, done: int, whole: int) -> None:
     """Show progress in one line, on a terminal only, for journals that take a while."""
-    import sys
-
     if sys.stderr.isatty() and whole > 0:
         end = "" if done < whole else "\r\x1b[K"
         click.echo(f"\r\x1b[K{tag}: {100 * done // whole} %{end}", err=True, nl=False)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import msgspec
 
-if TYPE_CHECKING:
-    from seatrial.statistics.suspects import Suspect, Suspects
-    from seatrial.studies.evidence import NodeEvidence
+from seatrial.statistics.suspects import Suspect, Suspects
+from seatrial.studies.evidence import NodeEvidence
+from seatrial.units import count, show_number
+from seatrial.verify.reading import plain_line
 
 MAX_SUSPECTS = 30
 LEVEL = 0.05
@@ -18,8 +20,6 @@ BESIDE = "chance by these runs alone, but it explains best what the other suspec
 
 def print_suspects(found: Suspects, evidence: NodeEvidence) -> None:
     """Print the suspects with their odds against chance, or why there are none."""
-    from seatrial.units import count
-
     share = f"{found.bad} of {count(found.runs, 'run')} failed or were slow"
     if more := sum(evidence.left_out.values()):
         share += f" ({count(more, 'run')} more left out, as told below)"
@@ -40,9 +40,6 @@ def print_suspects(found: Suspects, evidence: NodeEvidence) -> None:
 
 
 def _sentence(suspect: Suspect) -> str:
-    from seatrial.units import count, show_number
-    from seatrial.verify.reading import plain_line
-
     names = plain_line(", ".join(suspect.names[:8]))
     more = f" and {len(suspect.names) - 8} more" if len(suspect.names) > 8 else ""
     what = "group " if suspect.kind == "group" else ""
@@ -56,9 +53,6 @@ def _sentence(suspect: Suspect) -> str:
 
 
 def _print_left_out(left_out: Mapping[str, int]) -> None:
-    from seatrial.units import count
-    from seatrial.verify.reading import plain_line
-
     if left_out:
         reasons = ", ".join(f"{number} {plain_line(why)}" for why, number in left_out.items())
         click.echo(f"left out: {count(sum(left_out.values()), 'run')}: {reasons}")
@@ -66,7 +60,5 @@ def _print_left_out(left_out: Mapping[str, int]) -> None:
 
 def suspects_record(found: Suspects, evidence: NodeEvidence) -> dict[str, Any]:
     """Return the suspects for JSON."""
-    import msgspec
-
     record: dict[str, Any] = msgspec.to_builtins(found)
     return {**record, "left_out": evidence.left_out}

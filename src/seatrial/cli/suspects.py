@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from seatrial.cli import Folders
-
-if TYPE_CHECKING:
-    from seatrial.store.rows import RunOutcome
-    from seatrial.store.schema import Store
+from seatrial.cli.query_common import moment, opened
+from seatrial.cli.suspect_text import print_suspects, suspects_record
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.machine.facts import groups_of
+from seatrial.statistics.suspects import find
+from seatrial.store import queries, series
+from seatrial.store.export import to_json
+from seatrial.store.rows import Filters, RunOutcome
+from seatrial.store.schema import Store
+from seatrial.studies import evidence
+from seatrial.trial.folder import TrialFolder
+from seatrial.verify.reading import plain_line
 
 
 @click.command("suspects")
@@ -35,13 +44,6 @@ def command(
     case. p is the chance of as many bad runs for a healthy node, times the number of nodes and
     groups that were compared.
     """
-    from seatrial.cli.query_common import moment, opened
-    from seatrial.cli.suspect_text import print_suspects, suspects_record
-    from seatrial.errors import UsageError
-    from seatrial.statistics.suspects import find
-    from seatrial.store.rows import Filters
-    from seatrial.studies import evidence
-
     start = moment(since) if since else 0
     base = Filters(since=start, test=test, machine=machine)
     with opened(folders) as store:
@@ -63,23 +65,15 @@ def command(
         if number:
             click.echo()
         if len(machines) > 1:
-            from seatrial.verify.reading import plain_line
-
             click.echo(click.style(plain_line(name), bold=True))
         print_suspects(suspects, jobs)
     if as_json:
-        from seatrial.store.export import to_json
-
         click.echo(to_json(records), nl=False)
     return 0
 
 
 def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[RunOutcome]:
     """Return the runs of these trials, each once; of all trials but rehearsals if none is named."""
-    from msgspec.structs import replace
-
-    from seatrial.store import queries, series
-
     if not trials:
         return series.outcomes(store, base)
     paths = dict.fromkeys(queries.trial(store, tag).path for tag in trials)
@@ -88,11 +82,6 @@ def _outcomes(store: Store, trials: tuple[str, ...], base: Any) -> list[RunOutco
 
 def _groups(store: Store, machine: str, found: list[RunOutcome]) -> dict[str, str]:
     """Return the groups of a machine, from its latest trial among these."""
-    from seatrial.errors import SeatrialError
-    from seatrial.machine.facts import groups_of
-    from seatrial.store import queries
-    from seatrial.trial.folder import TrialFolder
-
     tags = {one.trial for one in found if one.machine == machine}
     for trial in queries.trials(store):  # newest first
         if trial.machine == machine and trial.tag in tags:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -141,8 +142,6 @@ def _longest_word(cells: Sequence[str]) -> int:
 
 def folded(sentence: str) -> str:
     """Return a sentence, on a terminal folded to its width between words."""
-    import textwrap
-
     room = screen_width()
     if not room or _width(sentence) <= room:
         return sentence

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from seatrial.cli import Folders
-
-if TYPE_CHECKING:
-    from seatrial.store.rows import TrialRow
+from seatrial.cli.query_common import nothing, opened, show_time
+from seatrial.cli.tables import columns_of, table
+from seatrial.store import queries
+from seatrial.store.export import record, to_json
+from seatrial.store.rows import TrialRow
+from seatrial.units import show_seconds
 
 
 @click.command("trials")
@@ -25,16 +26,11 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
     more, and `seatrial resume` would continue it. Rehearsals are marked rehearsed. On a narrow
     terminal, columns are left out before tags are folded.
     """
-    from seatrial.cli.query_common import nothing, opened
-    from seatrial.store import queries
-
     with opened(folders) as store:
         found = queries.trials(store)
     most = (50 if form == "table" else 0) if limit is None else limit
     shown = found[:most] if most else found
     if form == "json":
-        from seatrial.store.export import record, to_json
-
         click.echo(to_json([record(row) for row in shown]), nl=False)
         return 0
     if not found:
@@ -51,10 +47,6 @@ def command(folders: Folders, limit: int | None, form: str) -> int:
 
 
 def _table(found: list[TrialRow]) -> str:
-    from seatrial.cli.query_common import show_time
-    from seatrial.cli.tables import columns_of, table
-    from seatrial.units import show_seconds
-
     columns = columns_of(
         "trial | machine | state | started | elapsed | runs | pass | fail | going | wait | note",
         right="elapsed | runs | pass | fail | going | wait",

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
+import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.param_types import FiniteRange
-
-if TYPE_CHECKING:
-    from seatrial.studies.evidence import RunKind
-    from seatrial.studies.variability import Variability, VariabilityRow
+from seatrial.cli.query_common import opened, show_figure
+from seatrial.cli.suspect_text import print_suspects, suspects_record
+from seatrial.cli.tables import TableColumn, table
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.machine.facts import groups_of
+from seatrial.statistics.outliers import Class
+from seatrial.store import queries, series
+from seatrial.store.export import to_json
+from seatrial.studies.evidence import RunKind
+from seatrial.studies.variability import Variability, VariabilityRow, variability
+from seatrial.trial.folder import TrialFolder
+from seatrial.units import count, show_number
+from seatrial.verify.reading import plain_line
 
 MAX_RUNS = 20
 
@@ -41,13 +52,6 @@ def command(
     folders: Folders, trial: str, test: str, metric: str, exclude: float | None, as_json: bool
 ) -> int:
     """Show how much the tests of TRIAL vary, its outliers, and what they share."""
-    from seatrial.cli.query_common import opened
-    from seatrial.errors import SeatrialError, UsageError
-    from seatrial.machine.facts import groups_of
-    from seatrial.store import queries, series
-    from seatrial.studies.variability import variability
-    from seatrial.trial.folder import TrialFolder
-
     with opened(folders) as store:
         row = queries.trial(store, trial)
         try:
@@ -63,8 +67,6 @@ def command(
         what += f" with --metric {metric}" if metric else ""
         raise UsageError(f"{row.tag}: no run{what} is over; see `seatrial runs --trial {row.tag}`")
     if as_json:
-        from seatrial.store.export import to_json
-
         click.echo(to_json(_record(found)), nl=False)
         return 0
     _print_rows(found.rows)
@@ -74,9 +76,6 @@ def command(
 
 
 def _print_rows(rows: list[VariabilityRow]) -> None:
-    from seatrial.cli.tables import TableColumn, table
-    from seatrial.units import show_number
-
     def number(value: float | None) -> str:
         return "" if value is None else show_number(value)
 
@@ -114,8 +113,6 @@ def _print_rows(rows: list[VariabilityRow]) -> None:
 
 def _print_whys(rows: list[VariabilityRow]) -> None:
     """Print why numbers are missing, each reason once."""
-    from seatrial.verify.reading import plain_line
-
     whys: dict[str, list[str]] = {}
     for row in rows:
         if row.spread.why:
@@ -127,10 +124,6 @@ def _print_whys(rows: list[VariabilityRow]) -> None:
 
 def _print_shape(row: VariabilityRow) -> None:
     """Print what the numbers of a row hide: a change of level, several modes, defective nodes."""
-    from seatrial.cli.query_common import show_figure
-    from seatrial.units import count
-    from seatrial.verify.reading import plain_line
-
     name = plain_line(f"{row.metric} of {row.kind}")
     if row.changes:
         click.echo(
@@ -154,9 +147,6 @@ def _print_shape(row: VariabilityRow) -> None:
 
 
 def _print_outliers(kinds: list[RunKind]) -> None:
-    from seatrial.units import count
-    from seatrial.verify.reading import plain_line
-
     for kind in kinds:
         if not kind.found.outliers:
             continue
@@ -184,8 +174,6 @@ def _print_outliers(kinds: list[RunKind]) -> None:
 
 
 def _classes() -> tuple[str, ...]:
-    from seatrial.statistics.outliers import Class
-
     return tuple(get_args(Class))
 
 
@@ -194,11 +182,6 @@ def _short(run: str) -> str:
 
 
 def _print_shared(found: Variability) -> None:
-    from datetime import datetime
-
-    from seatrial.cli.suspect_text import print_suspects
-    from seatrial.units import count
-
     if not any(kind.found.outliers for kind in found.kinds):
         click.echo("no run stands out")
         return
@@ -218,10 +201,6 @@ def _print_shared(found: Variability) -> None:
 
 
 def _record(found: Variability) -> dict[str, Any]:
-    import msgspec
-
-    from seatrial.cli.suspect_text import suspects_record
-
     rows = []
     for row in found.rows:
         figures = msgspec.to_builtins(row.spread)

@@ -13,6 +13,8 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from seatrial.verify.reading import plain_line
+
 WIDTH: Final = 640
 TEXT: Final = 11.5  # the size of text, in units of the picture
 LINE: Final = 16  # distance of two lines of text
@@ -78,8 +80,6 @@ def number(value: float) -> str:
 
 def clean(text: str) -> str:
     """Return text with control characters and lone surrogates escaped."""
-    from seatrial.verify.reading import plain_line
-
     return text if text.isprintable() else plain_line(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from seatrial.documents import Spot
 from seatrial.machine.sinks import Sink
@@ -77,8 +78,6 @@ def _check_places(sink: Sink, at: Spot) -> None:
 
 def _fault_of_url(url: str) -> str:
     """Return the fault of a URL, or "". The URL itself is not shown: it may hold a password."""
-    from urllib.parse import urlsplit
-
     try:
         parts = urlsplit(url)
         port = parts.port

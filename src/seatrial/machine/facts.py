@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from seatrial.lazy import nodeset
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.units import bytes_of
 
@@ -78,11 +79,9 @@ def unfold(names: str) -> tuple[str, ...]:
     elif _at_most(names) > MAX_NODES:
         raise ValueError(f"{names!r} is more than {MAX_NODES} nodes; write e.g. n[001-128]")
     else:
-        from ClusterShell.NodeSet import NodeSet, NodeSetException
-
         try:
-            found = tuple(NodeSet(names, resolver=None))
-        except NodeSetException as error:
+            found = tuple(nodeset.NodeSet(names, resolver=None))
+        except nodeset.NodeSetException as error:
             message = f"{names!r} is not a node set: {error}; write e.g. n[001-128]"
             raise ValueError(message) from error
     for name in found or ("",):
@@ -106,8 +105,6 @@ def fold(names: Collection[str]) -> str:
         return ""
     if len(names) == 1:
         return next(iter(names))
-    from ClusterShell.NodeSet import NodeSet
-
     sets: list[str] = []  # ClusterShell reads n[1,2,3] eight times as fast as n1,n2,n3
     numbers: dict[str, list[str]] = {}
     for name in sorted(names):
@@ -117,7 +114,7 @@ def fold(names: Collection[str]) -> str:
         else:
             numbers.setdefault(stem, []).append(name[len(stem) :])
     sets += [f"{stem}[{','.join(each)}]" for stem, each in numbers.items()]
-    return str(NodeSet(",".join(sets), resolver=None))
+    return str(nodeset.NodeSet(",".join(sets), resolver=None))
 
 
 def _at_most(names: str) -> int:

@@ -20,6 +20,7 @@ from seatrial.documents import Faults, Spot, decode_partly, read
 from seatrial.errors import UsageError
 from seatrial.machine.check import check, workload_of
 from seatrial.machine.check_sinks import check_sinks
+from seatrial.machine.detect import detect, this_host
 from seatrial.machine.model import Machine
 
 FOLDER = Path("machines")
@@ -35,8 +36,6 @@ class Site(NamedTuple):
 def find_machine(name: str | None) -> Site:
     """Return the machine of that name or path. None means this host: as its own file in
     ``machines/`` describes it, else as detected. Raises UsageError and InvalidFiles."""
-    from seatrial.machine.detect import detect, this_host
-
     file = machine_file(name)
     if file is not None:
         return load_machine(file)
@@ -47,8 +46,6 @@ def find_machine(name: str | None) -> Site:
 def machine_file(name: str | None) -> Path | None:
     """Return the file of the machine of that name or path, or None for this host if no file
     describes it. Raises UsageError if there is no such machine."""
-    from seatrial.machine.detect import this_host
-
     if name is not None and is_path(name):
         return Path(name)
     wanted = name or this_host()

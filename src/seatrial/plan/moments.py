@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date, datetime
 from typing import NamedTuple
 
 from seatrial.units import span_of
@@ -20,8 +21,6 @@ class Moment(NamedTuple):
 def moment_of(text: str | int | float) -> Moment:
     """Return the moment of ``90m``, ``2d`` or ``2026-05-01T08:00Z``. Raises ValueError with a
     remedy."""
-    from datetime import datetime
-
     if not (isinstance(text, str) and _DATE.match(text)):
         return Moment(span_of(text), absolute=False)
     try:
@@ -35,8 +34,6 @@ def moment_of(text: str | int | float) -> Moment:
 
 def day_of(text: str) -> None:
     """Raise ValueError if a text is no date such as 2026-05-01."""
-    from datetime import date
-
     try:
         date.fromisoformat(text)
     except ValueError as error:

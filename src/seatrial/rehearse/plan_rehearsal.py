@@ -17,6 +17,7 @@ from seatrial.errors import UsageError
 from seatrial.gc_pause import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
+from seatrial.lazy import futures, multiprocessing
 from seatrial.machine.facts import node_names
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.rehearse.event_writer import Tell
@@ -129,16 +130,13 @@ def over_seeds(
     plan: PreparedPlan, run_models: RunModels, seeds: Sequence[int], start: int
 ) -> Iterator[list[Rehearsed]]:
     """Yield the rehearsal of each seed, in the order of the seeds; computed on all cores."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     workers = min(len(seeds), len(os.sched_getaffinity(0)))
     if workers < 2:
         yield from (rehearse(plan, run_models, seed, start) for seed in seeds)
         return
-    context = get_context("fork")
+    context = multiprocessing.get_context("fork")
     arguments = (plan, run_models, start)
-    with ProcessPoolExecutor(workers, context, _keep, arguments) as pool:
+    with futures.ProcessPoolExecutor(workers, context, _keep, arguments) as pool:
         yield from pool.map(_with_seed, seeds)
 
 

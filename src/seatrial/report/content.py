@@ -15,7 +15,7 @@ from seatrial.acceptance.criteria import Overall
 from seatrial.acceptance.status import Status, TestStatus
 from seatrial.journal.codes import RECALLED
 from seatrial.plan.model import Evidence, Waiver
-from seatrial.report.checksums import File
+from seatrial.report.checksums import File, block, digest
 from seatrial.store.export import iso, to_json
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_unit
 
@@ -152,8 +152,6 @@ class Report(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """Return a short hash that identifies this report on each printed page."""
-        from seatrial.report.checksums import block, digest
-
         return digest(f"{self.made}\n{block(self.files)}".encode())[:12]
 
 

@@ -10,7 +10,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from markupsafe import Markup
+
+from seatrial.acceptance.criteria import show_value
 from seatrial.draw import PALETTE
+from seatrial.lazy import jinja2
 from seatrial.report.checksums import PLACE, block
 from seatrial.report.content import (
     Cell,
@@ -22,6 +26,7 @@ from seatrial.report.content import (
     shown,
 )
 from seatrial.units import show_bytes, show_seconds
+from seatrial.verify.reading import plain
 
 TEMPLATES: Final = Path(__file__).with_name("templates")
 MAX_SUBJECTS: Final = 60  # of a criterion
@@ -30,13 +35,10 @@ SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many
 
 def page(report: Report) -> str:
     """Return the report as HTML text."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -64,9 +66,6 @@ def _hash(style: str) -> str:
 
 
 def _filters() -> dict[str, Any]:
-    from seatrial.acceptance.criteria import show_value
-    from seatrial.verify.reading import plain
-
     def figure(value: Cell) -> str:
         return plain(value) if isinstance(value, str) else shown(value, "number")
 

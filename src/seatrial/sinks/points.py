@@ -45,6 +45,7 @@ from seatrial.journal.events import (
     finite,
 )
 from seatrial.journal.lifecycle import RunLife
+from seatrial.machine.facts import unfold
 from seatrial.sinks.event_names import FIELDS, NO_VALUE, event_name, time_text
 from seatrial.sinks.line_protocol import field_text, line, tag_text
 from seatrial.sinks.point_times import Moments
@@ -253,8 +254,6 @@ class TrialPoints:
         return [line("metrics", self._tags_of(event.app, event.test, ""), fields, moment)]
 
     def _of_nodes(self, event: _NodeEvent, moment: int) -> list[bytes]:
-        from seatrial.machine.facts import unfold
-
         try:
             nodes = unfold(event.nodes)
         except ValueError:
@@ -298,8 +297,6 @@ class TrialPoints:
 
     @cached_property
     def _groups(self) -> dict[str, str]:
-        from seatrial.machine.facts import unfold
-
         groups = self._about.machine.groups.items()
         return {node: name for name, folded in groups for node in unfold(folded)}
 

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -148,8 +149,6 @@ def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
     try:
         done.append(delivery.run())
     except Exception as error:  # in one sink; the others go on
-        import traceback
-
         traceback.print_exc()
         tell(f"{delivery.sink.name}: this is a defect of Seatrial: {error}")
 

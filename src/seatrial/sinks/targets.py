@@ -1,4 +1,4 @@
-"""Make the target of a sink, by the sink's kind.
+"""Make the target of a sink, by the sink's kind. Only a target that needs urllib3 imports it.
 
 target = target_of(sink, about)
 planned(sink)                                # what people may see of it, before it is made
@@ -6,7 +6,10 @@ planned(sink)                                # what people may see of it, before
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from seatrial.machine.sinks import Sink, path_of
+from seatrial.sinks.lines_file import LinesFile
 from seatrial.sinks.protocol import SinkTarget
 from seatrial.sinks.trial_info import TrialInfo
 
@@ -17,8 +20,6 @@ def planned(sink: Sink) -> str:
         return str(path_of(sink.path))
     if sink.url.startswith(("env:", "file:")):
         return sink.url
-    from urllib.parse import urlsplit
-
     from seatrial.sinks.post import shown_url
 
     try:
@@ -37,6 +38,4 @@ def target_of(sink: Sink, about: TrialInfo) -> SinkTarget:
         from seatrial.sinks.webhook import Webhook
 
         return Webhook(sink)
-    from seatrial.sinks.lines_file import LinesFile
-
     return LinesFile(sink, about.tag)

@@ -14,22 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Bools, Floats, Indices
 from seatrial.statistics.blocks import Blocks, blocks
 from seatrial.statistics.median_polish import medians, polish
 from seatrial.statistics.spread import MAD_TO_SIGMA, clipped
 from seatrial.units import Better
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
-    Numbers = NDArray[np.intp]
 
 MIN_NODES = 5
 NODE_DEVIATIONS = 5.0
@@ -129,7 +122,7 @@ class Network(Struct, frozen=True, kw_only=True):
 
 
 def survey(
-    matrix: Sequence[Sequence[float]] | Array,
+    matrix: Sequence[Sequence[float]] | Floats,
     better: Better,
     names: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
@@ -143,8 +136,6 @@ def survey(
     their own, such as ranks that share memory. Raises ValueError if the matrix is not square or the
     number of labels differs.
     """
-    import numpy as np
-
     figures = np.array(matrix, dtype=float)
     count = _checked(figures, names=names, groups=groups, nics=nics, hosts=hosts)
     labels = [str(i) for i in range(count)] if names is None else list(names)
@@ -184,7 +175,7 @@ def survey(
     )
 
 
-def _checked(figures: Array, **labels: Sequence[str] | None) -> int:
+def _checked(figures: Floats, **labels: Sequence[str] | None) -> int:
     """Return the number of rows. Raises ValueError for a matrix or labels that do not fit."""
     if figures.ndim != 2 or figures.shape[0] != figures.shape[1]:
         raise ValueError(f"the matrix is {' x '.join(map(str, figures.shape))}; it must be square")
@@ -198,10 +189,8 @@ def _checked(figures: Array, **labels: Sequence[str] | None) -> int:
     return count
 
 
-def _too_little(talks: Mask) -> str:
+def _too_little(talks: Bools) -> str:
     """Return why speeds cannot be judged, or ""."""
-    import numpy as np
-
     count = int(np.count_nonzero(talks.any(axis=0) | talks.any(axis=1)))
     if count < MIN_NODES:
         return f"{count} nodes talk; what is slow can be told among {MIN_NODES} or more"
@@ -218,9 +207,7 @@ class _Effects:
     ``noise``: the median absolute and the standard deviation of the residuals.
     """
 
-    def __init__(self, figures: Array, classes: Sequence[Numbers], better: Better) -> None:
-        import numpy as np
-
+    def __init__(self, figures: Floats, classes: Sequence[Indices], better: Better) -> None:
         # Single precision (1e-7 relative) halves time and memory.
         self.rest = np.log(figures).astype(np.float32)
         if better == "lower":
@@ -239,21 +226,17 @@ class _Effects:
         The standard error of a median is a quarter larger than that of a mean, which decides
         whether nodes that are a few per cent slow are found.
         """
-        import numpy as np
-
         near = np.abs(self.rest) <= CLIP * self.noise  # False for gaps
         rest = np.where(near, self.rest, np.float32(0))
         for effects, axis in ((self.rows, 1), (self.columns, 0)):
             effects += rest.sum(axis=axis, dtype=float) / np.maximum(near.sum(axis=axis), 1)
 
-    def _remove_classes(self, classes: Sequence[Numbers]) -> None:
+    def _remove_classes(self, classes: Sequence[Indices]) -> None:
         """Subtract the median of each class of pairs.
 
         A pair belongs to the first of ``classes`` (the class of each row, shape (n,)) in which both
         rows have the same one; pairs that have none in common are the last class.
         """
-        import numpy as np
-
         remaining = np.ones(self.rest.shape, dtype=bool)
         for member in [*classes, np.zeros(len(self.rest))]:
             those = remaining & (member[:, None] == member[None, :])
@@ -261,14 +244,12 @@ class _Effects:
             remaining &= ~those
 
 
-def _slow_nodes(effects: Array, links: Numbers, labels: list[str]) -> list[Slow]:
+def _slow_nodes(effects: Floats, links: Indices, labels: list[str]) -> list[Slow]:
     """Return the slow nodes, worst first.
 
     ``effects`` and ``links`` (how many each node has): shape (n,). An effect is weighted by the
     square root of the number of links behind it.
     """
-    import numpy as np
-
     away = effects - np.nanmedian(effects)
     weighted = away * np.sqrt(links / np.median(links[links > 0]))
     deviation = MAD_TO_SIGMA * float(np.nanmedian(np.abs(weighted)))
@@ -282,10 +263,8 @@ def _slow_nodes(effects: Array, links: Numbers, labels: list[str]) -> list[Slow]
     return sorted(slow, key=lambda node: node.effect)
 
 
-def _slow_links(figures: Array, effects: _Effects, labels: list[str]) -> tuple[list[Link], int]:
+def _slow_links(figures: Floats, effects: _Effects, labels: list[str]) -> tuple[list[Link], int]:
     """Return the slowest links, worst first, and how many slow links there are."""
-    import numpy as np
-
     bound = min(-LINK_DEVIATIONS * effects.deviation, math.log1p(-NODE_EFFECT))
     slow = np.argwhere(effects.rest < bound)
     away = effects.rest[slow[:, 0], slow[:, 1]]
@@ -302,8 +281,6 @@ def _slow_links(figures: Array, effects: _Effects, labels: list[str]) -> tuple[l
 
 def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupPair]:
     """Return all pairs of groups; of more than ``MAX_GROUP_PAIRS``, those that are cut or slow."""
-    import numpy as np
-
     own = np.eye(len(kinds), dtype=bool)
     norms = np.full(found.median.shape, np.nan)
     for those in (own, ~own):
@@ -334,30 +311,24 @@ def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupP
     ]
 
 
-def _links(found: Blocks) -> Numbers:
+def _links(found: Blocks) -> Indices:
     """Return the number of links of each pair of groups, shape (groups, groups).
 
     They are all cells of the block except those of a node with itself.
     """
-    import numpy as np
-
-    links: Numbers = found.cells - np.diag(np.sqrt(found.cells.diagonal()).round().astype(int))
+    links: Indices = found.cells - np.diag(np.sqrt(found.cells.diagonal()).round().astype(int))
     return links
 
 
 def _cut_off(found: Blocks, kinds: list[str]) -> list[str]:
     """Return the groups without a working link to another group."""
-    import numpy as np
-
     known = np.where(np.eye(len(kinds), dtype=bool), 0, found.known)
     talks = known.any(axis=0) | known.any(axis=1)
     return [] if len(kinds) < 2 else [kinds[i] for i in np.flatnonzero(~talks)]
 
 
-def _parts(talks: Mask) -> Numbers:
+def _parts(talks: Bools) -> Indices:
     """Return the connected component of each node, by the number of its first node, shape (n,)."""
-    import numpy as np
-
     either = talks | talks.T
     part = np.full(len(talks), -1)
     for first in range(len(talks)):
@@ -372,27 +343,23 @@ def _parts(talks: Mask) -> Numbers:
     return part
 
 
-def _apart(part: Numbers, known: Mask, labels: list[str]) -> list[list[str]]:
+def _apart(part: Indices, known: Bools, labels: list[str]) -> list[list[str]]:
     """Return the connected components except the largest and those of ``known`` nodes only.
 
     ``part``: the component of each node, shape (n,). ``known``: nodes that are reported as silent
     or cut off, shape (n,).
     """
-    import numpy as np
-
     numbers, sizes = np.unique(part, return_counts=True)
     others = np.delete(numbers, sizes.argmax()) if len(numbers) else numbers
     members = [np.flatnonzero(part == number) for number in others]
     return [[labels[i] for i in some] for some in members if not known[some].all()]
 
 
-def _mute_pairs(talks: Mask, silent: Mask, found: Blocks, member: Numbers) -> Numbers:
+def _mute_pairs(talks: Bools, silent: Bools, found: Blocks, member: Indices) -> Indices:
     """Return the pairs that cannot communicate, shape (m, 2), as (sender, receiver).
 
     Pairs of silent nodes and of groups that are cut from each other are left out.
     """
-    import numpy as np
-
     mute = ~talks
     np.fill_diagonal(mute, False)
     mute[silent, :] = False
@@ -401,17 +368,15 @@ def _mute_pairs(talks: Mask, silent: Mask, found: Blocks, member: Numbers) -> Nu
         return np.empty((0, 2), dtype=np.intp)
     pairs = np.argwhere(mute)
     cut = (_links(found) > 0) & (found.known == 0)
-    single: Numbers = pairs[~cut[member[pairs[:, 0]], member[pairs[:, 1]]]]
+    single: Indices = pairs[~cut[member[pairs[:, 0]], member[pairs[:, 1]]]]
     return single
 
 
 # ---- network cards ------------------------------------------------------------------------
 
 
-def _nic_table(figures: Array, labels: list[str]) -> list[Nic]:
+def _nic_table(figures: Floats, labels: list[str]) -> list[Nic]:
     """Return the rates of each network card; ``labels`` names that of each row."""
-    import numpy as np
-
     names, member = np.unique(labels, return_inverse=True)
     known = ~np.isnan(figures)
     plain = np.where(known, figures, 0.0)

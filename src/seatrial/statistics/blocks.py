@@ -9,14 +9,10 @@ groups take seconds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats, Indices
 
 
 class Blocks(NamedTuple):
@@ -26,20 +22,18 @@ class Blocks(NamedTuple):
     many figures it has. ``cells``: how many cells, gaps included.
     """
 
-    median: Array
-    low: Array
-    high: Array
-    known: Numbers
-    cells: Numbers
+    median: Floats
+    low: Floats
+    high: Floats
+    known: Indices
+    cells: Indices
 
 
-def blocks(figures: Array, member: Numbers, groups: int) -> Blocks:
+def blocks(figures: Floats, member: Indices, groups: int) -> Blocks:
     """Return the blocks of a square matrix.
 
     ``figures``: shape (n, n). ``member``: the group of each row and column, shape (n,).
     """
-    import numpy as np
-
     count = len(figures)
     sizes = np.bincount(member, minlength=groups)
     largest = int(sizes.max(initial=0))

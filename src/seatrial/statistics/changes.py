@@ -25,19 +25,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.lazy import np
 from seatrial.statistics import rank_tests, step_location
+from seatrial.statistics.arrays import Floats, Indices
 from seatrial.statistics.segments import starts
 from seatrial.statistics.spread import MAD_TO_SIGMA
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Series = NDArray[np.float64]
 
 Tier = Literal["suspect", "confirmed"]
 
@@ -116,8 +112,6 @@ def analyse(
     the least effect, as a share of the level before. Raises ValueError if the numbers of times and
     figures differ or a time is not finite.
     """
-    import numpy as np
-
     given = np.asarray(values, dtype=float).reshape(-1)
     usable, left_out = _in_order(given, times)
     series = given[usable]
@@ -153,10 +147,8 @@ def latest(course: SeriesAnalysis, values: Sequence[float]) -> list[float]:
 # ---- the series ---------------------------------------------------------------------------
 
 
-def _in_order(given: Series, times: Sequence[float] | None) -> tuple[NDArray[np.intp], list[int]]:
+def _in_order(given: Floats, times: Sequence[float] | None) -> tuple[Indices, list[int]]:
     """Return the indices of the finite figures in order of time, and those of the others."""
-    import numpy as np
-
     order = np.arange(len(given))
     if times is not None:
         if len(times) != len(given):
@@ -169,7 +161,7 @@ def _in_order(given: Series, times: Sequence[float] | None) -> tuple[NDArray[np.
     return order[finite[order]], np.flatnonzero(~finite).tolist()
 
 
-def _unfit(series: Series) -> str:
+def _unfit(series: Floats) -> str:
     """Return why no change can be looked for in a series, or ""."""
     count = len(series)
     if not count:
@@ -194,38 +186,32 @@ def _limit(count: int) -> str:
     return ""
 
 
-def _pieces(series: Series, changes: Sequence[int]) -> list[tuple[int, int]]:
+def _pieces(series: Floats, changes: Sequence[int]) -> list[tuple[int, int]]:
     """Return start and end of each piece between changes."""
     return list(zip([0, *changes], [*changes, len(series)], strict=True))
 
 
-def _deviation(off: Series) -> float:
+def _deviation(off: Floats) -> float:
     """Return a robust standard deviation: from the median distance, or the mean one if that is 0.
 
     ``off``: distances from a centre, shape (n,).
     """
-    import numpy as np
-
     away = np.abs(off)
     return MAD_TO_SIGMA * float(np.median(away)) or MEAN_TO_SIGMA * float(away.mean())
 
 
-def _width(off: Series) -> float:
+def _width(off: Floats) -> float:
     """Return a robust standard deviation that also sees a second mode of a quarter of the figures.
 
     The median distance alone may miss such a mode. ``off``: distances from a centre, shape (n,).
     """
-    import numpy as np
-
     place = 3 * (len(off) - 1) // 4
     return max(_deviation(off), float(np.partition(np.abs(off), place)[place]) / QUARTER)
 
 
-def _off(piece: Series) -> Series:
+def _off(piece: Floats) -> Floats:
     """Return the distances of figures from their median."""
-    import numpy as np
-
-    off: Series = piece - np.median(piece)
+    off: Floats = piece - np.median(piece)
     return off
 
 
@@ -266,17 +252,15 @@ class _Sides(NamedTuple):
     """
 
     medians: tuple[float, float]
-    left: Series
-    right: Series
+    left: Floats
+    right: Floats
     before: float
     after: float
     variance: float
 
 
-def _sides(series: Series, start: int, at: int, end: int) -> _Sides:
+def _sides(series: Floats, start: int, at: int, end: int) -> _Sides:
     """Return the figures in [start, at) and in [at, end) as the two sides of a split."""
-    import numpy as np
-
     medians = float(np.median(series[start:at])), float(np.median(series[at:end]))
     off = np.concatenate([series[start:at] - medians[0], series[at:end] - medians[1]])
     bound = CLIP * _width(off)
@@ -293,7 +277,7 @@ def _sides(series: Series, start: int, at: int, end: int) -> _Sides:
     return _Sides(medians, left, right, before, after, variance)
 
 
-def neighbour_correlation(before: Series, after: Series) -> float:
+def neighbour_correlation(before: Floats, after: Floats) -> float:
     """Return the lag-1 autocorrelation of two samples, each given as deviations from its own mean.
 
     Both have the same autocorrelation. Subtracting a mean lowers its estimate r by about (1 + 3 r)
@@ -305,7 +289,7 @@ def neighbour_correlation(before: Series, after: Series) -> float:
     return r + 2 * (1 + 3 * r) / (len(before) + len(after))
 
 
-def _step(series: Series, start: int, at: int, end: int) -> _Step:
+def _step(series: Floats, start: int, at: int, end: int) -> _Step:
     """Return the step of the level from [start, at) to [at, end)."""
     sides = _sides(series, start, at, end)
     before, after = sides.before, sides.after
@@ -324,7 +308,7 @@ def normal(student: float, freedom: int) -> float:
     return scale * math.sqrt(freedom * math.log1p(student * student / freedom))
 
 
-def _steps(series: Series, changes: Sequence[int]) -> list[_Step]:
+def _steps(series: Floats, changes: Sequence[int]) -> list[_Step]:
     """Return the step at each change, between its neighbours."""
     marks = [0, *changes, len(series)]
     return [_step(series, *marks[i : i + 3]) for i in range(len(changes))]
@@ -333,7 +317,7 @@ def _steps(series: Series, changes: Sequence[int]) -> list[_Step]:
 # ---- confirmed ----------------------------------------------------------------------------
 
 
-def _confirmed(series: Series, least: float) -> list[int]:
+def _confirmed(series: Floats, least: float) -> list[int]:
     """Return the indices of the confirmed changes."""
     sigma = _width(series[LAG:] - series[:-LAG]) / math.sqrt(2)
     proposed = starts(series, PRICE * math.log(len(series)) * sigma, SHORTEST)[1:]
@@ -343,10 +327,8 @@ def _confirmed(series: Series, least: float) -> list[int]:
     return _placed(series, solid, least)
 
 
-def _placed(series: Series, changes: list[int], least: float) -> list[int]:
+def _placed(series: Floats, changes: list[int], least: float) -> list[int]:
     """Move each change to its likely place if it is still confirmed there."""
-    import numpy as np
-
     marks = [0, *changes, len(series)]
     for i in range(1, len(marks) - 1):
         start, at, end = marks[i - 1 : i + 2]
@@ -361,7 +343,7 @@ def _placed(series: Series, changes: list[int], least: float) -> list[int]:
     return marks[1:-1]
 
 
-def _pruned(series: Series, changes: list[int], least: float) -> list[int]:
+def _pruned(series: Floats, changes: list[int], least: float) -> list[int]:
     """Remove changes that are too small or too weak, the weakest first.
 
     After each removal its neighbours are judged anew, with longer pieces.
@@ -377,7 +359,7 @@ def _pruned(series: Series, changes: list[int], least: float) -> list[int]:
     return [step.at for step in steps]
 
 
-def _splits(series: Series, changes: list[int], least: float) -> list[int]:
+def _splits(series: Floats, changes: list[int], least: float) -> list[int]:
     """Return further changes in the pieces: the best split by ranks if it is strong enough.
 
     The two halves of such a split are searched in the same way.
@@ -396,10 +378,8 @@ def _splits(series: Series, changes: list[int], least: float) -> list[int]:
     return found
 
 
-def _best_by_ranks(piece: Series) -> int:
+def _best_by_ranks(piece: Floats) -> int:
     """Return the index of the split with the largest standardised rank sum (Wilcoxon 1945)."""
-    import numpy as np
-
     count = len(piece)
     ranks = np.empty(count)
     ranks[np.argsort(piece, kind="stable")] = np.arange(count) - (count - 1) / 2
@@ -411,10 +391,8 @@ def _best_by_ranks(piece: Series) -> int:
 # ---- suspect ------------------------------------------------------------------------------
 
 
-def _suspect(series: Series, start: int, end: int, least: float) -> _Step | None:
+def _suspect(series: Floats, start: int, end: int, least: float) -> _Step | None:
     """Return the best split of the piece [start, end) by Student's t if p < 0.001, else None."""
-    import numpy as np
-
     piece = series[start:end]
     count = len(piece)
     if count < MIN_POINTS:

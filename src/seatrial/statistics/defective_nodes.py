@@ -20,6 +20,7 @@ from statistics import NormalDist, median
 
 from msgspec import Struct
 
+from seatrial.lazy import np
 from seatrial.statistics import modes
 from seatrial.statistics.spread import MAD_TO_SIGMA, clipped
 from seatrial.units import Better, unfit
@@ -148,8 +149,6 @@ def _noise(away: list[float], bound: float) -> float:
     that of a uniform distribution over such a step on each side. ``away``: distances from the
     centre.
     """
-    import numpy as np
-
     if robust := MAD_TO_SIGMA * median(map(abs, away)):
         return robust
     above = min((far for far in away if far > 0), default=0.0)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
     Single = NDArray[np.float32]
 
 ROUNDS = 5
@@ -19,14 +20,12 @@ ROWS_AT_ONCE = 256
 STILL = 1e-4  # the rounds end early if no correction is larger
 
 
-def polish(rest: Single) -> tuple[Array, Array]:
+def polish(rest: Single) -> tuple[Floats, Floats]:
     """Subtract the medians of rows and columns from a matrix in turn, in up to five rounds.
 
     ``rest``: shape (m, n), changed in place to the residuals; NaN is a gap. Returns the effects of
     the rows, shape (m,), and of the columns, shape (n,); NaN for one that is all gaps.
     """
-    import numpy as np
-
     rows, columns = np.zeros(rest.shape[0]), np.zeros(rest.shape[1])
     for _ in range(ROUNDS):
         moved = 0.0
@@ -41,10 +40,8 @@ def polish(rest: Single) -> tuple[Array, Array]:
     return rows, columns
 
 
-def medians(matrix: Single) -> Array:
+def medians(matrix: Single) -> Floats:
     """Return the median of each row without its gaps, shape (m,); NaN if a row is all gaps."""
-    import numpy as np
-
     result = np.full(len(matrix), np.nan)
     for start in range(0, len(matrix), ROWS_AT_ONCE):
         some = np.ascontiguousarray(matrix[start : start + ROWS_AT_ONCE])
@@ -55,16 +52,14 @@ def medians(matrix: Single) -> Array:
     return result
 
 
-def _middles(rows: Single, count: int) -> Array:
+def _middles(rows: Single, count: int) -> Floats:
     """Return the medians of rows with ``count`` figures each.
 
     ``partition`` moves gaps to the end. Partitioning at one place and taking the maximum below it
     is several times as fast as partitioning at two.
     """
-    import numpy as np
-
     rows = np.partition(rows, count // 2, axis=1)
-    upper: Array = rows[:, count // 2].astype(float)
+    upper: Floats = rows[:, count // 2].astype(float)
     if count % 2 == 0:
         upper = (upper + rows[:, : count // 2].max(axis=1)) / 2
     return upper

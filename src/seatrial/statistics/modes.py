@@ -17,15 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats
 
 MIN_FIGURES = 20
 MIN_SHARE = 0.04  # of the figures in a mode; those of rarer parts are outlying
@@ -69,8 +65,6 @@ class Modes(Struct, frozen=True):
 
 def find(values: Sequence[float]) -> Modes:
     """Return the modes of a sample."""
-    import numpy as np
-
     given = np.asarray(values, dtype=float).reshape(-1)
     sample = np.sort(given[np.isfinite(given)])
     count, left_out = len(sample), len(given) - len(sample)
@@ -87,10 +81,8 @@ def find(values: Sequence[float]) -> Modes:
     return Modes([_mode(part, count) for part in solid], count, outlying, left_out)
 
 
-def _mode(part: Array, count: int) -> Mode:
+def _mode(part: Floats, count: int) -> Mode:
     """Return a part of a sorted sample of ``count`` figures as a mode."""
-    import numpy as np
-
     power = int(np.frexp(np.abs(part).max())[1])
     scaled = np.ldexp(part, -power)
     deviation = math.ldexp(float(scaled.std(ddof=1)), power) if len(part) > 1 else None
@@ -99,10 +91,8 @@ def _mode(part: Array, count: int) -> Mode:
     return Mode(centre, share, deviation, float(part[0]), float(part[-1]), len(part))
 
 
-def _parts(sample: Array) -> list[Array]:
+def _parts(sample: Floats) -> list[Floats]:
     """Return the parts of a sorted sample between the valleys of its density."""
-    import numpy as np
-
     if len(sample) < MIN_FIGURES or sample[0] == sample[-1]:
         return [sample]
     borders = _valleys(sample)
@@ -112,7 +102,7 @@ def _parts(sample: Array) -> list[Array]:
     return [inner for part in parts if len(part) for inner in _parts(part)]
 
 
-def _valleys(sample: Array) -> list[float]:
+def _valleys(sample: Floats) -> list[float]:
     """Return where the density of a sorted sample has valleys that are deep and hardly chance."""
     width = _width(sample)
     edges, density = density_of(sample, width)
@@ -125,44 +115,38 @@ def _valleys(sample: Array) -> list[float]:
     return sorted(at for at in [*found, *_ends(sample, width)] if sample[0] < at < sample[-1])
 
 
-def density_of(sample: Array, width: float) -> tuple[Array, Array]:
+def density_of(sample: Floats, width: float) -> tuple[Floats, Floats]:
     """Estimate the density of a sorted sample with a Gaussian kernel of that standard deviation.
 
     Returns the edges of the bins, shape (GRID + 1,), and the density in each, shape (GRID,)
     (Silverman 1986, section 2.4; binned).
     """
-    import numpy as np
-
     low, high = _ends(sample, width)
     step = (high - low + 6 * width) / GRID
-    edges: Array = low - 3 * width + step * np.arange(GRID + 1, dtype=np.float64)
+    edges: Floats = low - 3 * width + step * np.arange(GRID + 1, dtype=np.float64)
     counts, _ = np.histogram(sample, edges)
     offsets = np.arange(-math.ceil(4 * width / step), math.ceil(4 * width / step) + 1) * step
     kernel = np.exp(-0.5 * (offsets / width) ** 2) / (width * math.sqrt(2 * math.pi))
-    density: Array = np.convolve(counts, kernel, mode="same") / len(sample)
+    density: Floats = np.convolve(counts, kernel, mode="same") / len(sample)
     return edges, density
 
 
-def _ends(sample: Array, width: float) -> tuple[float, float]:
+def _ends(sample: Floats, width: float) -> tuple[float, float]:
     """Return the least and the greatest figure that the grid takes in.
 
     They are at most GRID / 8 widths from the median: farther outliers would make the grid too
     coarse for the kernel.
     """
-    import numpy as np
-
     middle, reach = float(np.median(sample)), GRID / 8 * width
     return max(float(sample[0]), middle - reach), min(float(sample[-1]), middle + reach)
 
 
-def _width(sample: Array) -> float:
+def _width(sample: Floats) -> float:
     """Return the standard deviation of the kernel for a sorted sample.
 
     It follows Silverman's rule of thumb (1986, equation 3.31), times ``WIDTH``, but is no less than
     the step of a coarse clock.
     """
-    import numpy as np
-
     count = len(sample)
     first, third = np.quantile(sample, [0.25, 0.75])
     scales = [float(sample.std()), float(third - first) / 1.349]
@@ -171,15 +155,13 @@ def _width(sample: Array) -> float:
     return max(width, _grain(sample), 1e-12 * abs(float(sample[-1])), MIN_WIDTH)
 
 
-def _grain(sample: Array) -> float:
+def _grain(sample: Floats) -> float:
     """Return the step of a coarse clock, or 0 if there is none.
 
     There is one if many figures share few values, one step apart. Up to three values count as modes
     of their own.
     """
-    import numpy as np
-
-    levels: Array = np.unique(sample)
+    levels: Floats = np.unique(sample)
     if not 3 < len(levels) <= len(sample) / 2:
         return 0.0
     gaps = np.diff(levels)
@@ -188,7 +170,7 @@ def _grain(sample: Array) -> float:
     return step if even.all() and np.median(gaps) < 1.5 * step else 0.0
 
 
-def _deep(density: Array, peaks: list[int], error: float) -> list[int]:
+def _deep(density: Floats, peaks: list[int], error: float) -> list[int]:
     """Return the indices of the valleys that are deep and sure.
 
     While a valley is not, the lower of its two peaks is removed, that of the least sure valley

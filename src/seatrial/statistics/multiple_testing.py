@@ -12,16 +12,10 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import combinations
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Bools, Floats
 from seatrial.statistics.rounding import step
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
 
 FALSE = 0.05
 SHUFFLES = 500  # of a row; all possible ones if these are fewer
@@ -50,13 +44,11 @@ def _usable(samples: Samples) -> bool:
 
 def _deviate(samples: Samples) -> float:
     """Return the normal deviate of Welch's test."""
-    import numpy as np
-
     as_given = np.arange(sum(map(len, samples)))[None, :] < len(samples[0])
     return float(_welch(np.array([[*samples[0], *samples[1]]], dtype=float), as_given)[0][0, 0])
 
 
-def _welch(figures: Array, deals: Mask) -> tuple[Array, Array]:
+def _welch(figures: Floats, deals: Bools) -> tuple[Floats, Floats]:
     """Return Welch's test of each row for each deal of its figures to the two sides.
 
     ``figures``: of both samples, shape (rows, n). ``deals``: shape (deals, n), True for the first
@@ -64,8 +56,6 @@ def _welch(figures: Array, deals: Mask) -> tuple[Array, Array]:
     absolute difference of the mean logarithms. Degrees of freedom (Welch 1947; Satterthwaite 1946)
     are rounded down.
     """
-    import numpy as np
-
     steps = np.array([[step(row)] for row in figures.tolist()])
     with np.errstate(over="ignore"):
         hidden = np.clip(steps / figures, np.finfo(float).eps, 1) ** 2 / 12
@@ -112,8 +102,6 @@ def unshuffled(
     Tibshirani 2003). The clearest of ``told`` stand, as many as keep the false share below
     ``false``.
     """
-    import numpy as np
-
     clear = {index: _deviate(rows[index]) for index in told if _usable(rows[index])}
     order = sorted(clear, key=clear.__getitem__, reverse=True)
     places = {index: place for place, index in enumerate(order)}
@@ -136,42 +124,36 @@ def unshuffled(
     return {*order[:stand]} | ({*told} - {*order})
 
 
-def _may_differ(figures: Array, sizes: tuple[int, int], least: float) -> Mask:
+def _may_differ(figures: Floats, sizes: tuple[int, int], least: float) -> Bools:
     """Return which rows some deal makes differ by the least effect; all figures must be above 0.
 
     ``figures``: shape (rows, n). Returns shape (rows,).
     """
-    import numpy as np
-
-    usable: Mask = figures.min(axis=1) > 0
+    usable: Bools = figures.min(axis=1) > 0
     if min(sizes) < 2:
         return np.zeros_like(usable)
     logs = np.sort(np.log(np.where(usable[:, None], figures, 1.0)), axis=1)
     widest = [logs[:, n:].mean(axis=1) - logs[:, :n].mean(axis=1) for n in sizes]
-    able: Mask = usable & (np.maximum(*widest) >= math.log1p(least))
+    able: Bools = usable & (np.maximum(*widest) >= math.log1p(least))
     return able
 
 
-def _beyond(figures: Array, deals: Mask, bounds: Array, least: float) -> Array:
+def _beyond(figures: Floats, deals: Bools, bounds: Floats, least: float) -> Floats:
     """Return the share of the deals in which each row differs by the least effect and each bound.
 
     ``bounds``: normal deviates, shape (b,). Returns shape (rows, b).
     """
-    import numpy as np
-
     deviates, off = _welch(figures, deals)
     deviates[off < math.log1p(least)] = 0.0
     deviates.sort(axis=1)
     found = [len(row) - np.searchsorted(row, bounds) for row in deviates]
-    shares: Array = np.array(found) / deviates.shape[1]
+    shares: Floats = np.array(found) / deviates.shape[1]
     return shares
 
 
 @lru_cache(maxsize=64)
-def _deals(first: int, second: int) -> Mask:
+def _deals(first: int, second: int) -> Bools:
     """Return ways to deal figures to two sides: shape (deals, n), True for the first side."""
-    import numpy as np
-
     total = first + second
     if math.comb(total, first) > SHUFFLES:
         rng = np.random.default_rng([SEED, first, second])

@@ -12,18 +12,14 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats
 
 MAX_DEVIATE = 37.0  # of the least probability that a float holds
 
 
-def deviate(figures: Array, first: int, middle: float) -> float:
+def deviate(figures: Floats, first: int, middle: float) -> float:
     """Return how rare the order of figures is, as a normal deviate.
 
     ``figures``: shape (n,). The ``first`` of them are compared with the others: by how many of each
@@ -62,13 +58,11 @@ def _ways(count: int, chosen: int) -> float:
     return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 
 
-def wilcoxon(figures: Array, first: int) -> float:
+def wilcoxon(figures: Floats, first: int) -> float:
     """Return the normal deviate of the rank sum of the ``first`` figures, by its approximation.
 
     ``figures``: shape (n,). Equal ones are ranked in the order given.
     """
-    import numpy as np
-
     total = len(figures)
     ranks = np.empty(total)
     ranks[np.argsort(figures, kind="stable")] = np.arange(1, total + 1)

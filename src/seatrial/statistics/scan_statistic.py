@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats
 
 LEVEL = 0.01  # of the corrected p-value
 MAX_SPANS = 5
@@ -58,8 +56,6 @@ def spans(timed: Sequence[tuple[float, bool]]) -> list[BadSpan]:
 
 def _best(timed: list[tuple[float, bool]]) -> tuple[int, int, BadSpan] | None:
     """Return the rarest span with the indices of its first and last run; None if there is none."""
-    import numpy as np
-
     at = np.flatnonzero([bad for _, bad in timed])[:MAX_BAD]
     if len(at) < 2 or len(at) == len(timed):
         return None
@@ -76,18 +72,14 @@ def _best(timed: list[tuple[float, bool]]) -> tuple[int, int, BadSpan] | None:
     return start, end, span
 
 
-def _chances(
-    runs: NDArray[np.float64], hits: NDArray[np.float64], usual: float
-) -> NDArray[np.float64]:
+def _chances(runs: Floats, hits: Floats, usual: float) -> Floats:
     """Return logarithms of Chernoff's bound (1952) of the chance of so many hits or more.
 
     ``runs`` and ``hits`` (1 or more): shape (n,). ``usual``: the probability of a hit in one run.
     """
-    import numpy as np
-
     share = hits / runs
     missed = np.maximum(1 - share, 1e-300)
-    bound: NDArray[np.float64] = -runs * (
+    bound: Floats = -runs * (
         share * np.log(share / usual) + (1 - share) * np.log(missed / (1 - usual))
     )
     return np.where(share > usual, bound, 0.0)

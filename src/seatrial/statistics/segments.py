@@ -10,23 +10,18 @@ each prefix is kept for every level that occurs: one row of numbers a point, O(n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Bools, Floats
 
 MAX_LEVELS = 1000  # with more different values, levels are so many quantiles of these
 
 
-def starts(values: NDArray[np.float64], penalty: float, shortest: int = 1) -> list[int]:
+def starts(values: Floats, penalty: float, shortest: int = 1) -> list[int]:
     """Return the indices at which the pieces of the best fit begin; the first is 0.
 
     ``values``: finite, shape (n,). ``penalty``: the price of a piece, in their unit. Each piece has
     at least ``shortest`` points.
     """
-    import numpy as np
-
     count = len(values)
     if count < 2 * shortest:
         return [0]
@@ -37,15 +32,13 @@ def starts(values: NDArray[np.float64], penalty: float, shortest: int = 1) -> li
 
 
 def _forward(
-    values: NDArray[np.float64], levels: NDArray[np.float64], penalty: float, shortest: int
-) -> tuple[NDArray[np.bool_], list[int]]:
+    values: Floats, levels: Floats, penalty: float, shortest: int
+) -> tuple[Bools, list[int]]:
     """Return, for each prefix, where its last piece had best begun, and the best level of it.
 
     The first is an array of shape (n + 1, levels): True if a last piece on that level had best
     begun ``shortest`` points before the end of the prefix. The second has n + 1 indices of levels.
     """
-    import numpy as np
-
     count = len(values)
     away = np.abs(values[:shortest, None] - levels)  # a ring buffer of the latest points
     entered = np.zeros((count + 1, len(levels)), dtype=bool)
@@ -71,7 +64,7 @@ def _forward(
     return entered, level
 
 
-def _back(entered: NDArray[np.bool_], level: list[int], shortest: int) -> list[int]:
+def _back(entered: Bools, level: list[int], shortest: int) -> list[int]:
     """Return the beginnings of the pieces, traced back from the end."""
     beginnings: list[int] = []
     end = len(level) - 1

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from seatrial.lazy import np
 from seatrial.units import unfit
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 MAD_TO_SIGMA = 1.4826  # median absolute deviation to standard deviation of normal figures
@@ -96,8 +96,6 @@ def clipped(away: NDArray[np.floating], bound: float) -> float:
     ignored. Use it for figures of which more than half are equal, such as rounded ones: their
     median absolute deviation is 0.
     """
-    import numpy as np
-
     squares = np.square(away[~np.isnan(away)])
     while squares.size:
         total = float(squares.sum(dtype=float))

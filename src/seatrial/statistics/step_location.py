@@ -8,22 +8,17 @@ median has the least expected absolute error, and is the same place if the step 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats
 
 
-def likely(figures: NDArray[np.float64], variance: float, shortest: int) -> int:
+def likely(figures: Floats, variance: float, shortest: int) -> int:
     """Return the median place of a step between any two levels, in normal noise.
 
     ``figures``: shape (n,), n >= 2 ``shortest``; winsorise outliers before calling. ``variance`` of
     the noise: above 0. At least ``shortest`` figures are on each side. The likelihood is profiled
     over both levels, with an even prior over the places.
     """
-    import numpy as np
-
     count = len(figures)
     first = np.arange(shortest, count - shortest + 1)
     sums = np.cumsum(figures - figures.mean())[first - 1]

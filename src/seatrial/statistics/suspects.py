@@ -14,17 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats, Ints
 
 LEVEL = 0.05  # probability that chance alone accuses any
 
@@ -124,8 +119,6 @@ class _Table:
     """
 
     def __init__(self, jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]]) -> None:
-        import numpy as np
-
         numbers: dict[tuple[str, str], int] = {}
         runs: list[int] = []
         members: list[int] = []
@@ -146,32 +139,28 @@ class _Table:
         self.bad = np.array([job.bad for job in jobs], dtype=bool)
         self.size = np.array([len(set(job.nodes)) for job in jobs], dtype=float)
 
-    def with_any(self, accused: Sequence[int]) -> Array:
+    def with_any(self, accused: Sequence[int]) -> Floats:
         """Return how many of the accused each run had, shape (runs,)."""
-        import numpy as np
-
         those = np.isin(self.member, np.array(accused, dtype=np.int64))
         return np.bincount(self.run[those], minlength=len(self.bad)).astype(float)
 
-    def runs_of(self, candidate: int) -> Numbers:
+    def runs_of(self, candidate: int) -> Ints:
         """Return the numbers of the runs that a candidate was in."""
-        runs: Numbers = self.run[self.member == candidate]
+        runs: Ints = self.run[self.member == candidate]
         return runs
 
 
-def _alike(run: Numbers, member: Numbers, runs: int, members: int) -> Numbers:
+def _alike(run: Ints, member: Ints, runs: int, members: int) -> Ints:
     """Return a number for each candidate, the same for those that were in the same runs.
 
     Each run gets a random number. Candidates with the same sum over their runs are the same.
     """
-    import numpy as np
-
     if not members:
         return np.empty(0, dtype=np.int64)
     marks = np.random.default_rng(0).integers(0, 2**63, runs, dtype=np.uint64)
     sums = np.zeros(members, dtype=np.uint64)
     np.add.at(sums, member, marks[run])
-    same: Numbers = np.unique(sums, return_inverse=True)[1].astype(np.int64)
+    same: Ints = np.unique(sums, return_inverse=True)[1].astype(np.int64)
     return same
 
 
@@ -197,8 +186,6 @@ class _Model:
     """
 
     def __init__(self, table: _Table) -> None:
-        import numpy as np
-
         self.table = table
         self.count = len(table.names)
         none = np.zeros(len(table.bad))
@@ -209,13 +196,11 @@ class _Model:
             shapes.append((self.fit(none).likelihood, -step, self.shape))
         self.shape = max(shapes, key=lambda found: found[:2])[2]
 
-    def fit(self, accused: Array) -> _Fit:
+    def fit(self, accused: Floats) -> _Fit:
         """Return the best fit, on a grid of base and harm, then on finer ones about the best base.
 
         ``accused``: how many of the accused each run had, shape (runs,).
         """
-        import numpy as np
-
         middle, harms = (0.0, 3.5), HARMS if accused.any() else (0.0,)
         best = _Fit(0.0, 0.0, -math.inf)
         for reach, steps in ((7.0, 29), (0.5, 11), (0.1, 5)):
@@ -229,16 +214,14 @@ class _Model:
             middle, harms = (math.log(best.base), best.harm), (best.harm,)
         return best
 
-    def likelihood(self, hazard: Array) -> Array:
+    def likelihood(self, hazard: Floats) -> Floats:
         """Return the log-likelihood of all runs for each row of hazards.
 
         ``hazard``: shape (..., runs). Returns shape (...).
         """
-        import numpy as np
-
         bad = self.table.bad
         of_bad = np.log(-np.expm1(-hazard[..., bad]) + 1e-300).sum(axis=-1)
-        result: Array = of_bad - hazard[..., ~bad].sum(axis=-1)
+        result: Floats = of_bad - hazard[..., ~bad].sum(axis=-1)
         return result
 
     def cost(self, number: int) -> float:
@@ -273,8 +256,6 @@ class _Model:
 
     def _grown(self, accused: list[int]) -> list[int]:
         """Add candidates, the one that gains most first, while one gains ``WORTH``."""
-        import numpy as np
-
         accused = list(accused)
         table = self.table
         while len(accused) < min(MAX_CANDIDATES, self.count):
@@ -315,8 +296,6 @@ class _Model:
 
     def suspect(self, index: int, accused: list[int]) -> Suspect:
         """Return one of the accused with its evidence, judged by the fit of the others alone."""
-        import numpy as np
-
         others = self.table.with_any([other for other in accused if other != index])
         fit = self.fit(others)
         risk = -np.expm1(-fit.base * self.shape - fit.harm * others)
@@ -330,13 +309,11 @@ class _Model:
         return Suspect(names, kind, len(clear), hits, float(risk[clear].sum()), p)
 
 
-def _tail(risks: Array, hits: int) -> float:
+def _tail(risks: Floats, hits: int) -> float:
     """Return the probability of so many bad runs or more (Poisson binomial).
 
     ``risks``: the probability of each run to be bad, shape (n,).
     """
-    import numpy as np
-
     if not hits:
         return 1.0
     chances = np.zeros(hits + 1)  # of 0, 1, ... bad runs; the last: of ``hits`` or more

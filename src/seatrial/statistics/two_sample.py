@@ -16,19 +16,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist, median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats, Ints
 from seatrial.statistics.rounding import hides
 from seatrial.units import Better
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.int64]
 
 Verdict = Literal["better", "worse", "same", "unclear"]
 
@@ -162,8 +157,6 @@ def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
 
     Its ends may be infinite if a resample's median is 0. Raises ValueError for an empty sample.
     """
-    import numpy as np
-
     if not first or not second:
         raise ValueError("an empty sample has no median")
     below, above, often = _drawn(len(first), len(second))
@@ -180,20 +173,18 @@ def interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, fl
     return float(ratios[low]), float(ratios[high])
 
 
-def _middles(values: Sequence[float], places: Numbers) -> Array:
+def _middles(values: Sequence[float], places: Ints) -> Floats:
     """Return the medians of resamples, shape (n,).
 
     ``places``: of the two middle figures of each resample among the ordered values, shape (2, n).
     """
-    import numpy as np
-
     middles = np.array(sorted(values), dtype=float)[places] / 2
-    result: Array = middles[0] + middles[1]
+    result: Floats = middles[0] + middles[1]
     return result
 
 
 @lru_cache(maxsize=256)
-def _drawn(first: int, second: int) -> tuple[Numbers, Numbers, Numbers | None]:
+def _drawn(first: int, second: int) -> tuple[Ints, Ints, Ints | None]:
     """Return resamples of two samples of these sizes, as places of their middle figures.
 
     For each side an array of shape (2, n): the places of the two middle figures among the ordered
@@ -201,8 +192,6 @@ def _drawn(first: int, second: int) -> tuple[Numbers, Numbers, Numbers | None]:
     was drawn; None means once. The median of a resample of ordered values is at the median of its
     places, so places are drawn once for all samples of a size. Small samples have few medians.
     """
-    import numpy as np
-
     below, above = _side(first, 0), _side(second, 1)
     if first * second > MANY * RESAMPLES:
         return below, above, None
@@ -213,20 +202,18 @@ def _drawn(first: int, second: int) -> tuple[Numbers, Numbers, Numbers | None]:
 
 
 @lru_cache(maxsize=256)
-def _side(count: int, side: int) -> Numbers:
+def _side(count: int, side: int) -> Ints:
     """Return the places of the two middle figures in resamples of one side, shape (2, n).
 
     A place is a uniform share of the ordered figures. The k-th least of n shares follows
     Beta(k, n + 1 - k); the next divides the remaining interval by Beta(1, n - k) (David and
     Nagaraja 2003). So the middle ones are drawn without the others.
     """
-    import numpy as np
-
     rng = np.random.default_rng([SEED, count, side])
     kth = (count + 1) // 2
     low = rng.beta(kth, count + 1 - kth, RESAMPLES)
     high = low if count % 2 else low + (1 - low) * rng.beta(1, count - kth, RESAMPLES)
-    places: Numbers = np.minimum(np.array([low, high]) * count, count - 1).astype(np.int64)
+    places: Ints = np.minimum(np.array([low, high]) * count, count - 1).astype(np.int64)
     return places
 
 
@@ -253,8 +240,6 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float | Non
 
 def _by_ranks(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Return the p-value by the normal approximation; None if all figures are equal."""
-    import numpy as np
-
     m, n = len(first), len(second)
     both = np.concatenate([np.asarray(first, dtype=float), np.asarray(second, dtype=float)])
     levels, place, counts = np.unique(both, return_inverse=True, return_counts=True)

@@ -20,6 +20,7 @@ from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.rows import RUN_TIMES, CaseRow, Filters, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.units import SECOND_NS, show_number, show_unit
+from seatrial.verify.reading import tail
 
 LONGEST_OUTPUT = 16384
 
@@ -175,8 +176,6 @@ def _test_case(
 
 
 def _output(run: RunRow) -> Iterator[str]:
-    from seatrial.verify.reading import tail
-
     for name, element in (("stdout", "system-out"), ("stderr", "system-err")):
         piece = tail(Path(run.path) / name, LONGEST_OUTPUT) if run.path else None
         if piece is None or not piece.text:

@@ -35,7 +35,7 @@ from seatrial.store.run_upserts import LONGEST_NAME, TrialRecord, test_row
 from seatrial.store.schema import Store, Writer
 
 if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
-    from seatrial.trial.folder import TrialFolder
+    from seatrial.trial.folder import TrialFolder  # not needed where nothing changed
 
 READ_AT_ONCE = 8 << 20  # of a journal, in one transaction
 LONGEST_TAGS = 5 * LONGEST_NAME  # bytes, all tags of a test together

@@ -6,6 +6,7 @@ this host that is gone settles the matter; else the lock itself is tried, shared
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import socket
@@ -41,8 +42,6 @@ def _alive(process: int) -> bool:
 
 
 def _locked(descriptor: int) -> bool:
-    import fcntl
-
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:  # held, or this file system cannot say: then the owner's name stands

@@ -1,5 +1,7 @@
 """Opening and making stores: what a location says decides on the database.
 
+psycopg is an extra, so only what opens a store of PostgreSQL imports it.
+
 with open_store(Path("trials/store.sqlite")) as store: ...
 with open_store("postgresql://ana@db/seatrial") as store: ...
 """
@@ -12,6 +14,7 @@ from pathlib import Path
 from seatrial.errors import StoreError
 from seatrial.store.location import Location, NoStore, shown
 from seatrial.store.schema import WAIT_S, Store
+from seatrial.store.sqlite import in_memory, open_file, reopen_file
 
 
 def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
@@ -20,8 +23,6 @@ def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
     stands in. Raises StoreError when it is no store of ours, of a newer version, damaged, out of
     reach, or locked for longer than ``wait_s``."""
     if isinstance(location, Path):
-        from seatrial.store.sqlite import open_file
-
         return open_file(location, wait_s)
     _require_psycopg(location)
     from seatrial.store.postgres import connect
@@ -31,8 +32,6 @@ def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
 
 def open_memory(notices: Sequence[str] = ()) -> Store:
     """A store that lives as long as this process."""
-    from seatrial.store.sqlite import in_memory
-
     return in_memory(notices)
 
 
@@ -40,8 +39,6 @@ def reopen_empty(location: Location, wait_s: float = WAIT_S) -> Store:
     """Open the store with nothing in it, to be filled again. A damaged file is moved aside if
     it was a store; a newer version is refused with StoreError, anything else with its NoStore."""
     if isinstance(location, Path):
-        from seatrial.store.sqlite import reopen_file
-
         return reopen_file(location, wait_s)
     _require_psycopg(location)
     from seatrial.store.postgres import connect_empty

@@ -11,6 +11,7 @@ is asked of real ones: a rehearsal answers where it is named, or with ``Filters(
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -254,8 +255,6 @@ def _trial_row(row: Sequence[Any]) -> TrialRow:
     end = last
     if state == "running":
         if owned(path):
-            import time
-
             end = time.time_ns()
         else:
             state = "interrupted"
@@ -311,7 +310,7 @@ def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
 
 
 def _summarised(one: Samples) -> SummaryRow:
-    from statistics import median
+    from statistics import median  # takes long to import, for this query alone
 
     middle = median(one.values) if one.values else None
     least, largest = min(one.values, default=None), max(one.values, default=None)

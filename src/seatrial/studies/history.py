@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError, suggest
 from seatrial.gc_pause import uncollected
+from seatrial.lazy import futures
 from seatrial.statistics import changes
 from seatrial.store.rows import CaseName, Filters, Measured
 from seatrial.store.schema import Store
@@ -211,9 +212,7 @@ def _courses(found: list[MetricSeries]) -> list[changes.SeriesAnalysis]:
     processes = min(os.cpu_count() or 1, 8, len(found) // MANY + 1)
     if processes < 2:
         return [_course(series.values) for series in found]
-    from concurrent.futures import ProcessPoolExecutor
-
-    with ProcessPoolExecutor(processes) as pool:
+    with futures.ProcessPoolExecutor(processes) as pool:
         return list(pool.map(_course, [series.values for series in found], chunksize=50))
 
 

@@ -13,20 +13,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from seatrial.errors import UsageError
+from seatrial.lazy import np
 from seatrial.statistics import all_pairs
+from seatrial.statistics.arrays import Floats
 from seatrial.statistics.blocks import blocks
 from seatrial.verify.figures import shown
 from seatrial.verify.outputs import mpigraph
 from seatrial.verify.reading import TooLarge, Unreadable, plain, read_text
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 FILE = "pairs.matrix"  # the file that the probe ``pairs`` writes into its run's directory
 LIMIT = mpigraph.LIMIT
@@ -41,7 +37,7 @@ class Matrix(NamedTuple):
     """
 
     names: list[str]
-    rates: Array
+    rates: Floats
     source: str
 
     @property
@@ -87,8 +83,6 @@ def parsed(text: str, source: str) -> Matrix:
 
     A link that was measured at the sender and at the receiver has the mean of both rates.
     """
-    import numpy as np
-
     if text.startswith("START mpiGraph"):
         if not text.endswith("\nEND mpiGraph\n") and not text.endswith("\nEND mpiGraph"):
             raise ValueError("its closing line 'END mpiGraph' is missing")
@@ -104,10 +98,8 @@ def parsed(text: str, source: str) -> Matrix:
     return Matrix(names, received.T, source)
 
 
-def _rates(text: str, way: mpigraph.Way) -> tuple[list[str], Array]:
+def _rates(text: str, way: mpigraph.Way) -> tuple[list[str], Floats]:
     """Return the names and the rates, shape (n, n), as one side measured them."""
-    import numpy as np
-
     names: list[str] = []
     rates = np.zeros((0, 0))
     for name, line in mpigraph.lines(text, way):
@@ -123,20 +115,18 @@ def _rates(text: str, way: mpigraph.Way) -> tuple[list[str], Array]:
     return names, rates
 
 
-def _numbers(name: str, line: bytes) -> Array:
+def _numbers(name: str, line: bytes) -> Floats:
     """Return the figures of a row. Raises ValueError unless each cell is one number.
 
     Figures with three decimals, the usual format, are read as thousandths: numpy reads whole
     numbers twice as fast.
     """
-    import numpy as np
-
     cells = line.count(b"\t") + 1
     thousandths = line.replace(b".", b"") if _in_thousandths(line, cells) else b""
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)  # numpy's for text that is no number
         try:
-            values: Array = (
+            values: Floats = (
                 np.fromstring(thousandths, dtype=np.int64, sep="\t") / 1000
                 if thousandths
                 else np.fromstring(line, sep="\t")
@@ -150,8 +140,6 @@ def _numbers(name: str, line: bytes) -> Array:
 
 def _in_thousandths(line: bytes, cells: int) -> bool:
     """Return whether each cell has three decimals, and digits that a float holds exactly."""
-    import numpy as np
-
     signs = np.frombuffer(line, dtype=np.uint8)
     points = np.flatnonzero(signs == ord("."))
     if len(points) != cells or points[-1] + 4 != len(signs):
@@ -195,14 +183,12 @@ def _group(host: str, groups: Mapping[str, str]) -> str:
     return groups.get(host) or groups.get(host.partition(".")[0]) or NO_GROUP
 
 
-def _between(rates: Array, hosts: list[str], nodes: list[str]) -> tuple[Array, int]:
+def _between(rates: Floats, hosts: list[str], nodes: list[str]) -> tuple[Floats, int]:
     """Return the rates between nodes, and how many pairs of ranks are hidden in them.
 
     A rate is the median over the pairs of ranks that could communicate. A hidden pair could not
     although others of the same two nodes could.
     """
-    import numpy as np
-
     number = {node: i for i, node in enumerate(nodes)}
     known = np.where(rates > 0, rates, np.nan)
     found = blocks(known, np.array([number[host] for host in hosts]), len(nodes))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import socket
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -106,8 +107,6 @@ def read(path: Path) -> Diary:
 def write(path: Path, text: str, at: int, machine: str = "") -> Note:
     """Note what happened at a time (ns). Raises UsageError for a text or time that is none,
     TrialError where the file cannot be written."""
-    import socket
-
     text = " ".join(text.split())
     if not text:
         raise UsageError("a note needs a text, such as: seatrial note 'fabric reset'")

@@ -27,8 +27,10 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.units import SECOND_NS, better_of, show_figure
 from seatrial.verify import references as refs
+from seatrial.verify.figures import MetricValue
 from seatrial.verify.references import References
 
 
@@ -113,8 +115,6 @@ class Expected(Struct, frozen=True):
 
 def references_for(trial: TrialRow) -> References:
     """The references that the trial judges by; none where its folder cannot be read any more."""
-    from seatrial.trial.folder import TrialFolder, references_of
-
     try:
         return references_of(TrialFolder(Path(trial.path)).record())
     except SeatrialError:
@@ -136,8 +136,6 @@ def expected(metric: MetricRow, case: CaseRow, references: References) -> Expect
         text = ", ".join(f"{sign} {show_figure(v, unit)}" for sign, v in limits if v is not None)
     if metric.unit != found.unit:
         return Expected(text)
-    from seatrial.verify.figures import MetricValue
-
     better = better_of(metric.better)
     low, high = refs.bounds(found, better)
     judged = refs.judge(MetricValue(metric.name, metric.value, metric.unit, better), found)

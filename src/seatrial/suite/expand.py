@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+import msgspec
+
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
@@ -85,8 +87,6 @@ def _finished(
     case: Case, test: Test, machine: Machine, selection: CaseSelection, build_keys: BuildKeys | None
 ) -> Case:
     """Return the case with its repeats and the key of its build, which only selected cases need."""
-    import msgspec
-
     key = build_keys.key(test, case, machine) if build_keys and test.build else ""
     repeat = selection.repeat or test.repeat
     if not key and repeat == case.repeat:

@@ -10,6 +10,7 @@ trials/<tag>/
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 import shutil
@@ -254,8 +255,6 @@ def tags(trials: Path) -> list[str]:
 
 def user_name() -> str:
     """Return the name of the user, or the number of one without a name, as in a container."""
-    import getpass
-
     try:
         return getpass.getuser()
     except (KeyError, OSError):

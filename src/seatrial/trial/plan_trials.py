@@ -21,6 +21,7 @@ from seatrial.decoding import decoder
 from seatrial.errors import TrialError
 from seatrial.journal.journal import read
 from seatrial.journal.lifecycle import TrialLife, TrialState
+from seatrial.lazy import yaml
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.plan_record import record_of
@@ -83,8 +84,6 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
 
 def plan_name(path: Path) -> str:
     """Return the name in a plan's file; "" where the file cannot be read or has none."""
-    import yaml
-
     try:
         written = yaml.safe_load(path.read_bytes())
     except (OSError, yaml.YAMLError, ValueError, RecursionError):

@@ -7,6 +7,7 @@ figures = form.read(text)             # ValueError with the reason if the output
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from types import ModuleType
 from typing import NamedTuple
 
@@ -54,8 +55,6 @@ class Format(NamedTuple):
 
 def formats() -> list[str]:
     """Return the names of the formats."""
-    import pkgutil
-
     names = (module.name for module in pkgutil.iter_modules(outputs.__path__))
     return sorted(name for name in names if not name.startswith("_"))
 

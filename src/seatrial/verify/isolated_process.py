@@ -5,11 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import subprocess
 
 
 class Apart(Exception):
@@ -20,8 +17,6 @@ def run_apart(file: str, options: list[str], question: bytes, seconds: float, cw
     """Return what ``file`` writes on stdout when it gets ``question`` on stdin. ``options``: of the
     interpreter. Raises Apart if it fails or takes longer than ``seconds``; it and its children are
     then killed."""
-    import subprocess
-
     try:
         process = subprocess.Popen(
             [sys.executable, *options, file],

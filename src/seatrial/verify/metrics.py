@@ -15,6 +15,7 @@ from seatrial.units import Better, bytes_of
 from seatrial.verify.checks import fault_of_pattern, fault_of_size, unreadable
 from seatrial.verify.figures import Finding, MetricValue, number, shown
 from seatrial.verify.formats import LESS, find_format, formats
+from seatrial.verify.metric_function import MetricFunctionFailed, call, fault_of_function
 from seatrial.verify.reading import DEFAULT_LIMIT, Unreadable, plain, read_text
 from seatrial.verify.search import MAX_MATCHES, SearchFailed, find_all
 
@@ -168,8 +169,6 @@ def _parsed(name: str, folder: Path) -> Measured:
 
 
 def _custom(named: str, test: Test, folder: Path) -> Measured:
-    from seatrial.verify.metric_function import MetricFunctionFailed, call
-
     try:
         returned = call(named, Path(test.folder), folder)
     except MetricFunctionFailed as error:
@@ -187,8 +186,6 @@ def _custom(named: str, test: Test, folder: Path) -> Measured:
 def faults_of_metrics(test: Test) -> list[tuple[str, str]]:
     """Return the faults of a test's metrics as a person wrote them, for the loader of suites: the
     key, such as ``metrics.triad.find``, and a message. No code of the test is imported."""
-    from seatrial.verify.metric_function import fault_of_function
-
     faults: list[tuple[str, str]] = []
     for name, metric in test.metrics.items():
         key = f"metrics.{name}"

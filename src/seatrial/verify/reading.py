@@ -70,7 +70,7 @@ def size_of(folder: Path, name: str) -> int:
 def sha256(folder: Path, name: str) -> str:
     """Return the checksum of a file of any size, in hex, in constant memory. Bytes appended
     meanwhile do not count. Raises Missing or Unreadable."""
-    import hashlib
+    import hashlib  # loads OpenSSL; few checks ask for a checksum
 
     digest = hashlib.sha256()
     descriptor = _open(folder / name, name)

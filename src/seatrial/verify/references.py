@@ -13,19 +13,18 @@ import contextlib
 import math
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 from msgspec import Meta, Struct
 
+from seatrial.documents import decode
 from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
 from seatrial.suite.model import Case, show
 from seatrial.units import Better, show_number
 from seatrial.verify.figures import Finding, MetricValue
-
-if TYPE_CHECKING:
-    from seatrial.yaml_positions import Faults, YamlNode
+from seatrial.yaml_positions import Faults, YamlNode, parse, read
 
 DEFAULT_TOLERANCE = 0.05
 
@@ -96,8 +95,6 @@ def load(path: Path) -> References:
     with contextlib.suppress(OSError):  # read() reports other errors
         if not path.is_symlink() and not path.exists():
             return References()
-    from seatrial.yaml_positions import Faults, read
-
     faults = Faults()
     node = read(path, faults)
     return _checked(node, faults)
@@ -106,16 +103,12 @@ def load(path: Path) -> References:
 def loads(text: str, path: Path) -> References:
     """Return the references of a text. ``path`` is used in messages only. Raises InvalidFiles with
     all faults."""
-    from seatrial.yaml_positions import Faults, parse
-
     faults = Faults()
     node = parse(text.encode(), path, faults)
     return _checked(node, faults)
 
 
 def _checked(node: YamlNode | None, faults: Faults) -> References:
-    from seatrial.documents import decode
-
     file = None if node is None else decode(node, ReferencesFile, faults)
     if node is not None and file is not None:
         first: dict[object, int] = {}

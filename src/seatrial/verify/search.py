@@ -8,6 +8,8 @@ values, = find_all([r"Triad:\s+(\S+)"], text)        # ["5693.6"]
 from __future__ import annotations
 
 import re
+import signal
+import sys
 
 PAGE = 8192
 SEARCH_SECONDS = 30.0
@@ -53,8 +55,6 @@ def _find(pattern: re.Pattern[str], text: str, most: int) -> list[str]:
 def _answer() -> None:
     """Answer in the separate process: patterns on the first line of stdin, the text after it."""
     import json
-    import signal
-    import sys
 
     header = json.loads(sys.stdin.buffer.readline())
     signal.alarm(int(header["seconds"]) + 5)  # ends it even if the trial was killed

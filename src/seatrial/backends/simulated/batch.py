@@ -16,10 +16,11 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, cast
 
 from seatrial.backends.simulated.easy import extra_left, next_start, reservation
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Floats
 
 if TYPE_CHECKING:
-    from numpy import float64
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 INFINITY = float("inf")
 
@@ -31,13 +32,11 @@ def simulate(
     walltime_s: ArrayLike,
     total_nodes: int,
     compiled: bool = True,
-) -> NDArray[float64]:
+) -> Floats:
     """The time at which each job starts. A job ends after its elapsed time, or its walltime if that
     is shorter. Of jobs that are submitted at one time the first in the list comes first.
 
     Raises ValueError where the lists differ in length, or a job asks for no node or too many."""
-    import numpy as np
-
     need = np.asarray(nodes, dtype=np.int64)
     submit, elapsed, walltime = (
         np.asarray(values, dtype=np.float64) for values in (submit_s, elapsed_s, walltime_s)

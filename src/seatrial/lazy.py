@@ -1,0 +1,43 @@
+"""Modules that take long to import and that few commands need: loaded at their first use.
+
+>>> from seatrial.lazy import np  # costs nothing
+>>> np.zeros(3)                   # imports numpy
+
+The standard library's LazyLoader enters a module in `sys.modules` before it is loaded, and until
+Python 3.12.3 a second thread could see it half-loaded (python/cpython#114763). Here a thread that
+uses a module while another one loads it waits for the import lock.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+__all__ = ["futures", "jinja2", "multiprocessing", "nodeset", "np", "yaml"]
+
+
+class _LazyModule(ModuleType):
+    """Stand for a module, and hold its attributes from the first use on."""
+
+    def __getattr__(self, name: str) -> object:
+        module = importlib.import_module(self.__name__)
+        self.__dict__.update(module.__dict__)
+        return getattr(module, name)
+
+
+if TYPE_CHECKING:
+    import multiprocessing
+    from concurrent import futures
+
+    import jinja2
+    import numpy as np
+    import yaml
+    from ClusterShell import NodeSet as nodeset
+else:
+    futures = _LazyModule("concurrent.futures")
+    jinja2 = _LazyModule("jinja2")
+    multiprocessing = _LazyModule("multiprocessing")
+    nodeset = _LazyModule("ClusterShell.NodeSet")
+    np = _LazyModule("numpy")
+    yaml = _LazyModule("yaml")
