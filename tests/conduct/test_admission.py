@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from seatrial.conduct.admission import Admission, Gates
+from seatrial.conduct.conductor import Limits
 from seatrial.conduct.in_flight import InFlightCounts
 from seatrial.conduct.policy import Caps, Entry, Placement, Policy, PolicyTarget, RateLimit, Window
 from seatrial.conduct.policy import ThrottleRule as About
@@ -14,6 +15,8 @@ from seatrial.conduct.rate_limit import TokenBucket
 from seatrial.conduct.targets import Targets
 from seatrial.conduct.throttle import ThrottleState
 from seatrial.journal.events import GaugeRead
+
+from .world import World, a_run
 
 NS = 10**9
 
@@ -163,3 +166,20 @@ def test_a_target_that_was_full_has_no_turns_to_make_up_for() -> None:
         targets.place(target)
         found += target
     assert abs(found.count("a") - found.count("b")) <= 2
+
+
+def test_the_reasons_of_a_hold_are_said_where_there_are_any() -> None:
+    windows = [Window(start=0, end=20, why="cooling", nodes="n1"), Window(start=0, end=30)]
+    admission = gates_of(Policy(entries=ENTRIES, blackouts=windows))
+    admission.stop(1, "")
+    first, second, third = admission.why_held(101 * NS).split("; ")
+    assert ("n1" in first, "cooling" in first) == (True, True)
+    assert not set("()") & set(second)
+    assert "light" in third
+
+
+def test_the_first_run_on_a_capped_file_system_may_start() -> None:
+    entries = [Entry(name="t0", file_system="scratch")]
+    policy = Policy(entries=entries, entry_of=[0], caps=Caps(file_systems={"scratch": 1}))
+    world = World([a_run(0, "t0", repeat=3)], Limits(), policy).go()
+    assert len(world.launches) == 3

@@ -97,6 +97,16 @@ def test_a_run_that_was_not_seen_to_start_blames_what_fell_since_its_launch() ->
     assert nodes.avoid(4, 2) == "n2"
 
 
+def test_each_of_four_nodes_is_blamed_and_of_five_none() -> None:
+    nodes = record()
+    for time in (1, 2):
+        nodes.ended(flight("n[1-4]", judged=time * NS), "hung", False)
+        nodes.ended(flight("n[5-9]", judged=time * NS), "hung", False)
+    assert [node for node, _ in nodes.to_exclude(2 * NS)] == ["n1", "n2", "n3", "n4"]
+    assert nodes.beyond_cap(2 * NS) == "", "so many may be excluded"
+    assert record().beyond_cap(NS) == ""
+
+
 def test_no_more_than_a_share_is_excluded_and_people_are_told() -> None:
     nodes = record(20, most=0.05)
     for name in ("n1", "n2"):

@@ -19,7 +19,7 @@ from seatrial.errors import JournalError
 from seatrial.journal import journal as module
 from seatrial.journal.encoding import decode, encode
 from seatrial.journal.events import AlertRaised, Event, ScriptEnded
-from seatrial.journal.journal import Journal, read, read_blocks
+from seatrial.journal.journal import Journal, fingerprint, read, read_blocks
 
 from .strategies import EVENTS
 
@@ -313,6 +313,30 @@ def test_every_damaged_line_is_counted(tmp_path: Path) -> None:
     reading = read(tmp_path / "journal")
     assert list(reading) == [an_event(1)]
     assert reading.damaged == 3
+
+
+@pytest.mark.parametrize("size", [1, 100, 4096, 4097, 8192, 20_000])
+def test_a_fingerprint_is_of_the_first_and_last_bytes_that_were_read(
+    tmp_path: Path, size: int
+) -> None:
+    """Of what stands behind them, nothing; a change before their end is seen within 4,096 bytes."""
+    path = tmp_path / "journal"
+
+    def of(data: bytes) -> int:
+        path.write_bytes(data)
+        with path.open("rb") as file:
+            return fingerprint(file, size)
+
+    same = of(b"a" * size)
+    assert of(b"a" * size + b"more") == same
+    for at in {0, min(size, 4096) - 1, max(0, size - 4096), size - 1}:
+        assert of(b"a" * at + b"b" + b"a" * (size - at - 1)) != same, at
+
+
+def test_the_lock_bears_the_name_of_its_owner_and_nothing_before_it(tmp_path: Path) -> None:
+    with Journal.own(tmp_path / "journal"):
+        (lock,) = (p for p in tmp_path.iterdir() if p.name != "journal")
+        assert lock.read_bytes().startswith(b"seatrial, process %d on " % os.getpid())
 
 
 # ---- disks that are full or closed ---------------------------------------------------------

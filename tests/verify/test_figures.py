@@ -71,3 +71,9 @@ def test_shown_text_is_bounded_and_printable(text: str) -> None:
 )
 def test_what_cannot_be_judged(values: list[float], said: str) -> None:
     assert unfit_of(values) == said
+
+
+def test_text_in_a_sentence_is_bounded() -> None:
+    assert shown("x" * 60) == "'" + "x" * 60 + "'"
+    assert shown("x" * 61) == "'" + "x" * 57 + "...'"
+    assert shown("\x1b[2J") == r"'\x1b[2J'"

@@ -134,3 +134,9 @@ def test_plain_text_cannot_move_a_terminal(text: str) -> None:
 
 def test_plain_escapes_what_a_terminal_obeys() -> None:
     assert plain("\x1b[2J\tok\r\n\x9b\u202e") == "\\x1b[2J\tok\\r\n\\x9b\\u202e"
+
+
+def test_what_is_longer_than_one_read_is_read_whole(tmp_path: Path) -> None:
+    text = "0123456789" * 250_000
+    (tmp_path / "stdout").write_text(text)
+    assert read_text(tmp_path, "stdout", len(text)) == text

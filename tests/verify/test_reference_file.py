@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.verify.reference_file import accept, merged
-from seatrial.verify.references import Learned, Reference, applies, identity, load, loads
+from seatrial.verify.references import (
+    Learned,
+    Reference,
+    applies,
+    identity,
+    load,
+    loads,
+)
 
 FILE = Path("references.yaml")
 OLD = """\
@@ -192,3 +199,9 @@ def test_a_reference_that_was_learned_from_several_trials_says_how_many() -> Non
         text = merged("references: []\n", [reference], FILE)
         assert ("trials: 3" in text) == (trials == 3)
         assert loads(text, FILE).entries[0].learned == learned
+
+
+def test_an_indented_comment_below_a_reference_that_is_exchanged_stays() -> None:
+    old = OLD.replace("# the end\n", "    # looked at in May\n  # the end\n")
+    text = merged(old, [TRIAD], FILE)
+    assert text.endswith("    # looked at in May\n  # the end\n")

@@ -238,7 +238,7 @@ def test_accepted_runs_of_each_test_and_the_one_that_has_fewest() -> None:
     assert (a.state, a.value, a.subject) == ("met", 3, "a")
     assert (b.state, b.value, b.subject) == ("undecided", 1, "b")
     assert (worst.state, worst.value, worst.subject, worst.n) == ("undecided", 1, "", 4)
-    assert worst.numbers["worst"] == "b"
+    assert worst.numbers == {"subjects": 2, "worst": "b", "met": 1, "not met": 0, "undecided": 1}
     story.tell(10, TrialEnded, failed=0)
     worst = story.result("accepted_runs", at_least=2)
     assert worst.state == "not met"
