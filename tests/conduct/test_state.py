@@ -72,7 +72,7 @@ def test_where_time_decides_launches_that_fail_in_a_row_stop_a_test(kind: str) -
     for _ in range(MAX_REFUSED):
         assert not decided(world, StopTest)
         refuse(world)
-    stops = [(stop.test, "no such account" in stop.why) for stop in decided(world, StopTest)]
+    stops = [(stop.test, "no such account" in stop.reason) for stop in decided(world, StopTest)]
     assert stops == ([("t0", True)] if kind == "sustained" else [])
 
 
