@@ -9,7 +9,7 @@ import pytest
 from seatrial.backends.protocol import Job, NodesDown, NodesUp, Submission
 from seatrial.backends.slurm_batch import arrange, sbatch_line
 from seatrial.backends.slurm_nodes import changes
-from seatrial.backends.slurm_parse import Nonsense, parse_sinfo
+from seatrial.backends.slurm_parse import UnexpectedOutput, parse_sinfo
 from seatrial.machine.model import Machine, NodeGroup, Slurm
 
 
@@ -39,7 +39,7 @@ def test_a_node_in_several_partitions_is_one() -> None:
 
 @pytest.mark.parametrize("text", ["rubbish", "n1|", "n1|42|none", "|idle|none", "a|b c|d"])
 def test_rubbish_is_no_answer(text: str) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(UnexpectedOutput):
         parse_sinfo(text)
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from seatrial.backends.slurm_parse import (
     ACTIVE,
     ENDED,
-    Nonsense,
     TaskState,
+    UnexpectedOutput,
     first_words,
     is_no_job,
     is_temporary,
@@ -127,7 +127,7 @@ def test_scontrol_as_it_really_answers() -> None:
     waits = said.replace("FAILED", "PENDING").replace("=n002", "=(null)").replace("0:9", "0:0")
     assert parse_job(waits) == TaskState(12, 1, "seatrial-x", "PENDING", 0, "")
     for nonsense in ("", said.replace("FAILED", "DANCING"), said.replace("ArrayTaskId=1 ", "")):
-        with pytest.raises(Nonsense, match="scontrol answered "):
+        with pytest.raises(UnexpectedOutput, match="scontrol answered "):
             parse_job(nonsense)
     assert is_no_job("slurm_load_jobs error: Invalid job id specified")
     assert is_no_job("Job 1_99 not found")
@@ -173,7 +173,7 @@ def test_no_state_is_known_that_slurm_has_not() -> None:
     ],
 )
 def test_what_is_no_answer_of_squeue_is_nonsense(line: str) -> None:
-    with pytest.raises(Nonsense, match="squeue answered "):
+    with pytest.raises(UnexpectedOutput, match="squeue answered "):
         parse_squeue(f"1|0|a|RUNNING|0|n1|\n{line}\n")
 
 
@@ -181,7 +181,7 @@ def test_what_is_no_answer_of_squeue_is_nonsense(line: str) -> None:
     "line", ["", "1_0|a|DANCING|0:0|n1", "1_0|a|FAILED|0:0", "1_0|a||0:0|n1", "sacct: error: x"]
 )
 def test_what_is_no_answer_of_sacct_is_nonsense(line: str) -> None:
-    with pytest.raises(Nonsense, match="sacct answered "):
+    with pytest.raises(UnexpectedOutput, match="sacct answered "):
         parse_sacct(f"1_0|a|FAILED|0:0|n1\n{line}\n")
 
 
@@ -198,7 +198,7 @@ def test_any_text_is_an_answer_or_nonsense(text: str) -> None:
     for parse in (parse_squeue, parse_sacct):
         try:
             tasks = parse(text)
-        except Nonsense as error:
+        except UnexpectedOutput as error:
             assert len(str(error)) < 500
         else:
             assert all(task.state in ENDED or task.state in ACTIVE for task in tasks)

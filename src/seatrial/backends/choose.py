@@ -9,8 +9,8 @@ from seatrial.machine.model import Machine
 
 
 def require_scheduler(machine: Machine) -> None:
-    """Raises BackendError where this host cannot hand anything to the machine's scheduler: before a
-    trial is made. One that does not answer is told by the trial, and waited for."""
+    """Raise BackendError where this host does not have the commands of the machine's scheduler.
+    Call it before a trial is created. A trial waits for a scheduler that does not answer."""
     if machine.scheduler == "slurm":
         from seatrial.backends.slurm import require_commands
 
@@ -18,7 +18,8 @@ def require_scheduler(machine: Machine) -> None:
 
 
 def choose_backend(machine: Machine, submissions: Path) -> Backend:
-    """Local or Slurm; ``submissions`` is where a scheduler's own files go."""
+    """Return the backend of a machine; ``submissions`` is the folder for the files of a
+    scheduler."""
     if machine.scheduler == "slurm":
         from seatrial.backends.slurm import SlurmBackend
 

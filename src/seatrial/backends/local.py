@@ -1,10 +1,10 @@
-"""Jobs as processes of this host, each in a session of its own.
+"""A backend that runs jobs as processes of this host, each in a session of its own.
 
-They outlive the driver: after a restart they are found again by their job script's path among the
-running processes, and waited for through the kernel's process file descriptors.
+Jobs outlive the driver. A new driver finds them among the running processes by the path of their
+job script, and waits for them by the kernel's process file descriptors.
 
-A job that must end is asked to (SIGTERM) and, after a time of grace, made to (SIGKILL): all of its
-session, in which a launcher may have made process groups of its own.
+To end a job the backend sends SIGTERM to all processes of its session, and SIGKILL after a grace
+time. A launcher may have put some of them into process groups of their own.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
 STARTING_SECONDS = 0.2
 LOOK_SECONDS = 0.05
-QUICK_SECONDS = 1.0  # in less, process ids are not given out all around
+QUICK_SECONDS = 1.0  # within this time process ids do not wrap around
 
 
 class _Process:
-    """A running job: its process, the kernel's handle on it (None where the kernel has no such
-    handles), when it began on the loop's clock, and how it is being ended."""
+    """A running job: its process, the pidfd (None where the kernel has none), the time of its start
+    by the loop's clock, and the verdict code for which it is being ended."""
 
     def __init__(self, job: Job, pid: int, handle: int | None, began: float) -> None:
         self.job = job
@@ -56,7 +56,7 @@ class _Process:
 
 
 class LocalBackend:
-    """``cores`` is what runs share."""
+    """Runs jobs on this host. ``cores`` are the cores that runs share."""
 
     durable = False
     jobs = 0
@@ -64,10 +64,10 @@ class LocalBackend:
     def __init__(self, cores: int) -> None:
         self.room = cores
         self._running: dict[str, _Process] = {}
-        self._unwanted: set[str] = set()  # cancelled when they were not running, perhaps yet
+        self._unwanted: set[str] = set()  # cancelled before they were running
         self._updates = UpdateQueue()
         self._null = -1
-        self._environment = dict(os.environb)  # as bytes, which need not be encoded for each run
+        self._environment = dict(os.environb)  # bytes are not encoded anew for each run
 
     async def open(self) -> None:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -76,7 +76,7 @@ class LocalBackend:
         return [Submission(job.run_id, (job,)) for job in jobs]
 
     def write(self, submission: Submission) -> None:
-        pass  # the job scripts are all that there is
+        pass  # there are no files but the job scripts
 
     async def submit(self, submission: Submission) -> None:
         for job in submission.jobs:
@@ -87,8 +87,8 @@ class LocalBackend:
             try:
                 pid = self._spawn(job)
             except OSError as error:
-                why = f"{job.path}: bash cannot be started there: {error.strerror}"
-                self._updates.report(Refused(job.run_id, why))
+                reason = f"{job.path}: bash cannot be started there: {error.strerror}"
+                self._updates.report(Refused(job.run_id, reason))
                 continue
             self._watch(job, pid, 0.0)
             self._updates.report(Queued(job.run_id, str(pid)))
@@ -122,7 +122,7 @@ class LocalBackend:
             loop.add_reader(process.handle, self._on_exit, process)
 
     def _look(self, process: _Process) -> None:
-        """Look again and again whether the process has ended."""
+        """Check at intervals whether a process has ended."""
         if _is_over(process.pid):
             self._on_exit(process)
         else:
@@ -130,7 +130,8 @@ class LocalBackend:
             process.look = loop.call_later(LOOK_SECONDS, self._look, process)
 
     def _on_exit(self, process: _Process) -> None:
-        """The job's shell ended; its id stays taken, and so safe to signal, until it is reaped."""
+        """Handle the exit of the shell of a job. Its process id cannot be reused, and can be
+        signalled safely, until it is reaped."""
         self._unwatch(process)
         if process.ending is None:
             lived = asyncio.get_running_loop().time() - process.began
@@ -152,7 +153,7 @@ class LocalBackend:
     def _conclude(self, process: _Process) -> None:
         del self._running[process.job.run_id]
         exit_code = _reap(process.pid)
-        if exit_code is None:  # not our child: an earlier driver started it
+        if exit_code is None:  # a child of an earlier driver
             exit_code = job_events(process.job.path).exit_code
         self._updates.report(_ended(process.job, process.ending, exit_code))
 
@@ -162,8 +163,8 @@ class LocalBackend:
             process.end = asyncio.get_running_loop().create_task(self._end_session(process))
 
     async def _end_session(self, process: _Process) -> None:
-        """Ask the job's processes to end, and make them after the grace time. What its shell
-        started, such as an mpirun that tidies up, has that time too when the shell ends at once."""
+        """End the processes of a job with SIGTERM, and after the grace time with SIGKILL. The grace
+        time is for all of them, also when the shell exits at once: mpirun may have to clean up."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GRACE_SECONDS
         _signal_session(process.pid, signal.SIGTERM)
@@ -193,7 +194,7 @@ class LocalBackend:
     def _adopt(self, job: Job, pid: int) -> None:
         try:
             self._watch(job, pid, _age(pid))
-        except (ProcessLookupError, FileNotFoundError):  # it ended just now
+        except (ProcessLookupError, FileNotFoundError):  # it has just ended
             exit_code = job_events(job.path).exit_code
             self._updates.report(_ended(job, None, exit_code))
         else:
@@ -208,7 +209,7 @@ class LocalBackend:
                 self._unwanted.add(run_id)
 
     def watch_nodes(self, down: Collection[str]) -> None:
-        pass  # this host is up
+        pass  # this host itself is up
 
     async def updates(self) -> list[Update]:
         return await self._updates.take()
@@ -235,8 +236,8 @@ def _ended(job: Job, ending: int | None, exit_code: int | None) -> Ended:
 
 
 def _outlived(job: Job, lived: float) -> bool:
-    """Whether a job ended only after its walltime: a busy loop may see its end before it sees that
-    the time is up. When it ended tells the job itself, as the end may be seen late, too."""
+    """Return whether a job ended after its walltime. A busy loop may see the end of a job before it
+    sees the timeout, and both late; so the job's own time of its end decides."""
     longest = job.walltime + LOOK_SECONDS
     if lived <= longest:
         return False
@@ -245,7 +246,7 @@ def _outlived(job: Job, lived: float) -> bool:
 
 
 def _handle(pid: int) -> int | None:
-    """The kernel's handle on a process; None before Linux 5.3 (RHEL 8 has 4.18). Raises
+    """Return a pidfd of a process; None before Linux 5.3 (RHEL 8 has 4.18). Raises
     ProcessLookupError where there is no such process."""
     try:
         return os.pidfd_open(pid)
@@ -264,7 +265,8 @@ def _is_over(pid: int) -> bool:
 
 
 def _reap(pid: int) -> int | None:
-    """The exit code as a shell tells it (128 + signal); None if it is not our child."""
+    """Return the exit code as a shell reports it (128 + signal); None where the process is no child
+    of ours."""
     try:
         _, status = os.waitpid(pid, 0)
     except ChildProcessError:
@@ -274,9 +276,9 @@ def _reap(pid: int) -> int | None:
 
 
 def _end_rest(leader: int, age: float) -> None:
-    """End what a job left in the background, in its own group and in others. To look at all
-    processes of the host after every quick run would cost more than the run: ids are given out in
-    turn, so those of its processes are between its own and the latest."""
+    """Kill the background processes of a job, in its own process group and in others. To check all
+    processes of the host would take longer than a quick run. Process ids are given out in turn, so
+    those of a quick job are between its own and the latest."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
     latest = int(Path("/proc/loadavg").read_text().split()[-1])
@@ -295,7 +297,7 @@ def _signal(pids: Iterable[int], number: int) -> None:
 
 
 def _session(leader: int, among: Iterable[int]) -> list[int]:
-    """The processes of a session that have not ended."""
+    """Return the processes of a session that have not ended."""
     pids = []
     for pid in among:
         with contextlib.suppress(OSError):
@@ -305,13 +307,13 @@ def _session(leader: int, among: Iterable[int]) -> list[int]:
 
 
 def _age(pid: int) -> float:
-    """Seconds that a process has lived, whatever was done to the clock meanwhile."""
+    """Return the age of a process in seconds, independent of changes of the clock."""
     started = int(_stat(pid)[19]) / os.sysconf("SC_CLK_TCK")
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on: state, parent, group, session, ..."""
+    """Return the fields of /proc/PID/stat from the third on: state, parent, group, session, ..."""
     text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     return text.rpartition(")")[2].split()
 
@@ -321,8 +323,8 @@ def _pids() -> Iterator[int]:
 
 
 def _job_processes() -> Iterator[tuple[str, int]]:
-    """(real path of the job script, pid) of every job's shell that runs on this host: the trial may
-    have been reached by another path."""
+    """Yield (real path of the job script, pid) of each shell that runs a job on this host. The path
+    is resolved because the trial may have several."""
     for pid in _pids():
         try:
             words = _command(pid).split(b"\0") if os.getsid(pid) == pid else []
@@ -333,8 +335,8 @@ def _job_processes() -> Iterator[tuple[str, int]]:
 
 
 def _command(pid: int) -> bytes:
-    """The command line of a process. It is empty for a moment while the process is being started:
-    taken for no job, such a one would be started a second time."""
+    """Return the command line of a process. It is empty for a moment while a process starts, so
+    wait for that: a job that is not recognised would be started again."""
     deadline = time.monotonic() + STARTING_SECONDS
     while True:
         line = Path(f"/proc/{pid}/cmdline").read_bytes()

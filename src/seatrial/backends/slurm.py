@@ -1,9 +1,9 @@
-"""Jobs as Slurm's job arrays.
+"""A backend that runs jobs as job arrays of Slurm.
 
-One poll an interval asks for all jobs at once. A command that fails, hangs or answers nonsense ends
-nothing: it is said, and tried again with back-off. A job is over when the scheduler says so in a
-state of its own, or when it is gone there and its own events say so; a job that is gone without a
-word is given ``lost_after`` before it is called lost.
+One poll at an interval asks for the states of all jobs. If a command of Slurm fails, hangs or
+prints something unexpected, the trouble is reported and the command repeated with back-off; no job
+counts as ended. A job has ended if Slurm says so, or if Slurm does not know it any more and its own
+events have an end. A job that Slurm does not know, without an end, is lost after ``lost_after``.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from seatrial.runs.directory import job_events
 from seatrial.units import seconds
 
 SHORTEST_POLL = 0.5
-POLL_SHARE = 20.0  # asking takes at most this part of the time
+POLL_SHARE = 20.0  # minimum wait after a poll, in durations of that poll
 LONGEST_BACK_OFF = 60.0
 
-_Key = tuple[str, int, int | None]  # a job's name, its array, its number there
+_Key = tuple[str, int, int | None]  # name of the job, job id of the array, task number
 
 
 @dataclass(slots=True)
 class _Task:
-    """A run that Slurm has, as far as is known; ``alone``: its array has no other task;
-    ``missing_since`` on the monotonic clock; ``kept`` is an end after which Slurm kept the job,
-    which is why it is being cancelled."""
+    """A run that Slurm has, as far as is known. ``alone``: its array has one task.
+    ``missing_since`` is by the monotonic clock. ``kept`` is the state in which the job ended and
+    Slurm kept it; then the job is being cancelled."""
 
     job: Job
     name: str
@@ -71,8 +71,8 @@ class _Task:
         return (self.name, self.array, self.index)
 
     def state_in(self, states: Mapping[_Key, TaskState]) -> TaskState | None:
-        """What is said of it; what is said of its array without a task's number, if it can only be
-        of this one."""
+        """Return the state of the task. Where it has none, return that of its array without a
+        task's number, if the array has one task."""
         state = states.get(self.key)
         return states.get((self.name, self.array, None)) if state is None and self.alone else state
 
@@ -82,14 +82,15 @@ def _key(state: TaskState) -> _Key:
 
 
 def require_commands() -> None:
-    """Raises BackendError where this host has not Slurm's commands."""
+    """Raise BackendError where this host does not have the commands of Slurm."""
     for program in ("sbatch", "squeue", "scancel", "scontrol"):
         if shutil.which(program) is None:
             raise BackendError(f"{program} is not on PATH; run this on a Slurm login node")
 
 
 class SlurmBackend:
-    """``submissions`` is the folder for batch scripts, one folder each."""
+    """Runs jobs through Slurm. ``submissions`` is the folder for batch scripts, one folder for each
+    submission."""
 
     room = 0
     durable = True
@@ -106,10 +107,10 @@ class SlurmBackend:
         self._config_known = False
         self._tasks: dict[str, _Task] = {}
         self._to_cancel: set[str] = set()
-        self._to_recall: set[str] = set()  # to be cancelled if they have not started
+        self._to_recall: set[str] = set()  # to be cancelled unless they have started
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
-        self._seen: Counter[str] = Counter()  # how many tasks were in which state
+        self._seen: Counter[str] = Counter()  # number of tasks in each state at the last poll
         self._work: set[asyncio.Task[None]] = set()
         self._submitting = asyncio.Lock()
 
@@ -134,7 +135,7 @@ class SlurmBackend:
     # ---- submitting and finding again -----------------------------------------------------
 
     async def submit(self, submission: Submission) -> None:
-        """Returns at once; the submission is made, and made again while that may help."""
+        """Submit in the background, and repeat that where it may help."""
         self._spawn(self._submit(submission))
 
     async def _submit(self, submission: Submission) -> None:
@@ -145,23 +146,24 @@ class SlurmBackend:
             async with self._submitting:
                 answer = await self.client.submit(folder, submission)
             if answer.job_id is None and answer.temporary:
-                self._say_trouble("sbatch", answer.why)
+                self._say_trouble("sbatch", answer.reason)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LONGEST_BACK_OFF)
-                # Perhaps it got there although no answer came back: look before trying again.
-                found = await self._find_by_name(submission, folder)
-                answer = answer._replace(job_id=found)
+                # Slurm may have the submission although sbatch did not answer.
+                job_id = await self._find_by_name(submission, folder)
+                answer = answer._replace(job_id=job_id)
             else:
                 self._troubles.answered("sbatch")
             if answer.job_id is not None:
                 self._register(submission, answer.job_id)
                 return
             if not answer.temporary:
-                self._refuse(submission, answer.why)
+                self._refuse(submission, answer.reason)
                 return
 
     def _dropped(self, submission: Submission) -> bool:
-        """Whether all of it was cancelled before Slurm got it."""
+        """Return whether all jobs of a submission were cancelled before Slurm had it, and report
+        that they ended."""
         unwanted = self._to_cancel | self._to_recall
         if not all(job.run_id in unwanted for job in submission.jobs):
             return False
@@ -171,9 +173,9 @@ class SlurmBackend:
             self._updates.report(Ended(job.run_id, CANCELLED.number, "never submitted", None))
         return True
 
-    def _refuse(self, submission: Submission, why: str) -> None:
+    def _refuse(self, submission: Submission, reason: str) -> None:
         for job in submission.jobs:
-            self._updates.report(Refused(job.run_id, why))
+            self._updates.report(Refused(job.run_id, reason))
 
     def _register(self, submission: Submission, array: int) -> None:
         alone = self._is_alone(submission.name)
@@ -197,8 +199,9 @@ class SlurmBackend:
                 self._spawn(self._find(submission))
 
     async def _find(self, submission: Submission) -> None:
-        """What became of an intent: an sbatch that still runs is waited for, then its answer is
-        read, then the scheduler is asked; only then is it said that it never got there."""
+        """Report the state of a submission that was announced before a restart. An sbatch that
+        still runs is awaited; then its answer is read; then the scheduler is asked. If none of them
+        knows the submission, it never reached the scheduler."""
         folder = self.submissions / submission.name
         await self.client.wait_for_sbatch(folder)
         array = await self._find_by_name(submission, folder)
@@ -206,15 +209,15 @@ class SlurmBackend:
         if array is not None:
             self._register(whole, array)
         elif any(job_events(job.path).claimed for job in whole.jobs):
-            # It ran, and the scheduler has forgotten it: what the jobs wrote must decide.
+            # Its jobs ran, and the scheduler has forgotten them: their own events decide.
             self._register(whole, 0)
         else:
             for job in submission.jobs:
                 self._updates.report(NeverStarted(job.run_id))
 
     def _as_written(self, folder: Path, submission: Submission) -> Submission:
-        """The submission's jobs in the order of its array; those with a verdict are left out by the
-        driver, but their places count."""
+        """Return the jobs of a submission in the order of its array. Jobs that the driver left out,
+        as they have a verdict, have an empty run id."""
         try:
             paths = (folder / "runs").read_text().splitlines()
         except OSError:
@@ -224,14 +227,16 @@ class SlurmBackend:
         return submission._replace(jobs=tuple(order))
 
     def _is_alone(self, submission: str) -> bool:
-        """Whether its array has one task, as far as can be read."""
+        """Return whether the array of a submission has one task; False where that cannot be
+        read."""
         try:
             return (self.submissions / submission / "runs").read_bytes().count(b"\n") == 1
         except OSError:
             return False
 
     async def _find_by_name(self, submission: Submission, folder: Path) -> int | None:
-        """Asked until the scheduler answers; None: it has no such job."""
+        """Return the job id of a submission; None where the scheduler has none. Repeats the
+        question until the scheduler answers."""
         delay = SHORTEST_POLL
         while True:
             if (array := self.client.answer(folder)) is not None:
@@ -266,14 +271,14 @@ class SlurmBackend:
             wait = min(max(wait, POLL_SHARE * took), longest)
 
     async def _wait(self, wait: float) -> None:
-        """Wait for the next poll. New jobs and cancellations bring it forward; none puts it off."""
+        """Wait for the next poll. New jobs and cancellations make it earlier."""
         while not self._tasks:
             await self._changed.wait()
             self._changed.clear()
             wait = SHORTEST_POLL
         due = time.monotonic() + wait
         while (left := due - time.monotonic()) > 0:
-            # Not wait_for: that of Python 3.11 loses a cancellation that comes with the result.
+            # asyncio.wait_for of Python 3.11 loses a cancellation that comes with the result.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._changed.wait()
@@ -282,11 +287,11 @@ class SlurmBackend:
                 due = min(due, time.monotonic() + SHORTEST_POLL)
 
     async def _poll(self) -> bool:
-        """Ask for all jobs at once; whether anything changed."""
+        """Ask for the states of all jobs. Returns whether one has changed."""
         if not self._config_known:
             await self._learn_config()
-        if doomed := self._ids(self._to_cancel):
-            await self.client.cancel(doomed)
+        if cancelled := self._ids(self._to_cancel):
+            await self.client.cancel(cancelled)
         if recalled := self._ids(self._to_recall - self._to_cancel):
             await self.client.cancel(recalled, pending_only=True)
         states = {_key(state): state for state in await self.client.queue()}
@@ -306,20 +311,21 @@ class SlurmBackend:
         return changed
 
     def _ids(self, run_ids: Collection[str]) -> list[str]:
-        """The job ids of runs, of those that Slurm has."""
+        """Return the job ids of those runs that Slurm has."""
         if not run_ids:
             return []
         return [t.job_id for run, t in self._tasks.items() if run in run_ids and t.array]
 
     async def _look_at_nodes(self, states: Mapping[_Key, TaskState]) -> None:
-        """Where a node failed under a run, which one is known before the run's end is."""
+        """Look at the nodes if a node failed under a run, so that the node is known before the end
+        of the run."""
         ours = (states.get(task.key) for task in self._tasks.values())
         if self._nodes is not None and any(s and s.state == "NODE_FAIL" for s in ours):
             await self._nodes.look()
 
     def _conclude(self, task: _Task, state: TaskState) -> bool:
-        """Report that the task started, or its end if it has ended. One that Slurm keeps is
-        cancelled before that, or it might run again later, over the output of this run."""
+        """Report the start of a task, or its end. Returns whether it has ended. A job that Slurm
+        keeps is cancelled first, as Slurm could run it again over the output of this run."""
         if state.state in slurm_parse.KEPT and task.job.run_id not in self._to_cancel:
             task.kept = state
             self._to_cancel.add(task.job.run_id)
@@ -336,7 +342,8 @@ class SlurmBackend:
         return True
 
     async def _look_for(self, missing: Sequence[_Task]) -> None:
-        """Jobs that the controller no longer shows: the accounting knows, or their own events."""
+        """Find out about jobs that the controller does not show any more, by the accounting and by
+        their own events."""
         accounted: dict[_Key, TaskState] = {}
         if missing and self.config.accounting:
             arrays = {task.array for task in missing if task.array}
@@ -344,7 +351,7 @@ class SlurmBackend:
             await self._look_at_nodes(accounted)
         now = time.monotonic()
         for task in missing:
-            # An active state here is one that the accounting has not been told the end of.
+            # Of a job with an active state here, the accounting has not received the end.
             state = task.state_in(accounted)
             run_id = task.job.run_id
             if state is not None and self._conclude(task, state):
@@ -360,7 +367,8 @@ class SlurmBackend:
                 await self._look_by_id(task)
 
     async def _look_by_id(self, task: _Task) -> None:
-        """Lost is only what the controller says it has not: squeue may be kept from showing it."""
+        """Ask the controller for one job, and report it as lost only if the controller does not
+        have it: squeue may be configured to hide it."""
         state = await self.client.job(task.job_id) if task.array else None
         if state is None or _key(state) != task.key:
             self._end(task, Ended(task.job.run_id, LOST.number, "gone", None))
@@ -377,8 +385,8 @@ class SlurmBackend:
     # ---- the rest of the protocol ---------------------------------------------------------
 
     async def cancel(self, run_ids: Collection[str], pending_only: bool = False) -> None:
-        """Wanted until it is so: repeated at every poll while the jobs are there or, of those
-        that are to end only if they wait, until they run."""
+        """Cancel runs at every poll until they have ended; with ``pending_only`` until they have
+        ended or started."""
         (self._to_recall if pending_only else self._to_cancel).update(run_ids)
         self._changed.set()
 
@@ -395,7 +403,7 @@ class SlurmBackend:
         self._spawn(self._nodes.look_for_ever(seconds(self.slurm.poll)))
 
     def _say_trouble(self, command: str, text: str) -> None:
-        self._troubles.failed(command, f"{text}; waiting, nothing is ended by this")
+        self._troubles.failed(command, f"{text}; waiting, no job is ended by this")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -408,7 +416,7 @@ class SlurmBackend:
             return
         if isinstance(error, OSError):
             error = BackendError(
-                f"{error.filename or self.submissions}: {error.strerror}; the trial can be resumed "
-                "when that is mended"
+                f"{error.filename or self.submissions}: {error.strerror}; correct that, "
+                "then resume the trial"
             )
         self._updates.fail(error)

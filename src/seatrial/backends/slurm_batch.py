@@ -1,4 +1,5 @@
-"""A submission to Slurm: jobs of one shape as one array, its batch script, sbatch's arguments."""
+"""Submissions to Slurm: jobs of one shape as a job array, its batch script, and the sbatch
+command."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ cd "${{run[0]:?is not in the list}}" && exec bash ./job.sh >> stdout 2>> stderr 
 
 
 def arrange(jobs: Sequence[Job], largest: int) -> list[Submission]:
-    """Group jobs by shape into arrays of at most ``largest`` tasks. A submission is named after its
-    first run, so that its name is unique and known before it is made."""
+    """Group jobs by shape into arrays of at most ``largest`` tasks. A submission has the name of
+    its first run, which is unique, and known before the submission."""
     shapes: dict[tuple[object, ...], list[Job]] = {}
     for job in jobs:
         shapes.setdefault(_shape(job), []).append(job)
@@ -52,7 +53,7 @@ def _shape(job: Job) -> tuple[object, ...]:
 
 
 def write(folder: Path, submission: Submission, machine: Machine) -> None:
-    """Write the list of runs, the batch script and, to be read, the line that submits it."""
+    """Write the list of runs, the batch script and, for people, the command that submits it."""
     folder.mkdir(parents=True, exist_ok=True)
     runs = folder / "runs"
     write_script(runs, "".join(f"{job.path}\n" for job in submission.jobs))
@@ -62,7 +63,7 @@ def write(folder: Path, submission: Submission, machine: Machine) -> None:
 
 
 def sbatch_line(folder: Path, submission: Submission, machine: Machine) -> list[str]:
-    """The sbatch command of a submission."""
+    """Return the sbatch command of a submission."""
     slurm = machine.slurm
     job = submission.jobs[0]
     line = [
@@ -95,8 +96,8 @@ def sbatch_line(folder: Path, submission: Submission, machine: Machine) -> list[
 
 
 def _excluded(machine: Machine, avoid: str) -> str:
-    """The machine's nodes that jobs are kept off, and those that this one must not get. To sbatch,
-    ``--nodelist`` is "all of these"."""
+    """Return the nodes that a job must not get: those outside the machine's ``nodelist``, and those
+    to avoid. The option ``--nodelist`` of sbatch would ask for all its nodes."""
     if not machine.slurm.nodelist:
         return avoid
     kept = nodeset.NodeSet(machine.slurm.nodelist, resolver=None)
@@ -105,8 +106,9 @@ def _excluded(machine: Machine, avoid: str) -> str:
 
 
 def _constraint(*parts: str) -> str:
-    """All of them together. ``|`` binds less than ``&``, but Slurm takes no nested parentheses: a
-    part gets them only where it holds a ``|`` outside of its own."""
+    """Return the conjunction of constraints. ``|`` binds less tightly than ``&``, and Slurm has no
+    nested parentheses; so a part is put into parentheses only where it has a ``|`` outside of its
+    own."""
     given = [part for part in parts if part]
     if len(given) > 1:
         given = [f"({part})" if "|" in _GROUP.sub("", part) else part for part in given]

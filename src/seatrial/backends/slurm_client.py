@@ -1,4 +1,4 @@
-"""Slurm's commands, run with a time limit. Whatever goes wrong with one is Unanswered."""
+"""Runs the commands of Slurm with a time limit. Any failure of one is an Unanswered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
-from seatrial.backends.slurm_parse import Nonsense, TaskState
+from seatrial.backends.slurm_parse import TaskState, UnexpectedOutput
 from seatrial.machine.model import Machine
 
 QUERY_SECONDS = 60.0
@@ -25,8 +25,8 @@ DEFAULT_ARRAY = 1001
 
 _T = TypeVar("_T")
 
-# What a user set for Slurm's commands that would make them ask or tell something else than is meant
-# here. A site's defaults for sbatch stay, such as SBATCH_ACCOUNT; our own options win over them.
+# Variables of users that change the output of Slurm's commands. Defaults of a site for sbatch, such
+# as SBATCH_ACCOUNT, are kept; the options of Seatrial take precedence over them.
 _MISLEADING = re.compile(
     r"(SQUEUE|SACCT|SCANCEL|SCONTROL|SINFO)_\w+|SLURM_(CLUSTERS|TIME_FORMAT)"
     r"|SBATCH_(CLUSTERS|WAIT|INPUT|ERROR)"
@@ -34,7 +34,7 @@ _MISLEADING = re.compile(
 
 
 class Unanswered(Exception):
-    """The command gave no answer that can be relied on; nothing follows from that."""
+    """A command of Slurm did not answer, or not as expected. The state of jobs is unknown."""
 
     def __init__(self, command: str, text: str) -> None:
         super().__init__(text)
@@ -42,22 +42,24 @@ class Unanswered(Exception):
 
 
 class SubmitResult(NamedTuple):
-    """What sbatch came to: a job id, or why not, and whether that may pass."""
+    """The result of sbatch: a job id, or the reason for its absence; ``temporary``: repeating may
+    help."""
 
     job_id: int | None
-    why: str
+    reason: str
     temporary: bool
 
 
 class Config(NamedTuple):
-    """What the cluster is set to."""
+    """Settings of the cluster: the maximum number of tasks in an array, and whether it has an
+    accounting database."""
 
     largest_array: int
     accounting: bool
 
 
 class SlurmClient:
-    """Asks and tells one cluster. ``on_answer`` is told the name of each command that answered."""
+    """The client of one cluster. ``on_answer`` receives the name of each command that answered."""
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
         self.machine = machine
@@ -71,7 +73,7 @@ class SlurmClient:
         return await self._ask(_config, "scontrol", *self._cluster, "show", "config")
 
     async def queue(self, *only: str) -> list[TaskState]:
-        """Every array task of ours that the controller remembers, ended ones included."""
+        """Return all array tasks of Seatrial that the controller has, ended ones included."""
         return await self._ask(
             slurm_parse.parse_squeue,
             "squeue",
@@ -85,7 +87,7 @@ class SlurmClient:
         )
 
     async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
-        """What the accounting says of these arrays."""
+        """Return the tasks of these arrays, by the accounting."""
         tasks: list[TaskState] = []
         ids = sorted(arrays)
         for start in range(0, len(ids), IDS_AT_ONCE):
@@ -98,14 +100,16 @@ class SlurmClient:
         return await self._ask(slurm_parse.parse_sacct, *line, *which)
 
     async def nodes(self) -> dict[str, str]:
-        """The machine's nodes, and why they take no work, "" where they do."""
+        """Return, for each node of the machine, the reason why it takes no jobs, "" where it
+        does."""
         names = ",".join(kind.names for kind in self.machine.nodes)
         line = ("sinfo", *self._cluster, "--Node", "--noheader", f"--nodes={names}")
         line = (*line, f"--format={slurm_parse.SINFO_FORMAT}")
         return await self._ask(slurm_parse.parse_sinfo, *line)
 
     async def job(self, job_id: str) -> TaskState | None:
-        """What the controller has as that array task, whatever squeue shows; None: it has none."""
+        """Return the state of an array task, also where squeue hides it; None where the controller
+        does not have it."""
         line = ("scontrol", *self._cluster, "--oneliner", "show", "job", job_id)
         try:
             return await self._ask(slurm_parse.parse_job, *line)
@@ -116,7 +120,7 @@ class SlurmClient:
             return None
 
     async def find(self, name: str, since: float, accounting: bool) -> int | None:
-        """The array of that name, if the scheduler ever got it."""
+        """Return the job id of the array with a name; None where the scheduler has none."""
         tasks = await self.queue(f"--name={name}")
         if not tasks and accounting:
             start = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
@@ -131,8 +135,8 @@ class SlurmClient:
     # ---- submitting -----------------------------------------------------------------------
 
     async def submit(self, folder: Path, submission: Submission) -> SubmitResult:
-        """Run sbatch. Its answer goes to a file, which it writes even if this process is killed
-        meanwhile; as long as it runs it holds the lock on that file."""
+        """Run sbatch. It writes its answer to a file, so that the answer is kept even if this
+        process is killed. While it runs it holds a lock on that file."""
         line = slurm_batch.sbatch_line(folder, submission, self.machine)
         with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
             fcntl.flock(answer, fcntl.LOCK_EX)
@@ -152,23 +156,24 @@ class SlurmClient:
             return SubmitResult(None, f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s", True)
         if (job_id := self.answer(folder)) is not None:
             return SubmitResult(job_id, "", False)
-        said = (folder / "errors").read_text(errors="replace")
-        if process.returncode != 0 and said.strip():
-            return SubmitResult(None, slurm_parse.first_words(said), slurm_parse.is_temporary(said))
+        errors_text = (folder / "errors").read_text(errors="replace")
+        if process.returncode != 0 and errors_text.strip():
+            reason = slurm_parse.first_words(errors_text)
+            return SubmitResult(None, reason, slurm_parse.is_temporary(errors_text))
         out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
-        why = f"sbatch ended with {process.returncode} and answered {out!r}, no job id"
-        why += f": {slurm_parse.first_words(said)}" if said.strip() else ""
-        return SubmitResult(None, why, True)
+        reason = f"sbatch ended with {process.returncode} and answered {out!r}, no job id"
+        reason += f": {slurm_parse.first_words(errors_text)}" if errors_text.strip() else ""
+        return SubmitResult(None, reason, True)
 
     def answer(self, folder: Path) -> int | None:
-        """The job id that sbatch wrote, if it did."""
+        """Return the job id that sbatch wrote, if it did."""
         try:
             return slurm_parse.parse_job_id((folder / "answer").read_text(errors="replace"))
         except OSError:
             return None
 
     async def wait_for_sbatch(self, folder: Path) -> None:
-        """Wait until no sbatch of an earlier driver is at work on the submission."""
+        """Wait until no sbatch of an earlier driver runs for the submission."""
         try:
             answer = os.open(folder / "answer", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -188,7 +193,7 @@ class SlurmClient:
     async def _ask(self, parse: Callable[[str], _T], *line: str) -> _T:
         try:
             answer = parse(await self._run(*line))
-        except Nonsense as error:
+        except UnexpectedOutput as error:
             raise Unanswered(line[0], str(error)) from error
         self._on_answer(line[0])
         return answer
@@ -216,8 +221,8 @@ class SlurmClient:
             await _ended(process, 0)
             raise
         if process.returncode != 0:
-            said = slurm_parse.first_words((errors.strip() or out).decode(errors="replace"))
-            raise Unanswered(line[0], f"{line[0]} failed: {said}")
+            message = slurm_parse.first_words((errors.strip() or out).decode(errors="replace"))
+            raise Unanswered(line[0], f"{line[0]} failed: {message}")
         return out.decode(errors="replace")
 
 
@@ -229,13 +234,13 @@ def _config(text: str) -> Config:
             settings[name.strip()] = value.strip()
     size = settings.get("MaxArraySize", "")
     if not re.fullmatch(r"[0-9]{1,9}", size):
-        raise Nonsense(f"scontrol answered {text[:80]!r}")
+        raise UnexpectedOutput(f"scontrol answered {text[:80]!r}")
     accounting = settings.get("AccountingStorageType", "").endswith("slurmdbd")
     return Config(max(1, int(size)), accounting)
 
 
 async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
-    """Whether the process ended by itself in that time; else it is killed."""
+    """Return whether a process ended within some seconds; kill it if not."""
     try:
         async with asyncio.timeout(seconds):
             await process.wait()

@@ -1,4 +1,4 @@
-"""Which of a cluster's nodes take no work: asked for by ``sinfo``, once a poll interval."""
+"""Watches the nodes of a cluster by ``sinfo``, once at each poll interval."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from seatrial.backends.slurm_client import SlurmClient, Unanswered
 from seatrial.backends.slurm_outages import SlurmOutages
 from seatrial.machine.facts import fold
 
-LONGEST_REASON = 200
+MAX_REASON = 200
 
 
 class NodeWatch:
-    """Reports nodes that go down and that come back; ``known`` are down as far as the trial knows.
-    From an answer that does not come nothing follows."""
+    """Reports nodes that go down or come back; ``known`` are down as far as the trial knows. Where
+    sinfo does not answer, nothing changes."""
 
     def __init__(
         self,
@@ -36,30 +36,30 @@ class NodeWatch:
             await asyncio.sleep(interval)
 
     async def look(self) -> None:
-        """Ask once, and report what changed."""
+        """Ask once, and report changes."""
         async with self._looking:
             try:
                 nodes = await self._client.nodes()
             except Unanswered as error:
-                why = f"{error}; its nodes are taken to be as they were"
-                self._troubles.failed(error.command, why)
+                text = f"{error}; the nodes are assumed to be unchanged"
+                self._troubles.failed(error.command, text)
                 return
             for update in changes(self._down, nodes):
                 self._report(update)
             self._down = {node for node in self._down if node not in nodes}
-            self._down |= {node for node, why in nodes.items() if why}
+            self._down |= {node for node, reason in nodes.items() if reason}
 
 
 def changes(down: Collection[str], nodes: dict[str, str]) -> list[NodesDown | NodesUp]:
-    """What changed: ``down`` were the nodes that are down, ``nodes`` is what is said now, with why
-    a node is down. A node that nothing is said of is as it was."""
+    """Return the changes since ``down`` were the nodes that are down. ``nodes`` has the reason why
+    each node is down, "" where it is up. A node that ``nodes`` lacks is unchanged."""
     back = [node for node in down if nodes.get(node) == ""]
-    found: list[NodesDown | NodesUp] = [NodesUp(_fold(back))] if back else []
+    ups: list[NodesDown | NodesUp] = [NodesUp(_fold(back))] if back else []
     fallen: dict[str, list[str]] = {}
-    for node, why in nodes.items():
-        if why and node not in down:
-            fallen.setdefault(why[:LONGEST_REASON], []).append(node)
-    return found + [NodesDown(_fold(names), why) for why, names in fallen.items()]
+    for node, reason in nodes.items():
+        if reason and node not in down:
+            fallen.setdefault(reason[:MAX_REASON], []).append(node)
+    return ups + [NodesDown(_fold(names), reason) for reason, names in fallen.items()]
 
 
 def _fold(names: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""What Slurm's commands say, and what it means. Pure: no command is run here.
+"""Parses the output of Slurm's commands. Pure: no command is run here.
 
 States are those of ``squeue(1)`` and ``sacct(1)``, "JOB STATE CODES".
 """
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from seatrial.journal import codes
 
-PREFIX = "seatrial-"  # of the names of our jobs
+PREFIX = "seatrial-"  # of the names of jobs
 
 ENDED: dict[str, int | None] = {
-    "COMPLETED": None,  # judged by its exit code and its answer
+    "COMPLETED": None,  # the exit code and the output decide
     "FAILED": None,
     "BOOT_FAIL": codes.BOOT_FAILURE.number,
     "CANCELLED": codes.CANCELLED.number,
@@ -29,7 +29,7 @@ ENDED: dict[str, int | None] = {
     "TIMEOUT": codes.TIMEOUT.number,
 }
 
-# Ended, but Slurm keeps the job and may run it again.
+# The job ended, but Slurm keeps it and may run it again.
 KEPT = frozenset({"REQUEUED", "SPECIAL_EXIT"})
 
 ACTIVE = frozenset(
@@ -44,7 +44,7 @@ SQUEUE_FORMAT = "ArrayJobID:|,ArrayTaskID:|,Name:|,State:|,exit_code:|,NodeList:
 SACCT_FORMAT = "JobID,JobName,State,ExitCode,NodeList"
 SINFO_FORMAT = "%N|%T|%E"
 
-# States of a node in which it takes no work; a suffix such as * or ~ is no part of them.
+# States of a node in which it takes no jobs, without suffixes such as * and ~.
 NODE_DOWN = frozenset({"down", "drained", "draining", "drain", "fail", "failing", "error"})
 
 _TEMPORARY = re.compile(
@@ -61,14 +61,15 @@ _STATE = re.compile(r"[a-z_]+")
 _TASK = re.compile(r"([0-9]{1,18})(?:_([0-9]{1,18}))?")
 
 
-class Nonsense(ValueError):
-    """A command answered something that is not its answer."""
+class UnexpectedOutput(ValueError):
+    """The output of a command is not as documented."""
 
 
 class TaskState(NamedTuple):
-    """An array task: its array's job id, its number there, its job's name, its state, its exit code
-    if it ended. A job id alone is not enough: a controller that lost its state gives it again. Of
-    the last task that waited, Slurm forgets the number when it is cancelled: then it is None."""
+    """An array task: the job id of its array, its number there, the name of the job, its state, its
+    exit code if it ended. The job id alone is not unique, as a controller that lost its state gives
+    it out again. ``task`` is None for the last waiting task of an array that was cancelled, as
+    Slurm forgets its number."""
 
     array: int
     task: int | None
@@ -83,8 +84,9 @@ class TaskState(NamedTuple):
 
 
 def parse_squeue(text: str) -> list[TaskState]:
-    """Our tasks of ``squeue --array --Format=SQUEUE_FORMAT``; other jobs of the user are passed
-    over, whatever their state and though they may be named like ``a|b``. Raises Nonsense."""
+    """Return the tasks of Seatrial from ``squeue --array --Format=SQUEUE_FORMAT``. Other jobs of
+    the user are skipped, whatever their state, also if their names contain a ``|``. Raises
+    UnexpectedOutput."""
     tasks = []
     for line in text.splitlines():
         if not line.strip():
@@ -94,7 +96,7 @@ def parse_squeue(text: str) -> list[TaskState]:
         if line.startswith("CLUSTER:") or (whole and not fields[2].startswith(PREFIX)):
             continue
         if not whole or not _known(fields[-4]):
-            raise Nonsense(f"squeue answered {line[:80]!r}")
+            raise UnexpectedOutput(f"squeue answered {line[:80]!r}")
         array, number, *name, state, status, nodes, _ = fields
         task = int(number) if _NUMBER.fullmatch(number) else None
         if task is not None or state in ENDED:
@@ -104,17 +106,17 @@ def parse_squeue(text: str) -> list[TaskState]:
 
 
 def parse_sacct(text: str) -> list[TaskState]:
-    """The tasks of ``sacct -X -n -P -o SACCT_FORMAT``; other jobs than arrays are passed over, if
-    they are not named as ours. Raises Nonsense."""
+    """Return the tasks from ``sacct -X -n -P -o SACCT_FORMAT``. Jobs that are not arrays are
+    skipped, unless they have a name of Seatrial. Raises UnexpectedOutput."""
     tasks = []
     for line in text.splitlines():
         fields = line.split("|")
         state = fields[-3].partition(" ")[0] if len(fields) >= 5 else ""  # CANCELLED by 1000
         if not _known(state):
-            raise Nonsense(f"sacct answered {line[:80]!r}")
-        found = _TASK.fullmatch(fields[0])
-        if found and (found[2] or (fields[1].startswith(PREFIX) and state in ENDED)):
-            array, task = int(found[1]), int(found[2]) if found[2] else None
+            raise UnexpectedOutput(f"sacct answered {line[:80]!r}")
+        job_id = _TASK.fullmatch(fields[0])
+        if job_id and (job_id[2] or (fields[1].startswith(PREFIX) and state in ENDED)):
+            array, task = int(job_id[1]), int(job_id[2]) if job_id[2] else None
             code = _exit_code(fields[-2])
             name = "|".join(fields[1:-3])
             nodes = "" if fields[-1].startswith("None") else fields[-1]  # None assigned
@@ -123,56 +125,57 @@ def parse_sacct(text: str) -> list[TaskState]:
 
 
 def parse_sinfo(text: str) -> dict[str, str]:
-    """The nodes of ``sinfo --Node --noheader --format=SINFO_FORMAT``, and why they take no work, ""
-    where they do. A node is told once for each of its partitions. Raises Nonsense."""
+    """Return, from ``sinfo --Node --noheader --format=SINFO_FORMAT``, for each node the reason why
+    it takes no jobs, "" where it does. A node has one line for each of its partitions. Raises
+    UnexpectedOutput."""
     nodes: dict[str, str] = {}
     for line in text.splitlines():
         fields = line.strip().split("|", 2)
         state = fields[1].rstrip("*~#!%$@^-+") if len(fields) == 3 else ""
         if not _STATE.fullmatch(state) or not fields[0]:
-            raise Nonsense(f"sinfo answered {line[:80]!r}")
+            raise UnexpectedOutput(f"sinfo answered {line[:80]!r}")
         reason = fields[2].strip().removeprefix("none")
-        why = f"{state}: {reason}" if reason else state
-        nodes[fields[0].strip()] = why if state in NODE_DOWN else ""
+        words = f"{state}: {reason}" if reason else state
+        nodes[fields[0].strip()] = words if state in NODE_DOWN else ""
     return nodes
 
 
 def parse_job(text: str) -> TaskState:
-    """The task of ``scontrol --oneliner show job ARRAY_TASK``. Raises Nonsense."""
+    """Return the task from ``scontrol --oneliner show job ARRAY_TASK``. Raises UnexpectedOutput."""
     pairs = (word.partition("=") for word in text.split())
     fields = {key: value for key, equals, value in pairs if equals}
     array, task, state = (fields.get(k, "") for k in ("ArrayJobId", "ArrayTaskId", "JobState"))
     if not (_NUMBER.fullmatch(array) and _NUMBER.fullmatch(task) and _known(state)):
-        raise Nonsense(f"scontrol answered {text[:80]!r}")
+        raise UnexpectedOutput(f"scontrol answered {text[:80]!r}")
     name, code = fields.get("JobName", ""), _exit_code(fields.get("ExitCode", ""))
     nodes = fields.get("NodeList", "").replace("(null)", "")
     return TaskState(int(array), int(task), name, state, code, nodes)
 
 
 def is_no_job(text: str) -> bool:
-    """Whether an error of scontrol says that the controller has no such job."""
+    """Return whether an error of scontrol says that the controller does not have the job."""
     return bool(_NO_JOB.search(text))
 
 
 def parse_job_id(text: str) -> int | None:
-    """The job id of ``sbatch --parsable``, its last line; None where the text is none: bytes that
-    are no text may hold digits, too."""
+    """Return the job id from the last line of ``sbatch --parsable``; None where the output is
+    binary or has no job id."""
     lines = text.split("\n")
     if not all(line.isprintable() and "\N{REPLACEMENT CHARACTER}" not in line for line in lines):
         return None
-    said = [line.strip() for line in lines if line.strip()]
-    found = _JOB_ID.fullmatch(said[-1]) if said else None
-    return int(found[1]) if found else None
+    written = [line.strip() for line in lines if line.strip()]
+    job_id = _JOB_ID.fullmatch(written[-1]) if written else None
+    return int(job_id[1]) if job_id else None
 
 
 def is_temporary(text: str) -> bool:
-    """Whether a refusal by sbatch may pass with time: a controller that is down, a limit on the
-    number of jobs. What names a wrong option, partition or account will not."""
+    """Return whether sbatch may succeed later: the controller was down, or a limit on the number of
+    jobs was reached. An error about an option, a partition or an account is permanent."""
     return bool(_TEMPORARY.search(text))
 
 
 def first_words(text: str, most: int = 300) -> str:
-    """An error message of a command on one line."""
+    """Return the error message of a command on one line."""
     words = " ".join(
         text.replace("sbatch: error:", "").replace("slurm_load_jobs error:", "").split()
     )
@@ -184,14 +187,15 @@ def _known(state: str) -> bool:
 
 
 def _wait_status(text: str) -> int:
-    """squeue gives what wait(2) gave: a signal in the low seven bits, else the exit code above."""
+    """Return the exit code from a status of wait(2), as squeue prints it: a signal in the low seven
+    bits, else the exit code above."""
     status = _number(text)
     signal = status & 0x7F
     return 128 + signal if signal else status >> 8
 
 
 def _exit_code(text: str) -> int:
-    """sacct gives ``exit:signal``."""
+    """Return the exit code from ``exit:signal``, as sacct prints it."""
     code, _, signal = text.partition(":")
     return 128 + _number(signal) if _number(signal) else _number(code)
 

@@ -1,4 +1,4 @@
-"""The updates of a backend that the driver has not taken yet."""
+"""The queue of updates from a backend to the driver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seatrial.backends.protocol import Update
 
 
 class UpdateQueue:
-    """Updates in the order in which they were reported; a failure of the backend comes first."""
+    """Updates in the order in which they were reported. A failure of the backend comes first."""
 
     def __init__(self) -> None:
         self.waiting: list[Update] = []
@@ -20,12 +20,12 @@ class UpdateQueue:
         self._there.set()
 
     def fail(self, error: BaseException) -> None:
-        """Raise this in the next call of ``take``."""
+        """Raise an error in the next call of ``take``."""
         self._failure = error
         self._there.set()
 
     async def take(self) -> list[Update]:
-        """Wait until there is an update, and take all of them."""
+        """Wait until there is an update. Returns all updates."""
         await self._there.wait()
         if self._failure is not None:
             raise self._failure
