@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli.tables import TableColumn, folded, table
+from seatrial.cli.tables import columns_of, folded, table
 from seatrial.studies.compare import Comparison, ComparisonRow, Mean, Sample
 from seatrial.studies.provenance import Difference
 from seatrial.units import count, show_number
@@ -50,27 +50,17 @@ def _parts(one: Comparison, origin: Sequence[Difference], letter: str) -> list[s
 def _origin(found: Sequence[Difference], letter: str) -> str:
     if not found:
         return ""
-    columns = [
-        TableColumn("they differ in", folds=True),
-        TableColumn("what", folds=True),
-        TableColumn("A", folds=True),
-        TableColumn(letter, folds=True),
-    ]
+    titles = f"they differ in | what | A | {letter}"
+    columns = columns_of(titles, folds=titles)
     return table(columns, [[one.subject, one.what, one.first, one.second] for one in found])
 
 
 def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
-    columns = [
-        TableColumn("verdict", folds=True),
-        TableColumn("case", folds=True),
-        TableColumn("metric", folds=True),
-        TableColumn("A", right=True),
-        TableColumn(letter, right=True),
-        TableColumn("unit", folds=True),
-        TableColumn("change", right=True),
-        TableColumn("95 %", right=True),
-        TableColumn("n"),
-    ]
+    columns = columns_of(
+        f"verdict | case | metric | A | {letter} | unit | change | 95 % | n",
+        right=f"A | {letter} | change | 95 %",
+        folds="verdict | case | metric | unit",
+    )
     return table(columns, [_cells(row) for row in rows])
 
 

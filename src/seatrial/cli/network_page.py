@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from seatrial.cli.query_common import show_figure
-from seatrial.cli.tables import TableColumn, columns_of, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Link, Network, Slow
 from seatrial.studies.matrices import MatrixJudgement
@@ -83,11 +83,7 @@ def _names(names: Sequence[str]) -> str:
 def _print_slow(title: str, found: Sequence[Slow]) -> None:
     if not found:
         return
-    columns = [
-        TableColumn(title),
-        TableColumn("effect", right=True),
-        TableColumn("deviations", right=True),
-    ]
+    columns = columns_of(f"{title} | effect | deviations", right="effect | deviations")
     rows = [
         [
             slow.name,
@@ -103,12 +99,12 @@ def _print_slow(title: str, found: Sequence[Slow]) -> None:
 def _print_links(links: Sequence[Link], number: int) -> None:
     if not links:
         return
-    columns = [TableColumn("slow links: from"), TableColumn("to"), TableColumn("MiB/s", right=True)]
+    columns = columns_of("slow links: from | to | MiB/s | effect", right="MiB/s | effect")
     rows = [
         [link.sender, link.receiver, show_number(link.value), f"{100 * link.effect:+.1f} %"]
         for link in links[:MAX_ROWS]
     ]
-    click.echo(table([*columns, TableColumn("effect", right=True)], rows))
+    click.echo(table(columns, rows))
     _more(number)
 
 

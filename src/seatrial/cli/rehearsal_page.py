@@ -97,12 +97,7 @@ def _tests(tests: Iterable[TestTally]) -> str:
 
 
 def _criteria(verdicts: Sequence[CriterionVerdict]) -> str:
-    columns = [
-        TableColumn("criterion", folds=True),
-        TableColumn("value", right=True),
-        TableColumn("asked"),
-        TableColumn("result"),
-    ]
+    columns = columns_of("criterion | value | asked | result", right="value", folds="criterion")
     results = [(each.label, each.result) for each in verdicts]
     rows = [
         [label, show_value(result.criterion, result.value), result.bound, result.state]

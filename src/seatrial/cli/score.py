@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
+from seatrial.cli.param_types import format_option
 from seatrial.cli.query_common import opened
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.errors import TrialError, UsageError
 from seatrial.machine.facts import unfold
 from seatrial.store.export import to_json
@@ -26,9 +27,7 @@ from seatrial.verify.reading import plain_line
 @click.command("score")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.argument("trials", nargs=-1, required=True, metavar="TRIAL...")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table", "json")
 @click.pass_obj
 def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) -> int:
     """Compute the score that FILE (a score.yaml) describes from the figures of TRIAL.
@@ -110,17 +109,11 @@ def _total(wanted: ScoreFile, score: Score) -> str:
 
 
 def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
-    columns = [
-        TableColumn("part", folds=True),
-        TableColumn("metric", folds=True),
-        TableColumn("figure", right=True),
-        TableColumn("unit"),
-        TableColumn("n", right=True),
-        TableColumn(f"{wanted.per}s", right=True),
-        TableColumn("rate", right=True),
-        TableColumn("of", folds=True),
-        TableColumn("excluded", folds=True),
-    ]
+    columns = columns_of(
+        f"part | metric | figure | unit | n | {wanted.per}s | rate | of | excluded",
+        right=f"figure | n | {wanted.per}s | rate",
+        folds="part | metric | of | excluded",
+    )
     rated = wanted.score in ("ssp", "ssi") or any(part.rate != part.figure for part in parts)
     rows = [
         [

@@ -14,7 +14,7 @@ from seatrial.cli import Folders
 from seatrial.cli.param_types import FiniteRange
 from seatrial.cli.query_common import opened, show_figure
 from seatrial.cli.suspect_text import print_suspects, suspects_record
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.facts import groups_of
 from seatrial.statistics.outliers import Class
@@ -79,15 +79,12 @@ def _print_rows(rows: list[VariabilityRow]) -> None:
     def number(value: float | None) -> str:
         return "" if value is None else show_number(value)
 
-    spared = {"mean": 2, "sd": 4, "CV": 0, "median": 0, "MAD": 3, "min": 0, "max": 1}
-    columns = [
-        TableColumn("test", folds=True),
-        TableColumn("metric"),
-        TableColumn("unit"),
-        TableColumn("n", right=True),
-        *(TableColumn(title, right=True, spare=spare) for title, spare in spared.items()),
-        TableColumn("excluded", folds=True),
-    ]
+    columns = columns_of(
+        "test | metric | unit | n | mean | sd | CV | median | MAD | min | max | excluded",
+        right="n | mean | sd | CV | median | MAD | min | max",
+        folds="test | excluded",
+        spare={"mean": 2, "sd": 4, "MAD": 3, "max": 1},
+    )
     cells = [
         [
             row.kind,
