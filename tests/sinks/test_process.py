@@ -23,7 +23,7 @@ from seatrial.journal.events import (
     TrialStarted,
     encode,
 )
-from seatrial.sinks import sink_lags
+from seatrial.sinks.lag import sink_lags
 from seatrial.sinks.lock import held, holder, stop
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.requests import Request, ask

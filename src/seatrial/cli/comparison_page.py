@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from seatrial.cli.tables import columns_of, folded, table
-from seatrial.studies.compare import Comparison, ComparisonRow, Mean, Sample
+from seatrial.studies.compare import Comparison, ComparisonRow, Mean
 from seatrial.studies.provenance import Difference
-from seatrial.units import count, show_number
+from seatrial.units import count, show_number, show_unit
 from seatrial.verify.reading import plain_line
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -71,17 +71,13 @@ def _cells(row: ComparisonRow) -> list[str]:
         row.verdict,
         row.case,
         row.metric,
-        _median(row.first),
-        _median(row.second),
-        "" if row.unit == "1" else row.unit,
+        show_number(row.first.median),
+        show_number(row.second.median),
+        show_unit(row.unit, "{}"),
         "" if row.ratio is None else f"{_change(row.ratio)} %",
         "" if row.low is None or row.high is None else f"{_change(row.low)}..{_change(row.high)}",
         f"{row.first.n},{row.second.n}" + ("" if excluded == "0,0" else f" ({excluded})"),
     ]
-
-
-def _median(sample: Sample) -> str:
-    return "" if sample.median is None else show_number(sample.median)
 
 
 def _change(ratio: float) -> str:

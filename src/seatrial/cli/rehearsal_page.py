@@ -10,7 +10,7 @@ import click
 
 from seatrial.acceptance.criteria import STATES, Result, show_value
 from seatrial.acceptance.utilisation import USES, Bin
-from seatrial.cli.sparkline import bars
+from seatrial.cli.plots import bars
 from seatrial.cli.tables import TableColumn, columns_of, table
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds

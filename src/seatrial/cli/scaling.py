@@ -107,20 +107,17 @@ def _table(one: ScalingTable, by: str) -> str:
 
 
 def _cells(cell: Cell) -> list[str]:
-    def shown(value: float | None) -> str:
-        return "" if value is None else show_number(value)
-
     def share(value: float | None) -> str:
         return "" if value is None else f"{round(100 * value)} %"  # never -0
 
-    interval = "" if cell.low is None else f"{shown(cell.low)}..{shown(cell.high)}"
+    interval = "" if cell.low is None else f"{show_number(cell.low)}..{show_number(cell.high)}"
     return [
         f"{cell.x:g}",
-        shown(cell.median),
+        show_number(cell.median),
         str(cell.n),
-        shown(cell.speedup),
+        show_number(cell.speedup),
         interval,
-        shown(cell.ideal),
+        show_number(cell.ideal),
         share(cell.efficiency),
         share(cell.gain),
         cell.why or causes(cell.excluded),

@@ -20,7 +20,7 @@ from seatrial.studies.score_file import ScoreFile, load_score
 from seatrial.studies.scores import Phased, Score, TermScore, over_phases, score_of
 from seatrial.studies.selection import Side, gather, parse_side
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import show_number
+from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
 
 
@@ -119,11 +119,11 @@ def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
         [
             part.part,
             part.metric if part.metric != part.part else "",
-            "" if part.figure is None else show_number(part.figure),
-            "" if part.unit == "1" else part.unit,
+            show_number(part.figure),
+            show_unit(part.unit, "{}"),
             str(part.n),
             "" if part.count is None else str(part.count),
-            show_number(part.rate) if rated and part.rate is not None else "",
+            show_number(part.rate) if rated else "",
             part.rate_unit if rated else "",
             causes(part.excluded) or ("" if part.n else "no figure"),
         ]

@@ -16,7 +16,7 @@ from seatrial.errors import TrialError, UsageError
 from seatrial.log import log_to
 from seatrial.machine.load import find_machine
 from seatrial.machine.sinks import Sink
-from seatrial.sinks import SinkLag, sink_lags
+from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.lock import DeliveryLocked, stop
 from seatrial.sinks.process import deliver, wanted

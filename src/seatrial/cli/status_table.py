@@ -10,8 +10,8 @@ import msgspec
 
 from seatrial.acceptance.criteria import Result, show_value
 from seatrial.acceptance.status import Status, TestStatus, status
+from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time
-from seatrial.cli.sparkline import bars
 from seatrial.cli.tables import columns_of, table
 from seatrial.journal.journal import read
 from seatrial.store.export import to_json

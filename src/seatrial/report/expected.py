@@ -12,6 +12,7 @@ from seatrial.acceptance.criteria import Result, TrialView, judge
 from seatrial.plan.model import Criterion
 from seatrial.report.content import Cell, ReportColumn, Table, bounded
 from seatrial.suite.model import Case
+from seatrial.units import show_unit
 from seatrial.verify import references as refs
 
 MAX_ROWS: Final = 500
@@ -66,7 +67,7 @@ def _row(view: TrialView, metric: str, case: Case, one: Result) -> list[Cell] | 
         return [one.subject, metric, "", one.n, None, None, "", None, one.state, reason]
     if reference is None:
         return None
-    unit = "" if reference.unit == "1" else reference.unit
+    unit = show_unit(reference.unit, "{}")
     shown: list[Cell] = [one.subject, metric, unit, one.n, one.value, reference.value, one.bound]
     off = one.numbers.get("per cent off")
     return [*shown, off if isinstance(off, int | float) else None, one.state, reason]

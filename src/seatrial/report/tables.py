@@ -24,7 +24,7 @@ from seatrial.report.trial_findings import TrialFindings
 from seatrial.studies.variability import VariabilityRow
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
-from seatrial.units import SECOND_NS, count, show_bytes
+from seatrial.units import SECOND_NS, count, listed, show_bytes, show_unit
 
 MAX_ROWS: Final = 500  # of a table that belongs to no figure
 SHORT: Final = 16  # digits of a checksum in a table
@@ -168,7 +168,7 @@ def _variability(found: TrialFindings) -> Table:
     rows: list[list[Cell]] = []
     for row in found.varied.rows:
         one = row.spread
-        unit = "" if row.unit == "1" else row.unit
+        unit = show_unit(row.unit, "{}")
         excluded = ", ".join(f"{n} {rule}" for rule, n in row.excluded.items())
         hidden = "; ".join(_hidden(row))
         numbers = [one.mean, one.deviation, one.cv, one.median, one.mad, one.low, one.high]
@@ -187,9 +187,7 @@ def _hidden(row: VariabilityRow) -> Iterator[str]:
     if len(row.modes.modes) > 1:
         yield f"{len(row.modes.modes)} modes"
     if row.nodes is not None and row.nodes.defective:
-        worst = list(row.nodes.defective)
-        more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
-        yield f"defective: {', '.join(worst[:3])}{more}"
+        yield f"defective: {listed(list(row.nodes.defective), 3)}"
 
 
 def _shared(found: TrialFindings) -> Table:
@@ -381,9 +379,8 @@ def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Ta
     rows: list[list[Cell]] = []
     for name, test in record.tests.items():
         builds = list(dict.fromkeys(case.build for case in by_test[name] if case.build))
-        more = f" and {len(builds) - 4} more" if len(builds) > 4 else ""
         sha256 = digest_of_struct(replace(test, folder=""))[:SHORT]
-        rows.append([name, test.app, len(by_test[name]), sha256, ", ".join(builds[:4]) + more])
+        rows.append([name, test.app, len(by_test[name]), sha256, listed(builds, 4)])
     about = (
         "A definition is what the test's file says, with all that it inherits, wherever it lies. A "
         "build is named by the hash of its sources, script, toolchain and environment."
