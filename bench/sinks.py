@@ -20,7 +20,7 @@ from tests.store.trials import TrialMaker, a_case
 from bench.measuring import SEATRIAL, Row, Timing, ratios, scratch, timed
 from seatrial.journal.events import OutputQuiet
 from seatrial.journal.journal import Journal, read
-from seatrial.sinks import sink_lags
+from seatrial.sinks.lag import sink_lags
 from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder

@@ -140,8 +140,17 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def show_number(value: float) -> str:
-    """A figure with four significant digits and no needless exponent: ``5694``, ``0.4213``."""
+def listed(names: Sequence[str], most: int) -> str:
+    """Return names for a message: the first ``most``, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def show_number(value: float | None) -> str:
+    """A figure with four significant digits and no needless exponent: ``5694``, ``0.4213``; "" for
+    none."""
+    if value is None:
+        return ""
     if value == 0:
         return "0"
     magnitude = abs(value)

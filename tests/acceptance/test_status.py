@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from seatrial.acceptance.status import Status, status
-from seatrial.cli.sparkline import BLOCKS, PLAIN
+from seatrial.cli.plots import BLOCKS, PLAIN
 from seatrial.cli.status_table import print_status
 from seatrial.conduct.policy import Entry, ThrottleRule, Window
 from seatrial.journal.codes import FAILED

@@ -13,8 +13,8 @@ from seatrial.journal.encoding import encode
 from seatrial.journal.events import AlertRaised, GaugeRead
 from seatrial.journal.journal import Journal, read
 from seatrial.machine.sinks import Sink
-from seatrial.sinks import sink_lags
 from seatrial.sinks.cursor import load, save
+from seatrial.sinks.lag import sink_lags
 from seatrial.trial.folder import TrialFolder
 from tests.sinks.receiver import Receiver
 from tests.sinks.sending import Told, deliver

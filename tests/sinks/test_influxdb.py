@@ -15,7 +15,7 @@ from seatrial.journal.codes import WRONG_ANSWER
 from seatrial.journal.events import CheckStarted, GaugeRead, JobStarted, NodeDown
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
-from seatrial.sinks import sink_lags
+from seatrial.sinks.lag import sink_lags
 from seatrial.sinks.points import TrialPoints
 from seatrial.sinks.trial_info import about_of
 from seatrial.trial.folder import TrialFolder

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
-from seatrial.sinks import sink_lags
 from seatrial.sinks.cursor import load, save
+from seatrial.sinks.lag import sink_lags
 from seatrial.trial.folder import TrialFolder
 from tests.sinks.sending import Told, deliver
 from tests.store.trials import a_trial

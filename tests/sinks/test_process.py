@@ -18,7 +18,7 @@ from seatrial.cli import seatrial
 from seatrial.errors import TrialError, UsageError
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import AlertRaised, GaugeRead, JobStarted, TrialStarted
-from seatrial.sinks import sink_lags
+from seatrial.sinks.lag import sink_lags
 from seatrial.sinks.lock import held, holder, stop
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.requests import Request, ask

@@ -16,8 +16,8 @@ from seatrial.errors import UsageError
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import delivery as deliveries
-from seatrial.sinks import sink_lags
 from seatrial.sinks.delivery import Delivery
+from seatrial.sinks.lag import sink_lags
 from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.post import Server, Unreachable
 from seatrial.sinks.trial_info import about_of

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from seatrial.sinks import sink_lags
+from seatrial.sinks.lag import sink_lags
 from seatrial.sinks.lock import holder
 from tests.programs import Workplace, until
 

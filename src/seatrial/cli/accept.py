@@ -10,6 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
+from seatrial.cli.param_types import format_option
 from seatrial.errors import InvalidFiles
 
 if TYPE_CHECKING:
@@ -64,14 +65,7 @@ def _plan_options(command: Decorator) -> Decorator:
     return command
 
 
-_format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="How the status is shown.",
-)
+_format_option = format_option("table", "json", help="How the status is shown.")
 _quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print no line for each run.")
 
 # The flags of version 0.1 that became commands, with the argument that replaced their value.

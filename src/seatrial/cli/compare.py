@@ -6,6 +6,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.comparison_page import as_record, page
+from seatrial.cli.param_types import format_option
 from seatrial.cli.query_common import opened, share
 from seatrial.store.export import to_json
 from seatrial.studies.compare import compare_sides
@@ -28,9 +29,7 @@ from seatrial.studies.selection import gather, is_named, parse_side
     "--across", multiple=True, metavar="PARAMETER", help="Compare cases that differ in this."
 )
 @click.option("--each-node", is_flag=True, help="A row for each node of tests run on each.")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table", "json")
 @click.pass_obj
 def command(
     folders: Folders,

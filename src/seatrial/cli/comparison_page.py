@@ -8,10 +8,10 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli.tables import TableColumn, folded, table
-from seatrial.studies.compare import Comparison, ComparisonRow, Mean, Sample
+from seatrial.cli.tables import columns_of, folded, table
+from seatrial.studies.compare import Comparison, ComparisonRow, Mean
 from seatrial.studies.provenance import Difference
-from seatrial.units import count, show_number
+from seatrial.units import count, show_number, show_unit
 from seatrial.verify.reading import plain_line
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -50,27 +50,17 @@ def _parts(one: Comparison, origin: Sequence[Difference], letter: str) -> list[s
 def _origin(found: Sequence[Difference], letter: str) -> str:
     if not found:
         return ""
-    columns = [
-        TableColumn("they differ in", folds=True),
-        TableColumn("what", folds=True),
-        TableColumn("A", folds=True),
-        TableColumn(letter, folds=True),
-    ]
+    titles = f"they differ in | what | A | {letter}"
+    columns = columns_of(titles, folds=titles)
     return table(columns, [[one.subject, one.what, one.first, one.second] for one in found])
 
 
 def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
-    columns = [
-        TableColumn("verdict", folds=True),
-        TableColumn("case", folds=True),
-        TableColumn("metric", folds=True),
-        TableColumn("A", right=True),
-        TableColumn(letter, right=True),
-        TableColumn("unit", folds=True),
-        TableColumn("change", right=True),
-        TableColumn("95 %", right=True),
-        TableColumn("n"),
-    ]
+    columns = columns_of(
+        f"verdict | case | metric | A | {letter} | unit | change | 95 % | n",
+        right=f"A | {letter} | change | 95 %",
+        folds="verdict | case | metric | unit",
+    )
     return table(columns, [_cells(row) for row in rows])
 
 
@@ -81,17 +71,13 @@ def _cells(row: ComparisonRow) -> list[str]:
         row.verdict,
         row.case,
         row.metric,
-        _median(row.first),
-        _median(row.second),
-        "" if row.unit == "1" else row.unit,
+        show_number(row.first.median),
+        show_number(row.second.median),
+        show_unit(row.unit, "{}"),
         "" if row.ratio is None else f"{_change(row.ratio)} %",
         "" if row.low is None or row.high is None else f"{_change(row.low)}..{_change(row.high)}",
         f"{row.first.n},{row.second.n}" + ("" if excluded == "0,0" else f" ({excluded})"),
     ]
-
-
-def _median(sample: Sample) -> str:
-    return "" if sample.median is None else show_number(sample.median)
 
 
 def _change(ratio: float) -> str:

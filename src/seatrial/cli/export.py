@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.param_types import format_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.store import export, queries
@@ -16,14 +17,7 @@ from seatrial.store import export, queries
 
 @click.command("export")
 @click.argument("trial")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["junit", "json"]),
-    default="junit",
-    show_default=True,
-    help="JUnit XML for a CI server, or all of it as one JSON object.",
-)
+@format_option("junit", "json", help="JUnit XML for a CI server, or all of it as one JSON object.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."
 )

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.param_types import format_option
 from seatrial.cli.plots import TextMark, time_line
 from seatrial.cli.query_common import moment, opened, show_figure
 from seatrial.cli.tables import columns_of, table
@@ -42,13 +43,7 @@ MAX_NOTES = 26
 @click.option("--trial", default="", metavar="TAG", help="Only of this trial.")
 @click.option("--rehearsed", is_flag=True, help="Those of rehearsals, too.")
 @click.option("--check", is_flag=True, help="Exit code 1 if a change for the worse is confirmed.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-)
+@format_option("table", "json", "csv")
 @click.pass_obj
 def command(
     folders: Folders,

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from seatrial.cli.options import asked_of, require_selected, selection_options
+from seatrial.cli.param_types import format_option
 from seatrial.runs.launchers import launch_line
 from seatrial.trial.prepare import prepare_trial
 from seatrial.units import count
@@ -16,9 +17,7 @@ from seatrial.units import count
 @click.command("list")
 @selection_options
 @click.option("--commands", is_flag=True, help="Show each case's launcher line.")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table", "json")
 def command(machine: str | None, commands: bool, form: str, **selection: Any) -> int:
     """List the cases of a suite without running anything.
 

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from seatrial.cli.query_common import show_figure
-from seatrial.cli.tables import TableColumn, columns_of, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Link, Network, Slow
 from seatrial.studies.matrices import MatrixJudgement
-from seatrial.units import count, show_number
+from seatrial.units import count, listed, show_number
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.reading import plain_line
 
@@ -76,18 +76,13 @@ def _names(names: Sequence[str]) -> str:
     """Return names, folded if they are nodes."""
     if names and all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names):
         return fold(names)
-    more = f" and {len(names) - MAX_ROWS} more" if len(names) > MAX_ROWS else ""
-    return ", ".join(plain_line(name) for name in names[:MAX_ROWS]) + more
+    return plain_line(listed(names, MAX_ROWS))
 
 
 def _print_slow(title: str, found: Sequence[Slow]) -> None:
     if not found:
         return
-    columns = [
-        TableColumn(title),
-        TableColumn("effect", right=True),
-        TableColumn("deviations", right=True),
-    ]
+    columns = columns_of(f"{title} | effect | deviations", right="effect | deviations")
     rows = [
         [
             slow.name,
@@ -103,12 +98,12 @@ def _print_slow(title: str, found: Sequence[Slow]) -> None:
 def _print_links(links: Sequence[Link], number: int) -> None:
     if not links:
         return
-    columns = [TableColumn("slow links: from"), TableColumn("to"), TableColumn("MiB/s", right=True)]
+    columns = columns_of("slow links: from | to | MiB/s | effect", right="MiB/s | effect")
     rows = [
         [link.sender, link.receiver, show_number(link.value), f"{100 * link.effect:+.1f} %"]
         for link in links[:MAX_ROWS]
     ]
-    click.echo(table([*columns, TableColumn("effect", right=True)], rows))
+    click.echo(table(columns, rows))
     _more(number)
 
 
@@ -135,7 +130,7 @@ def _print_groups(net: Network) -> None:
             pair.receiver,
             str(pair.links),
             str(pair.missing or ""),
-            *("" if v is None else show_number(v) for v in (pair.median, pair.low, pair.high)),
+            *map(show_number, (pair.median, pair.low, pair.high)),
             "" if pair.effect is None else f"{100 * pair.effect:+.1f} %",
         ]
         for pair in pairs[:MAX_ROWS]
@@ -156,10 +151,7 @@ def _print_nics(net: Network) -> None:
     rows = [
         [
             nic.name,
-            *(
-                "" if value is None else show_number(value)
-                for value in (nic.sent, nic.sent_most, nic.received, nic.received_most)
-            ),
+            *map(show_number, (nic.sent, nic.sent_most, nic.received, nic.received_most)),
         ]
         for nic in nics
     ]

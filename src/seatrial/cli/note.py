@@ -9,7 +9,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.query_common import moment, opened
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.errors import UsageError
 from seatrial.machine.load import machine_file
 from seatrial.store import queries
@@ -69,14 +69,9 @@ def _list(folders: Folders, machine: str) -> int:
     if not notes:
         click.echo("No notes yet. Write one: seatrial note 'fabric reset' --at 2h")
         return 0
-    columns = [
-        TableColumn("id"),
-        TableColumn("time"),
-        TableColumn("machine"),
-        TableColumn("note", folds=True),
-    ]
+    columns = columns_of("id | time | machine | note | by", folds="note")
     rows = [[note.id, _shown(note.time), note.machine, note.text, note.user] for note in notes]
-    click.echo(table([*columns, TableColumn("by")], rows))
+    click.echo(table(columns, rows))
     return 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.errors import UsageError
 from seatrial.units import show_bytes
 from seatrial.verify.formats import LESS, find_format, formats
@@ -58,11 +58,7 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
 
 def _list() -> int:
     known = [find_format(name) for name in formats()]
-    columns = [
-        TableColumn("format"),
-        TableColumn("file of a run"),
-        TableColumn("reads", folds=True),
-    ]
+    columns = columns_of("format | file of a run | reads", folds="reads")
     click.echo(table(columns, [[form.name, form.file, form.about] for form in known]))
     return 0
 

@@ -1,4 +1,4 @@
-"""A time line as plain text: calm, 80 columns, nothing but ASCII.
+"""A time line as plain text: calm, 80 columns, nothing but ASCII; shares as a row of bars.
 
 5850 |  . ..:.  .:
      |..: ::.:::...:
@@ -13,7 +13,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from seatrial.units import show_number
@@ -21,6 +22,8 @@ from seatrial.units import show_number
 WIDTH = 80
 ROWS = 9
 _FEW, _MORE, _MANY = ".", ":", "#"
+BLOCKS = " ▁▂▃▄▅▆▇█"
+PLAIN = " .:-=+*#@"  # if the output's encoding has no block characters
 
 
 class TextMark(NamedTuple):
@@ -95,3 +98,18 @@ def _cell(count: int, bar: bool) -> str:
     if not count:
         return "|" if bar else " "
     return _FEW if count == 1 else _MORE if count < 4 else _MANY
+
+
+def bars(shares: Iterable[float]) -> str:
+    """Return a bar for each share from 0 to 1: a blank for 0, the tallest for 1."""
+    signs = BLOCKS if _can_show(BLOCKS) else PLAIN
+    most = len(signs) - 1
+    return "".join(signs[max(0, min(most, round(share * most)))] for share in shares)
+
+
+def _can_show(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -10,7 +10,7 @@ import click
 
 from seatrial.acceptance.criteria import STATES, Result, show_value
 from seatrial.acceptance.utilisation import USES, Bin
-from seatrial.cli.sparkline import bars
+from seatrial.cli.plots import bars
 from seatrial.cli.tables import TableColumn, columns_of, table
 from seatrial.rehearse.loads import Worst, files, sentence, worst_loads
 from seatrial.rehearse.odds import Odds
@@ -97,12 +97,7 @@ def _tests(tests: Iterable[TestTally]) -> str:
 
 
 def _criteria(verdicts: Sequence[CriterionVerdict]) -> str:
-    columns = [
-        TableColumn("criterion", folds=True),
-        TableColumn("value", right=True),
-        TableColumn("asked"),
-        TableColumn("result"),
-    ]
+    columns = columns_of("criterion | value | asked | result", right="value", folds="criterion")
     results = [(each.label, each.result) for each in verdicts]
     rows = [
         [label, show_value(result.criterion, result.value), result.bound, result.state]

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.param_types import format_option
 from seatrial.cli.query_common import moment, nothing, opened, show_time
 from seatrial.cli.tables import columns_of, table
 from seatrial.store import queries
@@ -34,13 +35,7 @@ SHOWN = 50
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-)
+@format_option("table", "json", "csv")
 @click.pass_obj
 def command(
     folders: Folders, /, since: str | None, limit: int | None, form: str, **wanted: Any

@@ -8,8 +8,9 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
+from seatrial.cli.param_types import format_option
 from seatrial.cli.query_common import opened, share
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.store.export import to_json
 from seatrial.studies.compare import causes
 from seatrial.studies.scaling import Cell, ScalingLine, ScalingQuery, ScalingTable, scaling
@@ -32,9 +33,7 @@ from seatrial.verify.reading import plain_line
     metavar="SHARE",
     help="Smallest share of an addition that must become speed.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table", "json")
 @click.pass_obj
 def command(
     folders: Folders,
@@ -94,18 +93,11 @@ def _page(one: ScalingTable, by: tuple[str, ...], pays: float) -> str:
 
 
 def _table(one: ScalingTable, by: str) -> str:
-    columns = [
-        TableColumn(by, folds=True),
-        TableColumn(one.x, right=True),
-        TableColumn("median", right=True),
-        TableColumn("runs", right=True),
-        TableColumn("speed-up", right=True),
-        TableColumn("95 %", right=True),
-        TableColumn("ideal", right=True),
-        TableColumn("efficiency", right=True),
-        TableColumn("gain", right=True),
-        TableColumn("excluded", folds=True),
-    ]
+    columns = columns_of(
+        f"{by} | {one.x} | median | runs | speed-up | 95 % | ideal | efficiency | gain | excluded",
+        right=f"{one.x} | median | runs | speed-up | 95 % | ideal | efficiency | gain",
+        folds=f"{by} | excluded",
+    )
     rows = [
         [line.by if i == 0 else "", *_cells(cell)]
         for line in one.lines
@@ -115,20 +107,17 @@ def _table(one: ScalingTable, by: str) -> str:
 
 
 def _cells(cell: Cell) -> list[str]:
-    def shown(value: float | None) -> str:
-        return "" if value is None else show_number(value)
-
     def share(value: float | None) -> str:
         return "" if value is None else f"{round(100 * value)} %"  # never -0
 
-    interval = "" if cell.low is None else f"{shown(cell.low)}..{shown(cell.high)}"
+    interval = "" if cell.low is None else f"{show_number(cell.low)}..{show_number(cell.high)}"
     return [
         f"{cell.x:g}",
-        shown(cell.median),
+        show_number(cell.median),
         str(cell.n),
-        shown(cell.speedup),
+        show_number(cell.speedup),
         interval,
-        shown(cell.ideal),
+        show_number(cell.ideal),
         share(cell.efficiency),
         share(cell.gain),
         cell.why or causes(cell.excluded),

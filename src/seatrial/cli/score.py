@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
+from seatrial.cli.param_types import format_option
 from seatrial.cli.query_common import opened
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.errors import TrialError, UsageError
 from seatrial.machine.facts import unfold
 from seatrial.store.export import to_json
@@ -19,16 +20,14 @@ from seatrial.studies.score_file import ScoreFile, load_score
 from seatrial.studies.scores import Phased, Score, TermScore, over_phases, score_of
 from seatrial.studies.selection import Side, gather, parse_side
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import show_number
+from seatrial.units import show_number, show_unit
 from seatrial.verify.reading import plain_line
 
 
 @click.command("score")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.argument("trials", nargs=-1, required=True, metavar="TRIAL...")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table", "json")
 @click.pass_obj
 def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) -> int:
     """Compute the score that FILE (a score.yaml) describes from the figures of TRIAL.
@@ -110,27 +109,21 @@ def _total(wanted: ScoreFile, score: Score) -> str:
 
 
 def _table(wanted: ScoreFile, parts: list[TermScore]) -> str:
-    columns = [
-        TableColumn("part", folds=True),
-        TableColumn("metric", folds=True),
-        TableColumn("figure", right=True),
-        TableColumn("unit"),
-        TableColumn("n", right=True),
-        TableColumn(f"{wanted.per}s", right=True),
-        TableColumn("rate", right=True),
-        TableColumn("of", folds=True),
-        TableColumn("excluded", folds=True),
-    ]
+    columns = columns_of(
+        f"part | metric | figure | unit | n | {wanted.per}s | rate | of | excluded",
+        right=f"figure | n | {wanted.per}s | rate",
+        folds="part | metric | of | excluded",
+    )
     rated = wanted.score in ("ssp", "ssi") or any(part.rate != part.figure for part in parts)
     rows = [
         [
             part.part,
             part.metric if part.metric != part.part else "",
-            "" if part.figure is None else show_number(part.figure),
-            "" if part.unit == "1" else part.unit,
+            show_number(part.figure),
+            show_unit(part.unit, "{}"),
             str(part.n),
             "" if part.count is None else str(part.count),
-            show_number(part.rate) if rated and part.rate is not None else "",
+            show_number(part.rate) if rated else "",
             part.rate_unit if rated else "",
             causes(part.excluded) or ("" if part.n else "no figure"),
         ]

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.param_types import format_option
 from seatrial.cli.query_common import opened, show_time
-from seatrial.cli.tables import TableColumn, columns_of, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
 from seatrial.runs.builds import LOG
@@ -36,9 +37,7 @@ MAX_SCRIPT_BYTES = 1 << 18
     show_default=True,
     help="Lines of stdout and stderr that are shown; their last ones.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option("text", "json")
 @click.pass_obj
 def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) -> int:
     """Show one run in full: the case, events, metrics, verdict, output.
@@ -143,11 +142,7 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
-    columns = [
-        TableColumn("time", right=True),
-        TableColumn("event"),
-        TableColumn("what", folds=True),
-    ]
+    columns = columns_of("time | event | what", right="time", folds="what")
     rows = [
         [f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, told(event)]
         for event in events

@@ -9,13 +9,14 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
+from seatrial.cli.param_types import format_option
 from seatrial.cli.query_common import show_time
 from seatrial.cli.tables import columns_of, table
 from seatrial.errors import TrialError, UsageError
 from seatrial.log import log_to
 from seatrial.machine.load import find_machine
 from seatrial.machine.sinks import Sink
-from seatrial.sinks import SinkLag, sink_lags
+from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.lock import DeliveryLocked, stop
 from seatrial.sinks.process import deliver, wanted
@@ -39,14 +40,7 @@ FOREGROUND_PATIENCE = "1m"
 @click.option("--stop", is_flag=True, help="End the process that delivers the trial's events.")
 @click.option("--status", is_flag=True, help="Show how far behind each sink is, and why.")
 @click.option("--stdout", is_flag=True, help="Print the events as JSON lines, and nothing else.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="How the status is shown.",
-)
+@format_option("table", "json", help="How the status is shown.")
 @click.pass_obj
 def command(
     folders: Folders,

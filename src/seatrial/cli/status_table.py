@@ -10,9 +10,9 @@ import msgspec
 
 from seatrial.acceptance.criteria import Result, show_value
 from seatrial.acceptance.status import Status, TestStatus, status
+from seatrial.cli.plots import bars
 from seatrial.cli.query_common import show_time
-from seatrial.cli.sparkline import bars
-from seatrial.cli.tables import TableColumn, columns_of, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.journal.journal import read
 from seatrial.store.export import to_json
 from seatrial.store.liveness import owned
@@ -174,7 +174,7 @@ def _notes(one: Status) -> str:
     for hold in one.held_back_by:
         since = "" if hold.since is None else show_time(hold.since)
         rows.append([_HOLDS.get(hold.kind, hold.kind), since, hold.text])
-    columns = [TableColumn("note"), TableColumn("since"), TableColumn("what", folds=True)]
+    columns = columns_of("note | since | what", folds="what")
     return table(columns, rows) if rows else ""
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from seatrial.statistics.suspects import Suspect, Suspects
 from seatrial.studies.evidence import NodeEvidence
-from seatrial.units import count, show_number
+from seatrial.units import count, listed, show_number
 from seatrial.verify.reading import plain_line
 
 MAX_SUSPECTS = 30
@@ -40,13 +40,12 @@ def print_suspects(found: Suspects, evidence: NodeEvidence) -> None:
 
 
 def _sentence(suspect: Suspect) -> str:
-    names = plain_line(", ".join(suspect.names[:8]))
-    more = f" and {len(suspect.names) - 8} more" if len(suspect.names) > 8 else ""
+    names = plain_line(listed(suspect.names, 8))
     what = "group " if suspect.kind == "group" else ""
     together = " (always together, and not to be told apart)" if len(suspect.names) > 1 else ""
     p = f"p = {suspect.p:.2g}" if suspect.p >= 1e-12 else "p < 1e-12"
     return (
-        f"{what}{names}{more}{together}: {suspect.bad} of {count(suspect.runs, 'run')} with it "
+        f"{what}{names}{together}: {suspect.bad} of {count(suspect.runs, 'run')} with it "
         f"went wrong, where chance would give {show_number(suspect.expected)}; {p}, corrected"
         + (f": {BESIDE}" if suspect.p >= LEVEL else "")
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from seatrial.cli import Folders
+from seatrial.cli.param_types import format_option
 from seatrial.cli.query_common import nothing, opened, show_time
 from seatrial.cli.tables import columns_of, table
 from seatrial.store import queries
@@ -15,9 +16,7 @@ from seatrial.units import show_seconds
 
 @click.command("trials")
 @click.option("--limit", type=click.IntRange(min=0), help="Most trials; 0: all. Default: 50.")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table", "json")
 @click.pass_obj
 def command(folders: Folders, limit: int | None, form: str) -> int:
     """List the trials, newest first: state, and how many runs passed.

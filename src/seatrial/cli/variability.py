@@ -14,7 +14,7 @@ from seatrial.cli import Folders
 from seatrial.cli.param_types import FiniteRange
 from seatrial.cli.query_common import opened, show_figure
 from seatrial.cli.suspect_text import print_suspects, suspects_record
-from seatrial.cli.tables import TableColumn, table
+from seatrial.cli.tables import columns_of, table
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.machine.facts import groups_of
 from seatrial.statistics.outliers import Class
@@ -23,7 +23,7 @@ from seatrial.store.export import to_json
 from seatrial.studies.evidence import RunKind
 from seatrial.studies.variability import Variability, VariabilityRow, variability
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import count, show_number
+from seatrial.units import count, listed, show_number, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_RUNS = 20
@@ -76,31 +76,25 @@ def command(
 
 
 def _print_rows(rows: list[VariabilityRow]) -> None:
-    def number(value: float | None) -> str:
-        return "" if value is None else show_number(value)
-
-    spared = {"mean": 2, "sd": 4, "CV": 0, "median": 0, "MAD": 3, "min": 0, "max": 1}
-    columns = [
-        TableColumn("test", folds=True),
-        TableColumn("metric"),
-        TableColumn("unit"),
-        TableColumn("n", right=True),
-        *(TableColumn(title, right=True, spare=spare) for title, spare in spared.items()),
-        TableColumn("excluded", folds=True),
-    ]
+    columns = columns_of(
+        "test | metric | unit | n | mean | sd | CV | median | MAD | min | max | excluded",
+        right="n | mean | sd | CV | median | MAD | min | max",
+        folds="test | excluded",
+        spare={"mean": 2, "sd": 4, "MAD": 3, "max": 1},
+    )
     cells = [
         [
             row.kind,
             row.metric,
-            "" if row.unit == "1" else row.unit,
+            show_unit(row.unit, "{}"),
             str(row.spread.n),
-            number(row.spread.mean),
-            number(row.spread.deviation),
+            show_number(row.spread.mean),
+            show_number(row.spread.deviation),
             "" if row.spread.cv is None else f"{100 * row.spread.cv:.3g} %",
-            number(row.spread.median),
-            number(row.spread.mad),
-            number(row.spread.low),
-            number(row.spread.high),
+            show_number(row.spread.median),
+            show_number(row.spread.mad),
+            show_number(row.spread.low),
+            show_number(row.spread.high),
             ", ".join(f"{count} {rule}" for rule, count in row.excluded.items()),
         ]
         for row in rows
@@ -118,8 +112,7 @@ def _print_whys(rows: list[VariabilityRow]) -> None:
         if row.spread.why:
             whys.setdefault(row.spread.why, []).append(f"{row.metric} of {row.kind}")
     for why, names in whys.items():
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        click.echo(f"{plain_line(', '.join(names[:3]))}{more}: {plain_line(why)}")
+        click.echo(plain_line(f"{listed(names, 3)}: {why}"))
 
 
 def _print_shape(row: VariabilityRow) -> None:
@@ -154,7 +147,7 @@ def _print_outliers(kinds: list[RunKind]) -> None:
         click.echo()
         said = f"{kind.name}: {total} of {count(len(kind.runs), 'run')} stand out"
         click.echo(click.style(plain_line(said), bold=True))
-        for name in _classes():
+        for name in get_args(Class):
             runs = [outlier for outlier in kind.found.outliers if outlier.kind == name]
             if not runs:
                 continue
@@ -171,10 +164,6 @@ def _print_outliers(kinds: list[RunKind]) -> None:
                 click.echo(f"    and {len(runs) - MAX_RUNS} more")
         if kind.found.why:
             click.echo(f"  {plain_line(kind.found.why)}")
-
-
-def _classes() -> tuple[str, ...]:
-    return tuple(get_args(Class))
 
 
 def _short(run: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 from seatrial.acceptance.step_functions import LevelSpan, target_loads
 from seatrial.acceptance.trial_history import TrialHistory
-from seatrial.report.content import Cell, ReportColumn, Table, bounded
+from seatrial.report.content import Cell, Table, bounded, columns_of
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 
@@ -35,13 +35,7 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
             continue
         subject = policy.subject_of(window)
         rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
-    columns = [
-        ReportColumn("from (UTC)", "time"),
-        ReportColumn("to (UTC)", "time"),
-        ReportColumn("length", "seconds"),
-        ReportColumn("of"),
-        ReportColumn("why"),
-    ]
+    columns = columns_of("from (UTC): time | to (UTC): time | length: seconds | of | why")
     about = (
         "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
         "count it."
@@ -59,12 +53,9 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
             safe = system.safe_load if system is not None else 0.0
             above = _above(levels, safe) if safe else None
             rows.append([name, highest, safe or None, above])
-    columns = [
-        ReportColumn("target"),
-        ReportColumn("highest", "count", "open files"),
-        ReportColumn("safe", "count", "open files"),
-        ReportColumn("time above safe", "share"),
-    ]
+    columns = columns_of(
+        "target | highest: count, open files | safe: count, open files | time above safe: share"
+    )
     about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
     about += "in it."
     if record.rehearsed:

@@ -6,7 +6,7 @@ Numbers are unrounded; a column says how they are shown.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -43,6 +43,20 @@ class ReportColumn(Struct, frozen=True):
     @property
     def words(self) -> str:
         return self.title + show_unit(self.unit, " ({})")
+
+
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
+
+
+def columns_of(text: str) -> list[ReportColumn]:
+    """Return the columns of ``case | n: count | rate: number, MB/s``: each has a title and may have
+    a kind and a unit."""
+    found = []
+    for column in text.split(" | "):
+        title, _, form = column.partition(": ")
+        kind, _, unit = form.partition(", ")
+        found.append(ReportColumn(title, _KINDS[kind or "text"], unit))
+    return found
 
 
 class Table(Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from markupsafe import Markup
 
 from seatrial.draw import Axis, ChartSeries, Mark, ReferenceLine, chart
-from seatrial.report.content import Cell, ReportColumn, ReportFigure, Table, bounded
+from seatrial.report.content import Cell, ReportFigure, Table, bounded, columns_of
 from seatrial.report.trial_findings import TrialFindings
 from seatrial.statistics.outliers import Class
 from seatrial.store.rows import RunOutcome
@@ -130,14 +130,9 @@ def _drawing(
 
 def _table(kind: RunKind) -> Table:
     """Return the table of the runs, outliers first."""
-    columns = [
-        ReportColumn("script started (UTC)", "time"),
-        ReportColumn("run"),
-        ReportColumn("elapsed", "number", "s"),
-        ReportColumn("verdict"),
-        ReportColumn("class"),
-        ReportColumn("why"),
-    ]
+    columns = columns_of(
+        "script started (UTC): time | run | elapsed: number, s | verdict | class | why"
+    )
     ordered = sorted(_in_order(kind), key=lambda each: not each.kind)
     rows: list[list[Cell]] = [
         [

@@ -10,8 +10,9 @@ from typing import Final
 
 from seatrial.acceptance.criteria import Result, TrialView, judge
 from seatrial.plan.model import Criterion
-from seatrial.report.content import Cell, ReportColumn, Table, bounded
+from seatrial.report.content import Cell, Table, bounded, columns_of
 from seatrial.suite.model import Case
+from seatrial.units import show_unit
 from seatrial.verify import references as refs
 
 MAX_ROWS: Final = 500
@@ -22,18 +23,10 @@ def expected(view: TrialView) -> Table:
 
     The medians are over the runs with a right answer, as the criterion figure_of_merit judges them.
     """
-    columns = [
-        ReportColumn("case"),
-        ReportColumn("metric"),
-        ReportColumn("unit"),
-        ReportColumn("n", "count"),
-        ReportColumn("median", "number"),
-        ReportColumn("reference", "number"),
-        ReportColumn("allowed"),
-        ReportColumn("off", "per cent"),
-        ReportColumn("state"),
-        ReportColumn("why"),
-    ]
+    columns = columns_of(
+        "case | metric | unit | n: count | median: number | reference: number | allowed"
+        " | off: per cent | state | why"
+    )
     rows = list(_rows(view))
     about = (
         "Medians over the runs with a right answer, against the references of the machine that the "
@@ -66,7 +59,7 @@ def _row(view: TrialView, metric: str, case: Case, one: Result) -> list[Cell] | 
         return [one.subject, metric, "", one.n, None, None, "", None, one.state, reason]
     if reference is None:
         return None
-    unit = "" if reference.unit == "1" else reference.unit
+    unit = show_unit(reference.unit, "{}")
     shown: list[Cell] = [one.subject, metric, unit, one.n, one.value, reference.value, one.bound]
     off = one.numbers.get("per cent off")
     return [*shown, off if isinstance(off, int | float) else None, one.state, reason]

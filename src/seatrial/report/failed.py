@@ -12,7 +12,7 @@ from typing import Final
 
 from seatrial.acceptance.trial_history import RunHistory, TrialHistory
 from seatrial.journal.codes import RECALLED, code_of
-from seatrial.report.content import Cell, ReportColumn, Table, bounded
+from seatrial.report.content import Cell, Table, bounded, columns_of
 from seatrial.verify.reading import plain_line
 
 MAX_ROWS: Final = 200
@@ -40,14 +40,7 @@ def failed(history: TrialHistory) -> Table:
         totals[test] += len(runs)
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
     rows = [_row(test, verdict, runs) for (test, verdict, _), runs in ranked]
-    columns = [
-        ReportColumn("test"),
-        ReportColumn("verdict"),
-        ReportColumn("reason"),
-        ReportColumn("runs", "count"),
-        ReportColumn("made good", "count"),
-        ReportColumn("first of them"),
-    ]
+    columns = columns_of("test | verdict | reason | runs: count | made good: count | first of them")
     if not rows:
         return bounded("Runs that did not pass", columns, rows)
     listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))

@@ -35,6 +35,7 @@ from seatrial.report.content import (
     ReportColumn,
     ReportFigure,
     bounded,
+    columns_of,
     ended_by_verdict,
 )
 from seatrial.report.elapsed_figures import courses
@@ -75,19 +76,11 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
             form = {"met": 1, "not met": 8}.get(one.state, 4)
             label = f"{one.value + 0.0:+.2f} %"
             drawn.append(Interval(one.subject, one.value, low, high, label, colour, form))
-    columns = [
-        ReportColumn("case"),
-        ReportColumn("alone", "number"),
-        ReportColumn("n alone", "count"),
-        ReportColumn("at full machine", "number"),
-        ReportColumn("n full", "count"),
-        ReportColumn("waves", "count"),
-        ReportColumn("difference", "per cent"),
-        ReportColumn("95 % from", "per cent"),
-        ReportColumn("to", "per cent"),
-        ReportColumn("state"),
-        ReportColumn("why"),
-    ]
+    columns = columns_of(
+        "case | alone: number | n alone: count | at full machine: number | n full: count"
+        " | waves: count | difference: per cent | 95 % from: per cent | to: per cent | state"
+        " | why"
+    )
     title = "Each application alone and at full machine"
     about = (
         "Median at full machine against the median alone, in per cent; positive is better. Bars "
@@ -161,7 +154,7 @@ def _utilisation(status: Status) -> Iterator[ReportFigure]:
     points = status.over_time
     if len(points) < 2 or not status.duration:
         return
-    columns = [ReportColumn("until", "seconds"), ReportColumn("accepted", "share")]
+    columns = columns_of("until: seconds | accepted: share")
     rows: list[list[Cell]] = [[end, share] for end, share in points]
     title = "Node-hours in accepted work over the trial's time"
     about = (
@@ -220,11 +213,7 @@ def _spread(kinds: Sequence[RunKind]) -> Iterator[ReportFigure]:
         rows.append([kind.name, len(times), middle, *at])
     if not groups:
         return
-    columns = [
-        ReportColumn("runs of"),
-        ReportColumn("n", "count"),
-        ReportColumn("median", "number", "s"),
-    ]
+    columns = columns_of("runs of | n: count | median: number, s")
     columns += [
         ReportColumn(name, "per cent") for name in ("least", "25 %", "50 %", "75 %", "greatest")
     ]

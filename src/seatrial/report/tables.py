@@ -19,12 +19,20 @@ from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import Machine as MachineFile
 from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
-from seatrial.report.content import Cell, ReportColumn, ReportMachine, Table, bounded, moment
+from seatrial.report.content import (
+    Cell,
+    ReportColumn,
+    ReportMachine,
+    Table,
+    bounded,
+    columns_of,
+    moment,
+)
 from seatrial.report.trial_findings import TrialFindings
 from seatrial.studies.variability import VariabilityRow
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
-from seatrial.units import SECOND_NS, count, show_bytes
+from seatrial.units import SECOND_NS, count, listed, show_bytes, show_unit
 
 MAX_ROWS: Final = 500  # of a table that belongs to no figure
 SHORT: Final = 16  # digits of a checksum in a table
@@ -56,17 +64,10 @@ def machine(records: Sequence[Record], several: bool) -> ReportMachine:
 
 
 def _nodes(about: MachineFile) -> Table:
-    columns = [
-        ReportColumn("nodes"),
-        ReportColumn("number", "count"),
-        ReportColumn("cores", "count"),
-        ReportColumn("sockets", "count"),
-        ReportColumn("NUMA domains", "count"),
-        ReportColumn("threads a core", "count"),
-        ReportColumn("memory"),
-        ReportColumn("GPUs", "count"),
-        ReportColumn("features"),
-    ]
+    columns = columns_of(
+        "nodes | number: count | cores: count | sockets: count | NUMA domains: count"
+        " | threads a core: count | memory | GPUs: count | features"
+    )
     rows: list[list[Cell]] = []
     for kind in about.nodes:
         memory = kind.memory
@@ -80,12 +81,9 @@ def _nodes(about: MachineFile) -> Table:
 def _file_systems(about: MachineFile) -> Iterator[Table]:
     if not about.file_systems:
         return
-    columns = [
-        ReportColumn("file system"),
-        ReportColumn("path"),
-        ReportColumn("metadata targets"),
-        ReportColumn("safe load of a target", "count", "open files"),
-    ]
+    columns = columns_of(
+        "file system | path | metadata targets | safe load of a target: count, open files"
+    )
     rows: list[list[Cell]] = [
         [name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None]
         for name, each in about.file_systems.items()
@@ -121,11 +119,7 @@ def _node_hours(found: TrialFindings) -> Iterator[Table]:
         for name, hours in numbers.items()
         if name.endswith(" node-hours") and isinstance(hours, int | float)
     ]
-    columns = [
-        ReportColumn("use"),
-        ReportColumn("node-hours", "number"),
-        ReportColumn("of those available", "share"),
-    ]
+    columns = columns_of("use | node-hours: number | of those available: share")
     yield bounded("Where node-hours went", columns, rows)
 
 
@@ -133,14 +127,10 @@ def _sub_phases(status: Status) -> Iterator[Table]:
     parts = status.sub_phases
     if len(parts) < 2 and not status.plan:
         return
-    columns = [
-        ReportColumn("sub-phase", "count"),
-        ReportColumn("from (UTC)", "time"),
-        ReportColumn("to (UTC)", "time"),
-        ReportColumn("clock", "seconds"),
-        ReportColumn("passed", "count"),
-        ReportColumn("ended by"),
-    ]
+    columns = columns_of(
+        "sub-phase: count | from (UTC): time | to (UTC): time | clock: seconds | passed: count"
+        " | ended by"
+    )
     rows: list[list[Cell]] = [
         [each.number, each.start, each.end, each.clock, each.accepted, each.ended_by]
         for each in parts
@@ -150,25 +140,14 @@ def _sub_phases(status: Status) -> Iterator[Table]:
 
 def _variability(found: TrialFindings) -> Table:
     """Return the table that `seatrial variability` shows."""
-    columns = [
-        ReportColumn("test"),
-        ReportColumn("metric"),
-        ReportColumn("unit"),
-        ReportColumn("n", "count"),
-        ReportColumn("mean", "number"),
-        ReportColumn("sd", "number"),
-        ReportColumn("CV", "share"),
-        ReportColumn("median", "number"),
-        ReportColumn("MAD", "number"),
-        ReportColumn("min", "number"),
-        ReportColumn("max", "number"),
-        ReportColumn("excluded"),
-        ReportColumn("hidden in it"),
-    ]
+    columns = columns_of(
+        "test | metric | unit | n: count | mean: number | sd: number | CV: share"
+        " | median: number | MAD: number | min: number | max: number | excluded | hidden in it"
+    )
     rows: list[list[Cell]] = []
     for row in found.varied.rows:
         one = row.spread
-        unit = "" if row.unit == "1" else row.unit
+        unit = show_unit(row.unit, "{}")
         excluded = ", ".join(f"{n} {rule}" for rule, n in row.excluded.items())
         hidden = "; ".join(_hidden(row))
         numbers = [one.mean, one.deviation, one.cv, one.median, one.mad, one.low, one.high]
@@ -187,21 +166,14 @@ def _hidden(row: VariabilityRow) -> Iterator[str]:
     if len(row.modes.modes) > 1:
         yield f"{len(row.modes.modes)} modes"
     if row.nodes is not None and row.nodes.defective:
-        worst = list(row.nodes.defective)
-        more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
-        yield f"defective: {', '.join(worst[:3])}{more}"
+        yield f"defective: {listed(list(row.nodes.defective), 3)}"
 
 
 def _shared(found: TrialFindings) -> Table:
     """Return the spans of time, nodes and groups with more outliers than chance explains."""
-    columns = [
-        ReportColumn("shared"),
-        ReportColumn("which"),
-        ReportColumn("runs", "count"),
-        ReportColumn("stand out", "count"),
-        ReportColumn("by chance", "number"),
-        ReportColumn("p", "number"),
-    ]
+    columns = columns_of(
+        "shared | which | runs: count | stand out: count | by chance: number | p: number"
+    )
     rows: list[list[Cell]] = []
     for span in found.varied.spans:
         first, last = (moment(round(at * SECOND_NS)) for at in (span.first, span.last))
@@ -221,7 +193,7 @@ def _notes(found: TrialFindings) -> Table:
         [note.time, note.text, f"{note.user}@{note.host}" if note.user else ""]
         for note in found.notes
     ]
-    columns = [ReportColumn("time (UTC)", "time"), ReportColumn("noted"), ReportColumn("by")]
+    columns = columns_of("time (UTC): time | noted | by")
     return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MAX_ROWS)
 
 
@@ -243,12 +215,7 @@ def excluded(
     ]
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
-    columns = [
-        ReportColumn("what"),
-        ReportColumn("which"),
-        ReportColumn("number", "count"),
-        ReportColumn("why"),
-    ]
+    columns = columns_of("what | which | number: count | why")
     made = [bounded("Excluded", columns, rows, most=MAX_ROWS), *_outages(record, history)]
     return [table for table in made if table.rows]
 
@@ -284,12 +251,7 @@ def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
     if not record.policy.outages:
         return
     whys = ", ".join(dict.fromkeys(each.why for each in record.policy.outages if each.why))
-    columns = [
-        ReportColumn("from (UTC)", "time"),
-        ReportColumn("to (UTC)", "time"),
-        ReportColumn("nodes"),
-        ReportColumn("length", "seconds"),
-    ]
+    columns = columns_of("from (UTC): time | to (UTC): time | nodes | length: seconds")
     rows: list[list[Cell]] = []
     for each in outages_of(history):
         length = (each.end - each.start) / SECOND_NS
@@ -307,7 +269,7 @@ def versions(
     """Return the tables of software, toolchains, the plan's file, and what could not run."""
     made = [_software(records, plan_file), _toolchains(records)]
     if skipped:
-        columns = [ReportColumn("component"), ReportColumn("left out"), ReportColumn("why")]
+        columns = columns_of("component | left out | why")
         made.append(bounded("What the plan left out", columns, list(skipped), most=MAX_ROWS))
     return [table for table in made if table.rows]
 
@@ -325,9 +287,7 @@ def _software(records: Sequence[Record], plan_file: Path | None) -> Table:
         rows.append([f"plan's file now, {path.name}", _now(path)])
     for suite in dict.fromkeys(chain.from_iterable(record.asked.suites for record in records)):
         rows.append(["suite", suite])
-    return bounded(
-        "Software and files", [ReportColumn("what"), ReportColumn("version or SHA-256")], rows
-    )
+    return bounded("Software and files", columns_of("what | version or SHA-256"), rows)
 
 
 def _now(path: Path) -> str:
@@ -368,22 +328,15 @@ def digest_of_struct(value: msgspec.Struct) -> str:
 
 def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:
     """Return the tables of a trial's tests, with hashes of definitions, builds, environments."""
-    columns = [
-        ReportColumn("test"),
-        ReportColumn("application"),
-        ReportColumn("cases", "count"),
-        ReportColumn("definition, SHA-256"),
-        ReportColumn("builds"),
-    ]
+    columns = columns_of("test | application | cases: count | definition, SHA-256 | builds")
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
     rows: list[list[Cell]] = []
     for name, test in record.tests.items():
         builds = list(dict.fromkeys(case.build for case in by_test[name] if case.build))
-        more = f" and {len(builds) - 4} more" if len(builds) > 4 else ""
         sha256 = digest_of_struct(replace(test, folder=""))[:SHORT]
-        rows.append([name, test.app, len(by_test[name]), sha256, ", ".join(builds[:4]) + more])
+        rows.append([name, test.app, len(by_test[name]), sha256, listed(builds, 4)])
     about = (
         "A definition is what the test's file says, with all that it inherits, wherever it lies. A "
         "build is named by the hash of its sources, script, toolchain and environment."
@@ -401,4 +354,4 @@ def _environments(folder: TrialFolder) -> Iterator[Table]:
     if names:
         rows: list[list[Cell]] = [[name.partition(".")[0]] for name in names]
         about = "Each is a file of the trial's folder `environments`."
-        yield bounded("Environments of runs", [ReportColumn("hash")], rows, about, 20)
+        yield bounded("Environments of runs", columns_of("hash"), rows, about, 20)

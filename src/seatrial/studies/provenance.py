@@ -28,7 +28,7 @@ from seatrial.studies.selection import Side
 from seatrial.suite import inputs
 from seatrial.suite.model import Test
 from seatrial.trial.folder import Record, TrialFolder
-from seatrial.units import SECOND_NS
+from seatrial.units import SECOND_NS, listed
 
 MAX_TRIALS = 32  # of a side that are looked into, the newest
 MAX_NAMED = 12
@@ -249,12 +249,12 @@ def _inputs(sides: Pair) -> Iterator[Difference]:
     of a file (it is large, or the trial is of an older version), it is read as it is now, and one
     that was changed after the earliest trial was made is told."""
     for name in sorted(sides[0].side.all_of("test") & sides[1].side.all_of("test")):
-        listed = [_listed(side, name) for side in sides]
-        if not all(listed):
+        inputs = [_listed(side, name) for side in sides]
+        if not all(inputs):
             continue
-        first = min(created for side in listed for created, _ in side)
-        for file in sorted({file for side in listed for _, held in side for file in held}):
-            both = [[held.get(file) for _, held in side] for side in listed]
+        first = min(created for side in inputs for created, _ in side)
+        for file in sorted({file for side in inputs for _, held in side for file in held}):
+            both = [[held.get(file) for _, held in side] for side in inputs]
             yield from _input(f"test {name}", file, both, first)
 
 
@@ -324,8 +324,7 @@ def _environments(sides: Pair) -> Iterator[Difference]:
         return
     names = sorted(n for n in one.keys() | other.keys() if one.get(n) != other.get(n))
     if names:
-        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-        yield Difference("environment of runs", ", ".join(names[:MAX_NAMED]) + more)
+        yield Difference("environment of runs", listed(names, MAX_NAMED))
 
 
 def _variables(side: _Origin) -> dict[str, set[str]]:

@@ -25,6 +25,7 @@ from seatrial.lazy import yaml
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.trial.folder import Record, TrialFolder, create, tags
 from seatrial.trial.plan_record import record_of
+from seatrial.units import listed
 
 _NAMED = ("the machine", "the tests")  # whose changed keys are named
 _MAX_NAMED = 4
@@ -181,8 +182,7 @@ def _where(before: Any, now: Any) -> str:
             names = sorted(one.keys() | other.keys())
             inner = [f"{key}.{name}" for name in names if one.get(name) != other.get(name)]
         keys += inner or [key]
-    more = f" and {len(keys) - _MAX_NAMED} more" if len(keys) > _MAX_NAMED else ""
-    return f" ({', '.join(keys[:_MAX_NAMED])}{more})"
+    return f" ({listed(keys, _MAX_NAMED)})"
 
 
 def _plain(value: Any) -> Any:

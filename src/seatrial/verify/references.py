@@ -22,7 +22,7 @@ from seatrial.errors import UsageError
 from seatrial.file_model import FileModel, Scalar
 from seatrial.journal.codes import CHECK_ERROR, PERFORMANCE
 from seatrial.suite.model import Case, show
-from seatrial.units import Better, show_number
+from seatrial.units import Better, show_number, show_unit
 from seatrial.verify.figures import Finding, MetricValue
 from seatrial.yaml_positions import Faults, YamlNode, parse, read
 
@@ -253,7 +253,7 @@ def percent_off(figure: float, reference: Reference) -> float | None:
 def judge(figure: MetricValue, reference: Reference) -> Finding | None:
     """Return a finding PERFORMANCE if the figure misses its reference, CHECK_ERROR if their units
     differ, else None."""
-    name, unit = figure.name, "" if figure.unit == "1" else f" {figure.unit}"
+    name, unit = figure.name, show_unit(figure.unit)
     if figure.unit != reference.unit:
         return Finding(
             CHECK_ERROR,

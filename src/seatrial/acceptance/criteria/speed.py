@@ -19,7 +19,7 @@ from seatrial.acceptance.trial_history import RecordedMetric as Measured
 from seatrial.acceptance.trial_history import RunHistory
 from seatrial.plan.model import Criterion
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.units import better_of, count, show_figure, show_number
+from seatrial.units import better_of, count, show_figure, show_number, show_unit
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
@@ -173,7 +173,7 @@ def _against_reference(
         return undecided(criterion, why, subject=group.name)
     better = better_of(figures[0].better)
     value = median(sorted(figure.value for figure in figures))
-    unit = "" if reference.unit == "1" else f" {reference.unit}"
+    unit = show_unit(reference.unit)
     low, high = refs.bounds(reference, better)
     sides = (("at least", low), ("at most", high))
     words = " and ".join(
