@@ -17,10 +17,10 @@ from seatrial.journal.journal import read
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
-from seatrial.web.trials import followed as followed_module
-from seatrial.web.trials.course import Course
-from seatrial.web.trials.desk import Desk, Shelf
-from seatrial.web.trials.followed import Followed, Following
+from seatrial.web.trials import trial_cache as followed_module
+from seatrial.web.trials.trial_fold import TrialFold
+from seatrial.web.background import BackgroundCompute, ResultSlots
+from seatrial.web.trials.trial_cache import TrialCache, TailedTrial
 from tests.programs import LONG_S, until
 from tests.rehearse.stage import Played
 
@@ -33,8 +33,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 @pytest.fixture
-def followed() -> Followed:
-    return Followed(lambda: None)
+def followed() -> TrialCache:
+    return TrialCache(lambda: None)
 
 
 def row_of(path: Path, state: str = "ended") -> TrialRow:
@@ -42,7 +42,7 @@ def row_of(path: Path, state: str = "ended") -> TrialRow:
     return TrialRow(*head, passed=1, failed=1, running=0, waiting=0, damaged=0, component="c")
 
 
-def judged(following: Following) -> None:
+def judged(following: TailedTrial) -> None:
     """Wait until all is judged."""
     following.standing()
     for make in (following.status, following.uses, following.flights, following.loads):
@@ -50,7 +50,7 @@ def judged(following: Following) -> None:
 
 
 def test_what_a_page_shows_is_what_the_command_line_says(
-    played: Played, followed: Followed
+    played: Played, followed: TrialCache
 ) -> None:
     following = followed.of(row_of(played.folder))
     judged(following)
@@ -69,7 +69,7 @@ def test_what_a_page_shows_is_what_the_command_line_says(
 
 @pytest.mark.parametrize("share", [0.05, 0.31, 0.62, 0.97])
 def test_counts_kept_by_events_are_those_of_the_accounts(
-    played: Played, followed: Followed, tmp_path: Path, share: float
+    played: Played, followed: TrialCache, tmp_path: Path, share: float
 ) -> None:
     part = cut(played.folder, tmp_path / "part", share)
     following = followed.of(row_of(part, "running"))
@@ -90,7 +90,7 @@ def test_counts_kept_by_events_are_those_of_the_accounts(
 
 def test_a_journal_is_folded_on_from_where_it_was(played: Played, tmp_path: Path) -> None:
     part = cut(played.folder, tmp_path / "part", 0.4)
-    course = Course(TrialFolder(part))
+    course = TrialFold(TrialFolder(part))
     assert not course.go_on()
     end, runs = course.end, len(course.history.runs)
     whole = (played.folder / "journal.jsonl").read_bytes()
@@ -113,7 +113,7 @@ def test_a_journal_is_folded_on_from_where_it_was(played: Played, tmp_path: Path
 
 
 def test_a_journal_that_was_replaced_or_cut_is_folded_anew(
-    played: Played, followed: Followed, tmp_path: Path
+    played: Played, followed: TrialCache, tmp_path: Path
 ) -> None:
     part = cut(played.folder, tmp_path / "part", 1.0)
     following = followed.of(row_of(part))
@@ -133,7 +133,7 @@ def test_a_journal_that_was_replaced_or_cut_is_folded_anew(
 
 
 def test_a_folder_that_is_gone_leaves_what_was_known_and_says_so(
-    played: Played, followed: Followed, tmp_path: Path
+    played: Played, followed: TrialCache, tmp_path: Path
 ) -> None:
     part = cut(played.folder, tmp_path / "part", 0.5)
     following = followed.of(row_of(part, "running"))
@@ -145,7 +145,7 @@ def test_a_folder_that_is_gone_leaves_what_was_known_and_says_so(
     part.rmdir()
     assert following.standing() == known
     assert str(part) in following.trouble
-    assert Followed(lambda: None).of(row_of(part)).standing() is None
+    assert TrialCache(lambda: None).of(row_of(part)).standing() is None
 
 
 def test_a_long_journal_is_read_beside_the_page_which_sees_how_far_it_is(
@@ -154,16 +154,16 @@ def test_a_long_journal_is_read_beside_the_page_which_sees_how_far_it_is(
     monkeypatch.setattr(followed_module, "AT_ONCE_BYTES", 1000)
     monkeypatch.setattr(followed_module, "STIR_S", 0.0)
     stirred, go_on = threading.Event(), threading.Event()
-    real = Course.go_on
+    real = TrialFold.go_on
 
-    def slowly(self: Course, at_once: int = 0) -> bool:
+    def slowly(self: TrialFold, at_once: int = 0) -> bool:
         more = real(self, 65536)
         if more:
             assert go_on.wait(LONG_S)
         return more
 
-    monkeypatch.setattr(Course, "go_on", slowly)
-    following = Followed(stirred.set).of(row_of(played.folder))
+    monkeypatch.setattr(TrialFold, "go_on", slowly)
+    following = TrialCache(stirred.set).of(row_of(played.folder))
     assert following.standing() is None
     assert 0 < following.share_read < 1
     assert following.status() is None
@@ -174,7 +174,7 @@ def test_a_long_journal_is_read_beside_the_page_which_sees_how_far_it_is(
 
 
 def test_node_time_over_the_wall_clock_adds_up_to_the_timeline(
-    played: Played, followed: Followed
+    played: Played, followed: TrialCache
 ) -> None:
     following = followed.of(row_of(played.folder))
     judged(following)
@@ -195,7 +195,7 @@ def test_node_time_over_the_wall_clock_adds_up_to_the_timeline(
     assert uses.bins(50, starts[-1] + 10 * step, starts[-1] + 11 * step)[0]
 
 
-def test_runs_in_flight_are_those_of_the_criterion(played: Played, followed: Followed) -> None:
+def test_runs_in_flight_are_those_of_the_criterion(played: Played, followed: TrialCache) -> None:
     following = followed.of(row_of(played.folder))
     judged(following)
     flights, course = following.flights(), following.course
@@ -217,7 +217,7 @@ def test_runs_in_flight_are_those_of_the_criterion(played: Played, followed: Fol
 
 
 def test_few_trials_are_kept_those_looked_at_last(
-    played: Played, followed: Followed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    played: Played, followed: TrialCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(followed_module, "MOST_TRIALS", 2)
     paths = [cut(played.folder, tmp_path / name, 0.1) for name in ("a", "b", "c")]
@@ -234,7 +234,7 @@ def test_few_trials_are_kept_those_looked_at_last(
 
 
 def test_the_verdict_of_an_ended_trial_is_that_of_its_criteria(
-    played: Played, followed: Followed
+    played: Played, followed: TrialCache
 ) -> None:
     found: list[Overall | None] = []
 
@@ -249,7 +249,7 @@ def test_the_verdict_of_an_ended_trial_is_that_of_its_criteria(
 
 
 def test_of_many_verdicts_that_are_not_known_few_are_waited_for(
-    tmp_path: Path, followed: Followed, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, followed: TrialCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on, waits = threading.Event(), []
 
@@ -257,14 +257,14 @@ def test_of_many_verdicts_that_are_not_known_few_are_waited_for(
         assert go_on.wait(LONG_S)
         return "met"
 
-    have = Desk.have
+    have = BackgroundCompute.have
 
-    def watched(self: Desk, *what: Any) -> Any:
+    def watched(self: BackgroundCompute, *what: Any) -> Any:
         waits.append(what[-1])
         return have(self, *what)
 
     monkeypatch.setattr(followed_module, "_verdict_of", slow)
-    monkeypatch.setattr(Desk, "have", watched)
+    monkeypatch.setattr(BackgroundCompute, "have", watched)
     assert followed.verdict(row_of(tmp_path / "first")) is None
     until(followed._verdicts.is_behind, "it takes long")
     assert followed.verdict(row_of(tmp_path / "second")) is None
@@ -278,7 +278,7 @@ def test_of_many_verdicts_that_are_not_known_few_are_waited_for(
 
 def test_what_takes_long_is_not_waited_for_and_told_when_it_is_there() -> None:
     stirred, go_on = threading.Event(), threading.Event()
-    desk, shelf = Desk(stirred.set), Shelf()
+    desk, shelf = BackgroundCompute(stirred.set), ResultSlots()
 
     def slow() -> str:
         assert go_on.wait(LONG_S)
@@ -294,8 +294,8 @@ def test_what_takes_long_is_not_waited_for_and_told_when_it_is_there() -> None:
 
 
 def test_what_is_quick_is_made_for_each_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seatrial.web.trials.desk.QUICK_S", LONG_S)
-    desk, shelf = Desk(lambda: None), Shelf()
+    monkeypatch.setattr("seatrial.web.background.MAX_QUICK_S", LONG_S)
+    desk, shelf = BackgroundCompute(lambda: None), ResultSlots()
     made: list[int] = []
 
     def make() -> int:
@@ -310,9 +310,9 @@ def test_what_is_quick_is_made_for_each_version(monkeypatch: pytest.MonkeyPatch)
 def test_what_was_quick_is_waited_for_longer_than_what_was_never_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("seatrial.web.trials.desk.QUICK_S", LONG_S)
-    monkeypatch.setattr("seatrial.web.trials.desk.FIRST_S", 0.001)
-    desk, shelf, go_on = Desk(lambda: None), Shelf(), threading.Event()
+    monkeypatch.setattr("seatrial.web.background.MAX_QUICK_S", LONG_S)
+    monkeypatch.setattr("seatrial.web.background.MAX_FIRST_WAIT_S", 0.001)
+    desk, shelf, go_on = BackgroundCompute(lambda: None), ResultSlots(), threading.Event()
     assert desk.have(shelf, "x", 1, lambda: go_on.wait(LONG_S)) is None
     go_on.set()
     until(lambda: not shelf.tasks, "the first")
@@ -325,7 +325,7 @@ def test_what_was_quick_is_waited_for_longer_than_what_was_never_made(
 
 def test_an_order_that_comes_while_an_older_is_made_is_made_after_it() -> None:
     stirred, go_on, begun = threading.Event(), threading.Event(), threading.Event()
-    desk, shelf = Desk(stirred.set), Shelf()
+    desk, shelf = BackgroundCompute(stirred.set), ResultSlots()
 
     def first() -> int:
         begun.set()
@@ -344,8 +344,8 @@ def test_an_order_that_comes_while_an_older_is_made_is_made_after_it() -> None:
 def test_what_cannot_be_made_says_why_each_time_and_can_be_made_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("seatrial.web.trials.desk.QUICK_S", LONG_S)
-    desk, shelf = Desk(lambda: None), Shelf()
+    monkeypatch.setattr("seatrial.web.background.MAX_QUICK_S", LONG_S)
+    desk, shelf = BackgroundCompute(lambda: None), ResultSlots()
 
     def broken() -> None:
         raise OSError("the disk is gone")
@@ -358,7 +358,7 @@ def test_what_cannot_be_made_says_why_each_time_and_can_be_made_later(
 
 
 def test_nothing_is_waited_for_behind_what_takes_long_at_first() -> None:
-    desk, shelf, goes_on = Desk(lambda: None), Shelf(), threading.Event()
+    desk, shelf, goes_on = BackgroundCompute(lambda: None), ResultSlots(), threading.Event()
     assert not shelf.is_behind()
     desk.have(shelf, "long", 1, goes_on.wait, wait_s=0)
     until(shelf.is_behind, "it takes long")

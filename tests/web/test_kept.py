@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from seatrial.web.nodes.kept import OTHERS, Kept
+from seatrial.web.nodes.lru import OTHERS, ByteLru
 
 ROOM = 3 * (800 + OTHERS)  # for three answers of a hundred figures each
 
@@ -14,7 +14,7 @@ def answer(number: int, size: int = 100) -> tuple[int, np.ndarray]:
 
 
 def test_what_was_asked_for_longest_ago_goes() -> None:
-    kept = Kept(ROOM)
+    kept = ByteLru(ROOM)
     for number in range(3):
         kept.put(number, answer(number))
     assert kept.get(0) is not None
@@ -23,7 +23,7 @@ def test_what_was_asked_for_longest_ago_goes() -> None:
 
 
 def test_an_answer_takes_the_place_of_its_older_one() -> None:
-    kept = Kept(ROOM)
+    kept = ByteLru(ROOM)
     kept.put("other", answer(0))
     for number in range(50):
         kept.put("one", answer(number))
@@ -33,7 +33,7 @@ def test_an_answer_takes_the_place_of_its_older_one() -> None:
 
 
 def test_the_last_answer_is_kept_whatever_its_size_and_goes_with_the_next() -> None:
-    kept = Kept(ROOM)
+    kept = ByteLru(ROOM)
     kept.put("small", answer(0))
     kept.put("large", answer(1, 10_000))
     assert kept.get("small") is None
@@ -43,7 +43,7 @@ def test_the_last_answer_is_kept_whatever_its_size_and_goes_with_the_next() -> N
 
 
 def test_arrays_within_tuples_count() -> None:
-    kept = Kept(ROOM)
+    kept = ByteLru(ROOM)
     kept.put("small", answer(0))
     kept.put("nested", ("seen", (np.zeros(5), np.zeros(10_000))))
     assert kept.get("small") is None

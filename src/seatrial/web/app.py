@@ -1,6 +1,6 @@
 """The server's application: pages, their JSON, the stream of news, static files.
 
-app = create_app(Site(trials, store), token="")
+app = create_app(ServerState(trials, store), token="")
 uvicorn.run(app)                               # what `seatrial serve` does
 """
 
@@ -25,14 +25,14 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from seatrial.errors import SeatrialError, StoreError, UsageError
-from seatrial.web.asked import Asked, Unclear
-from seatrial.web.door import LOCAL_NAMES, Door
-from seatrial.web.kitchen import Answer, Busy, Kitchen
+from seatrial.web.query import PageQuery, BadQuery
+from seatrial.web.access import LOCAL_NAMES, AccessMiddleware
+from seatrial.web.response_cache import (Answer, Overloaded, ResponseCache)
 from seatrial.web.page import Page
 from seatrial.web.render import STATIC, Renderer, as_csv, as_json
 from seatrial.web.routes import PAGES
-from seatrial.web.site import Site
-from seatrial.web.watch import TooMany, Watch
+from seatrial.web.server_state import ServerState
+from seatrial.web.journal_watch import TooMany, JournalWatch
 
 LONGEST_QUERY = 16384
 
@@ -40,7 +40,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(
-    site: Site, token: str = "", hosts: frozenset[str] | None = LOCAL_NAMES
+    site: ServerState, token: str = "", hosts: frozenset[str] | None = LOCAL_NAMES
 ) -> Starlette:
     """The application over a site. With a ``token`` one must sign in; ``hosts`` are the names by
     which the server may be called, None for any."""
@@ -59,7 +59,7 @@ def create_app(
     app = Starlette(
         routes=routes,
         middleware=[
-            Middleware(Door, token=token, hosts=hosts, form=server.renderer.sign_in),
+            Middleware(AccessMiddleware, token=token, hosts=hosts, form=server.renderer.sign_in),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
         ],
         exception_handlers={HTTPException: server.not_found},
@@ -81,11 +81,11 @@ class _Static(StaticFiles):
 class _Server:
     """What the routes share."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerState) -> None:
         self.site = site
         self.renderer = Renderer()
-        self.kitchen = Kitchen()
-        self.watch = Watch(site)
+        self.kitchen = ResponseCache()
+        self.watch = JournalWatch(site)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -112,7 +112,7 @@ class _Server:
             key = f"{form} {path}?{query}"
             try:
                 answer = await self.kitchen.make(key, self.site.generation, work)
-            except Busy as error:
+            except Overloaded as error:
                 return self._failed(form, 503, str(error))
             return _response(form, answer)
 
@@ -126,7 +126,7 @@ class _Server:
         try:
             try:
                 pairs = parse_qsl(query, max_num_fields=1000)
-                asked = Asked(path, pairs, quote(address, safe="/%:@+,"))
+                asked = PageQuery(path, pairs, quote(address, safe="/%:@+,"))
             except ValueError as error:
                 return self._told(form, 400, str(error))
             try:
@@ -140,7 +140,7 @@ class _Server:
             if form == "csv":
                 return Answer(200, as_csv(data, page.rows))
             return Answer(200, self.renderer.html(page, self.site, asked, data))
-        except Unclear as error:
+        except BadQuery as error:
             return self._told(form, 400, str(error))
         except StoreError as error:
             self.site.forget()
@@ -151,9 +151,9 @@ class _Server:
             traceback.print_exc(file=sys.stderr)
             return self._told(form, 500, "this is a defect of Seatrial; the server's log has more")
 
-    def _refused(self, page: Page, form: str, asked: Asked, error: UsageError) -> Answer:
+    def _refused(self, page: Page, form: str, asked: PageQuery, error: UsageError) -> Answer:
         """Why a question has no answer; beside the page's form, so that it can be mended."""
-        status = 400 if isinstance(error, Unclear) else 404
+        status = 400 if isinstance(error, BadQuery) else 404
         if form == "html" and page.form and asked.query:
             for name in dict.fromkeys((getattr(error, "name", ""), "")):
                 with contextlib.suppress(UsageError):
@@ -194,7 +194,7 @@ class _Server:
         return StreamingResponse(events(), media_type="text/event-stream")
 
 
-def _data(page: Page, site: Site, asked: Asked) -> Struct:
+def _data(page: Page, site: ServerState, asked: PageQuery) -> Struct:
     """What a page shows, if it knows all that it was asked."""
     data = page.data(site, asked)
     for name in page.numbers:

@@ -1,7 +1,7 @@
 """All-pairs matrices of runs: found, read, judged, and drawn as a heat map of any part and size.
 
     charted = charted_of(site, run)                  # None: it is being read and judged
-    cells = charted.cells(Part(0, 0, 4096), 700, ("group", "rank"), "worst", "rate")
+    cells = charted.cells(MatrixPanel(0, 0, 4096), 700, ("group", "rank"), "worst", "rate")
 
 A rate is drawn as one of 254 levels: by itself, or by how much it is above or below the others of
 its class. Where a cell of the picture stands for several pairs it shows their worst,
@@ -27,10 +27,10 @@ from seatrial.studies import matrices
 from seatrial.studies.matrices import Matrix, MatrixJudgement
 from seatrial.units import show_bytes
 from seatrial.verify.reading import plain
-from seatrial.web.judging import beside
-from seatrial.web.output.run_files import Absent, RunFiles
-from seatrial.web.records import record_of
-from seatrial.web.site import Site
+from seatrial.web.study_cache import computed
+from seatrial.web.output.run_files import FileMissing, RunFiles
+from seatrial.web.record_cache import record_of
+from seatrial.web.server_state import ServerState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ KEPT_PICTURES = 24
 SAMPLE = 1_000_000
 
 
-class Part(Struct, frozen=True):
+class MatrixPanel(Struct, frozen=True):
     """A square part of a matrix in the order that is shown."""
 
     x: int
@@ -75,7 +75,7 @@ class Cells(Struct, frozen=True, kw_only=True):
     rates: list[float] | None
 
 
-class Scale(NamedTuple):
+class ColourScale(NamedTuple):
     """A level for each pair, and the values of the first level of a rate and of the last."""
 
     levels: Levels
@@ -96,12 +96,12 @@ class Charted:
             groups.get(host) or groups.get(host.partition(".")[0], "") for host in self.hosts
         ]
         self.rates: Rates = matrix.rates.astype(np.float32)
-        self._scales: dict[str, Scale] = {}
+        self._scales: dict[str, ColourScale] = {}
         self._pictures: OrderedDict[tuple[object, ...], Levels] = OrderedDict()
         self._orders: dict[tuple[str, int], Places] = {}
         self._turn = threading.Lock()
 
-    def scale(self, show: str) -> Scale:
+    def scale(self, show: str) -> ColourScale:
         """The levels of the rates, or of the ``effect``: how much above or below the median of its
         class (same group, other group) a rate is."""
         with self._turn:
@@ -130,7 +130,7 @@ class Charted:
         return there if order == "rank" else self.order(order, axis)[there]
 
     def cells(
-        self, part: Part, most: int, orders: tuple[str, str], aspect: str, show: str
+        self, part: MatrixPanel, most: int, orders: tuple[str, str], aspect: str, show: str
     ) -> Cells:
         """A part of the matrix in at most so many cells each way."""
         count = len(self.names)
@@ -162,7 +162,7 @@ class Charted:
         )
 
 
-def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Scale:
+def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
     """Levels from the thousandth to the last but a thousandth of the rates between nodes."""
     import numpy as np
 
@@ -171,10 +171,10 @@ def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Scal
     low, high = np.percentile(known, (0.1, 99.9)).tolist() if len(known) else (0.0, 1.0)
     if high <= low:
         low, high = low - abs(low) / 100 - 1e-6, high + abs(high) / 100 + 1e-6
-    return Scale(_levelled(rates, talks, low, high), low, high)
+    return ColourScale(_levelled(rates, talks, low, high), low, high)
 
 
-def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Scale:
+def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
     """Levels of what each rate is above or below the median of its class, the same both ways."""
     import numpy as np
 
@@ -189,7 +189,7 @@ def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Sc
     known = _some(np.abs(effects[between]))
     most = float(np.percentile(known, 99.9)) if len(known) else 0.0
     most = min(0.5, max(0.02, most))
-    return Scale(_levelled(effects, talks, -most, most), -most, most)
+    return ColourScale(_levelled(effects, talks, -most, most), -most, most)
 
 
 def _some(values: Rates) -> Rates:
@@ -248,12 +248,12 @@ def file_of(run: RunRow) -> str | None:
     files = RunFiles(run, FILES)
     for name in FILES:
         head = files.head(name, HEAD)
-        if not isinstance(head, Absent) and matrices.is_matrix(head.text):
+        if not isinstance(head, FileMissing) and matrices.is_matrix(head.text):
             return name
     return None
 
 
-def runs_with(site: Site) -> list[RunRow] | None:
+def runs_with(site: ServerState) -> list[RunRow] | None:
     """The latest measured runs that have a matrix, the newest first; None while they are looked
     for."""
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials(site.store()))
@@ -261,18 +261,18 @@ def runs_with(site: Site) -> list[RunRow] | None:
     def look() -> list[RunRow]:
         return [run for run in node_runs.widest_runs(site.store(), MOST_CASES) if file_of(run)]
 
-    made: list[RunRow] | None = beside(site, "runs with a matrix", version, look)
+    made: list[RunRow] | None = computed(site, "runs with a matrix", version, look)
     return made
 
 
-def charted_of(site: Site, run: RunRow) -> Charted | None:
+def charted_of(site: ServerState, run: RunRow) -> Charted | None:
     """The matrix of a run, judged; None while that is being done. Raises UsageError where the run
     has no whole one."""
     trial = trial_of(site.store(), run)
     record = record_of(trial)
     groups = groups_of(record.machine) if record is not None else {}
     version = (run.row, run.judged)
-    made: Charted | None = beside(
+    made: Charted | None = computed(
         site, ("matrix", trial.path, run.run_id), version, lambda: _read(run, groups), large=True
     )
     return made
@@ -287,11 +287,11 @@ def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
         )
     files, of = RunFiles(run, FILES), f"{name} of run {run.run_id[:8]}"
     found = files.head(name, HEAD)
-    if not isinstance(found, Absent):
+    if not isinstance(found, FileMissing):
         if found.size > matrices.LIMIT:
             raise UsageError(f"{of} has {show_bytes(found.size)}: too large to be judged here")
         found = files.head(name, found.size)
-    if isinstance(found, Absent):
+    if isinstance(found, FileMissing):
         raise UsageError(f"{of} {found.why}")
     try:
         matrix = matrices.parsed(found.text.replace("\r\n", "\n"), name)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.web.asked import Asked
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.server_state import ServerState
 
 
 class Page(NamedTuple):
@@ -26,7 +26,7 @@ class Page(NamedTuple):
 
     path: str
     area: str
-    data: Callable[[Site, Asked], Struct]
+    data: Callable[[ServerState, PageQuery], Struct]
     template: str = ""
     plots: bool = False
     rows: str = ""

@@ -19,12 +19,12 @@ from msgspec import Struct, structs
 
 from seatrial import __version__
 from seatrial.store.export import iso
-from seatrial.web.areas import AREAS
-from seatrial.web.asked import Asked
+from seatrial.web.navigation import AREAS
+from seatrial.web.query import PageQuery
 from seatrial.web.output import run_figures
 from seatrial.web.page import Page
-from seatrial.web.shown import FILTERS, GLOBALS
-from seatrial.web.site import Site
+from seatrial.web.formatting import FILTERS, GLOBALS
+from seatrial.web.server_state import ServerState
 
 FOLDER = Path(str(files("seatrial.web")))
 STATIC = FOLDER / "static"
@@ -55,12 +55,12 @@ class Renderer:
             version=__version__, static=_static(), areas=AREAS, json_link=json_link
         )
 
-    def html(self, page: Page, site: Site, asked: Asked, data: Struct, refused: str = "") -> bytes:
+    def html(self, page: Page, site: ServerState, asked: PageQuery, data: Struct, refused: str = "") -> bytes:
         """A page as it is sent; ``refused`` is why its form chooses nothing."""
         values = {"asked": asked, "data": data, "refused": refused}
         return self._render(page.template, page=page, site=site, **values)
 
-    def error(self, site: Site, status: int, title: str, text: str, remedy: str = "") -> bytes:
+    def error(self, site: ServerState, status: int, title: str, text: str, remedy: str = "") -> bytes:
         """A page that says what is wrong and what to do."""
         page = Page("", "", lambda _site, _asked: Struct(), "error.html")
         words = {"status": status, "title": title, "text": text, "remedy": remedy, "refused": ""}
@@ -74,7 +74,7 @@ class Renderer:
         return self._environment.get_template(template).render(**values).encode()
 
 
-def json_link(asked: Asked, ending: str = ".json") -> str:
+def json_link(asked: PageQuery, ending: str = ".json") -> str:
     """The address of a page's data as JSON, or its rows as CSV."""
     query = asked.here.removeprefix(asked.address)
     return ("/now" if asked.address == "/" else asked.address) + ending + query

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from seatrial.web import pages
-from seatrial.web.asked import Asked
+from seatrial.web.query import PageQuery
 from seatrial.web.page import Page
-from seatrial.web.site import Site
+from seatrial.web.server_state import ServerState
 
 if TYPE_CHECKING:
     from seatrial.web.pages import (
@@ -40,8 +40,8 @@ else:
         def __init__(self, name: str) -> None:
             self._name = f"{pages.__name__}.{name}"
 
-        def __getattr__(self, function: str) -> Callable[[Site, Asked], Struct]:
-            def data(site: Site, asked: Asked) -> Struct:
+        def __getattr__(self, function: str) -> Callable[[ServerState, PageQuery], Struct]:
+            def data(site: ServerState, asked: PageQuery) -> Struct:
                 return getattr(importlib.import_module(self._name), function)(site, asked)
 
             return data

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from seatrial.errors import UsageError
-from seatrial.web.door import LOCAL_NAMES
+from seatrial.web.access import LOCAL_NAMES
 
 TOKEN_BYTES = 24
 SHORTEST_TOKEN = 16
@@ -55,13 +55,13 @@ def serve(
             super().handle_exit(sig, frame)
 
     from seatrial.web.app import create_app
-    from seatrial.web.patience import Patient
-    from seatrial.web.site import Site
+    from seatrial.web.timeouts import TimeoutProtocol
+    from seatrial.web.server_state import ServerState
 
-    app = create_app(Site(trials, store), token, None if token else LOCAL_NAMES | {_named(host)})
+    app = create_app(ServerState(trials, store), token, None if token else LOCAL_NAMES | {_named(host)})
     config = uvicorn.Config(
         app,
-        http=Patient,
+        http=TimeoutProtocol,
         ws="none",
         log_level="info" if log else "error",  # odd requests are none of its reader's business
         access_log=log,

@@ -30,7 +30,7 @@ _PLACES = (
 _SHARE = 0.9  # of the names that must tell a place
 
 
-class Block(Struct, frozen=True):
+class NodeBlock(Struct, frozen=True):
     """Nodes that stand together: ``titles`` name what they are in, the largest first."""
 
     titles: list[str]
@@ -43,7 +43,7 @@ def names_of(machine: Machine) -> list[str]:
     return list(dict.fromkeys(name for kind in machine.nodes for name in unfold(kind.names)))
 
 
-def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> list[Block]:
+def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> list[NodeBlock]:
     """The blocks of nodes. Those from ``described`` on are in no description, and come last."""
     groups = groups_of(machine) if machine is not None else {}
     found: dict[tuple[str, ...], list[int]] = {}
@@ -55,7 +55,7 @@ def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> 
         found["in no description",] = list(range(described, len(names)))
     if groups and pattern is None and ("in no group",) in found:
         found["in no group",] = found.pop(("in no group",))
-    return [Block(list(titles), _columns(len(own)), own) for titles, own in found.items()]
+    return [NodeBlock(list(titles), _columns(len(own)), own) for titles, own in found.items()]
 
 
 def _pattern(names: Sequence[str]) -> tuple[re.Pattern[str], str, str] | None:

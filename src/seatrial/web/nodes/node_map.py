@@ -18,10 +18,10 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from seatrial.units import Better, show_number
-from seatrial.web.nodes.layout import Block
+from seatrial.web.nodes.layout import NodeBlock
 
 if TYPE_CHECKING:
-    from seatrial.web.nodes.on_nodes import Figures, Numbers
+    from seatrial.web.nodes.run_index import Figures, Numbers
 
 CELL = 10
 SIDE = 9
@@ -136,7 +136,7 @@ def _counted(levels: list[int], names: Sequence[str], means: Sequence[str]) -> S
 
 
 def picture(
-    block: Block,
+    block: NodeBlock,
     number: int,
     shading: Shading,
     marks: Mapping[str, Sequence[int]],

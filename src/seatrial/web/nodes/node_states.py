@@ -26,7 +26,7 @@ _TURNS = {
 }
 
 
-class Turn(Struct, frozen=True):
+class NodeEvent(Struct, frozen=True):
     """What happened to a set of nodes: their ``state`` from a time on (ns), and why."""
 
     time: int
@@ -36,7 +36,7 @@ class Turn(Struct, frozen=True):
     trial: str
 
 
-class State(Struct, frozen=True):
+class NodeState(Struct, frozen=True):
     """What a node is by the last words: since when it is down or excluded (ns), and why."""
 
     down: int = 0
@@ -49,7 +49,7 @@ class State(Struct, frozen=True):
         return "down" if self.down else "excluded" if self.excluded else "up"
 
 
-def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[Turn]:
+def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[NodeEvent]:
     """What was said of nodes in these trials, in the order of the times."""
     if not trials:
         return []
@@ -60,20 +60,20 @@ def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[Turn]:
         " ORDER BY time, trial, seq"
     )
     return [
-        Turn(time, _TURNS[number], nodes, why, tags[trial])
+        NodeEvent(time, _TURNS[number], nodes, why, tags[trial])
         for time, number, nodes, why, trial in store.rows(sql)
     ]
 
 
-def states_of(turns: Sequence[Turn]) -> dict[str, State]:
+def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
     """What nodes are after these turns, which are in the order of their times; those that are up
     and in are not told of. A node is excluded while any trial excludes it: told is the last that
     did."""
-    states: dict[str, State] = {}
-    excluded: dict[str, dict[str, Turn]] = {}  # by node and trial, the last word last
+    states: dict[str, NodeState] = {}
+    excluded: dict[str, dict[str, NodeEvent]] = {}  # by node and trial, the last word last
     for one in turns:
         for name in names_in(one.nodes):
-            old = states.get(name, State())
+            old = states.get(name, NodeState())
             if one.state == DOWN:
                 states[name] = replace(old, down=old.down or one.time, down_why=one.why)
             elif one.state == UP:
@@ -86,11 +86,11 @@ def states_of(turns: Sequence[Turn]) -> dict[str, State]:
     for name, by_trial in excluded.items():
         if by_trial:
             last = next(reversed(by_trial.values()))
-            old = states.get(name, State())
+            old = states.get(name, NodeState())
             states[name] = replace(old, excluded=last.time, excluded_why=last.why)
     return {name: state for name, state in states.items() if state.down or state.excluded}
 
 
-def turns_of_node(turns: Sequence[Turn], node: str) -> list[Turn]:
+def turns_of_node(turns: Sequence[NodeEvent], node: str) -> list[NodeEvent]:
     """Those that happened to one node."""
     return [one for one in turns if node in names_in(one.nodes)]

@@ -9,11 +9,11 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from seatrial.units import show_figure
-from seatrial.web.shown import shares
+from seatrial.web.formatting import shares
 
 if TYPE_CHECKING:
     from seatrial.studies.one_run import RunPhase
-    from seatrial.web.pages.run import Metric
+    from seatrial.web.pages.run import RunMetric
 
 SPARK_WIDTH = 144.0
 SPARK_HEIGHT = 30.0
@@ -26,7 +26,7 @@ def phases_bar(phases: Sequence[RunPhase], now: int) -> Markup:
     return shares(*parts)
 
 
-def sparkline(metric: Metric) -> Markup:
+def sparkline(metric: RunMetric) -> Markup:
     """The figures of earlier runs in their order, the run's own as a disc, the reference's band."""
     values = [past.value for past in metric.past] + [metric.value]
     wanted = metric.expected
@@ -66,7 +66,7 @@ def sparkline(metric: Metric) -> Markup:
     ).format(SPARK_WIDTH, SPARK_HEIGHT, _said(metric), Markup("").join(parts))
 
 
-def _said(metric: Metric) -> str:
+def _said(metric: RunMetric) -> str:
     """The same in words."""
     if not metric.past:
         return f"{show_figure(metric.value, metric.unit)}, the first of its case"

@@ -2,7 +2,7 @@
 nothing that any link leads to.
 
     files = RunFiles(run)
-    files.tail("stdout", 65536)          # Piece(text, size, start), or Absent("it is not there")
+    files.tail("stdout", 65536)          # FilePiece(text, size, start), or FileMissing("it is not there")
 
 The journal says where a run's directory is: in the trial's folder, or where its plan placed it. The
 way from there on is walked name by name without following links, so that a job that replaces its
@@ -35,7 +35,7 @@ _PLACES = threading.BoundedSemaphore(MOST_STUCK)
 T = TypeVar("T")
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """A part of a file: its text, the whole file's size and where the part begins, in bytes."""
 
     text: str
@@ -43,7 +43,7 @@ class Piece(NamedTuple):
     start: int
 
 
-class Absent(NamedTuple):
+class FileMissing(NamedTuple):
     """Why there is no text, as a sentence without its subject."""
 
     why: str
@@ -56,29 +56,29 @@ class RunFiles:
         self._run = run
         self._names = names
 
-    def tail(self, name: str, limit: int) -> Piece | Absent:
+    def tail(self, name: str, limit: int) -> FilePiece | FileMissing:
         """The last bytes of a file, at most ``limit``, as text."""
         return self._read(name, limit, from_end=True)
 
-    def head(self, name: str, limit: int) -> Piece | Absent:
+    def head(self, name: str, limit: int) -> FilePiece | FileMissing:
         """The first bytes of a file."""
         return self._read(name, limit, from_end=False)
 
-    def _read(self, name: str, limit: int, from_end: bool) -> Piece | Absent:
+    def _read(self, name: str, limit: int, from_end: bool) -> FilePiece | FileMissing:
         if name not in self._names:
-            return Absent("is no file that is shown")
+            return FileMissing("is no file that is shown")
         if self._run.rehearsed:
-            return Absent("is not there: a rehearsed run leaves no files")
+            return FileMissing("is not there: a rehearsed run leaves no files")
         if not self._run.path:
-            return Absent("is not there: the run has no directory yet")
+            return FileMissing("is not there: the run has no directory yet")
         try:
             with self._folder() as folder, _opened(name, _FILE, folder) as file:
                 return _piece(file, limit, from_end)
         except FileNotFoundError:
-            return Absent("is not there" if self._has_folder() else "is gone with its directory")
+            return FileMissing("is not there" if self._has_folder() else "is gone with its directory")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            return Absent(f"is not shown: {reason}")
+            return FileMissing(f"is not shown: {reason}")
 
     def _has_folder(self) -> bool:
         try:
@@ -120,7 +120,7 @@ def _opened(name: str, flags: int, folder: int | None) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _piece(file: int, limit: int, from_end: bool) -> Piece:
+def _piece(file: int, limit: int, from_end: bool) -> FilePiece:
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode):
         raise ValueError("it is no regular file")
@@ -130,7 +130,7 @@ def _piece(file: int, limit: int, from_end: bool) -> Piece:
         cut = len(data)
         data = data.lstrip(bytes(range(0x80, 0xC0)))
         start += cut - len(data)
-    return Piece(data.decode("utf-8", errors="replace"), max(found.st_size, len(data)), start)
+    return FilePiece(data.decode("utf-8", errors="replace"), max(found.st_size, len(data)), start)
 
 
 def in_time(work: Callable[[], T], instead: T, wait_s: float = WAIT_S) -> T:

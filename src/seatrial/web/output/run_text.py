@@ -14,8 +14,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.verify.reading import plain
-from seatrial.web.asked import Asked, Pattern
-from seatrial.web.output.run_files import Absent, Piece, RunFiles
+from seatrial.web.query import PageQuery, Pattern
+from seatrial.web.output.run_files import (FileMissing, FilePiece, RunFiles)
 
 LARGEST = 256 << 10  # bytes that are read of a file, from its end
 USUAL = 32 << 10  # and are shown where nothing is searched for
@@ -25,18 +25,18 @@ AROUND = 2  # lines that are shown before and behind one
 SEARCH_S = 1.0
 
 
-class Part(NamedTuple):
+class OutputSegment(NamedTuple):
     """A piece of a line; ``found`` says whether it is what was searched for."""
 
     text: str
     found: bool
 
 
-class Line(Struct, frozen=True):
+class OutputLine(Struct, frozen=True):
     """A line: its number in what was read, from 1, and its parts."""
 
     number: int
-    parts: list[Part]
+    parts: list[OutputSegment]
 
     @property
     def found(self) -> bool:
@@ -52,7 +52,7 @@ class Output(Struct, frozen=True, kw_only=True):
     name: str
     size: int = 0
     left_out: int = 0
-    blocks: list[list[Line]] = []
+    blocks: list[list[OutputLine]] = []
     found: int = 0
     cut: bool = False
     absent: str = ""
@@ -72,7 +72,7 @@ class Search(NamedTuple):
                 yield start, end
 
 
-def search_of(asked: Asked) -> Search | None:
+def search_of(asked: PageQuery) -> Search | None:
     """What ``find`` asks for: text without regard to case, with ``regex`` a regular expression."""
     text = asked.text("find")
     if not text:
@@ -88,7 +88,7 @@ def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) ->
     """A file's end, or the lines of it in which something is found."""
     limit = LARGEST if search or whole else USUAL
     piece = files.tail(name, limit)
-    if isinstance(piece, Absent):
+    if isinstance(piece, FileMissing):
         return Output(name=name, absent=piece.why)
     lines = lines_of(piece)
     if search is None:
@@ -105,7 +105,7 @@ def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) ->
     )
 
 
-def lines_of(piece: Piece) -> list[str]:
+def lines_of(piece: FilePiece) -> list[str]:
     """Its lines without what a terminal would obey; a first line that is cut off says so."""
     text = piece.text.removesuffix("\n")
     lines = [plain(line.removesuffix("\r").expandtabs()) for line in text.split("\n")]
@@ -129,8 +129,8 @@ def _search(lines: list[str], search: Search) -> tuple[Hits, bool]:
     return hits, False
 
 
-def _around(lines: list[str], hits: Hits) -> list[list[Line]]:
-    blocks: list[list[Line]] = []
+def _around(lines: list[str], hits: Hits) -> list[list[OutputLine]]:
+    blocks: list[list[OutputLine]] = []
     last = -1
     for i in sorted(hits):
         start = max(i - AROUND, last + 1)
@@ -143,16 +143,16 @@ def _around(lines: list[str], hits: Hits) -> list[list[Line]]:
     return blocks
 
 
-def _line(number: int, line: str, spans: list[tuple[int, int]]) -> Line:
-    parts: list[Part] = []
+def _line(number: int, line: str, spans: list[tuple[int, int]]) -> OutputLine:
+    parts: list[OutputSegment] = []
     at = 0
     for start, end in spans:
         if start >= LONGEST_LINE:
             break
-        parts += [Part(line[at:start], False), Part(line[start:end], True)]
+        parts += [OutputSegment(line[at:start], False), OutputSegment(line[start:end], True)]
         at = end
     rest = line[at : max(at, LONGEST_LINE)]
-    parts.append(Part(rest, False))
+    parts.append(OutputSegment(rest, False))
     if (more := len(line) - at - len(rest)) > 0:
-        parts.append(Part(f" … {more} more characters", False))
-    return Line(number, [part for part in parts if part.text])
+        parts.append(OutputSegment(f" … {more} more characters", False))
+    return OutputLine(number, [part for part in parts if part.text])

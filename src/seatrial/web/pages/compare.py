@@ -21,11 +21,11 @@ from seatrial.studies.compare import (
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
 from seatrial.units import share_of, show_number
-from seatrial.web.asked import Asked
-from seatrial.web.judging import answered
-from seatrial.web.shown import NARROW, WIDE
-from seatrial.web.sides import names_rehearsal, side_of
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.study_cache import computed_for_form
+from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.compare_form import names_rehearsal, side_of
+from seatrial.web.server_state import ServerState
 
 VERDICTS: tuple[State, ...] = (
     *("worse", "better", "unclear"),
@@ -42,7 +42,7 @@ _INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn"}
 _FORMS = {"better": 4, "worse": 2, "same": 1, "unclear": 3}
 
 
-class Compare(Struct, frozen=True, kw_only=True):
+class ComparePage(Struct, frozen=True, kw_only=True):
     """The question, and its answer: ``state`` is "asked" (nothing is, yet), "judging", "judged" or
     "refused" (``why``). ``matching`` rows have the verdict that is asked for, of these some are
     shown."""
@@ -86,7 +86,7 @@ class _Answer(NamedTuple):
     rehearsed: bool
 
 
-def data(site: Site, asked: Asked) -> Compare:
+def data(site: ServerState, asked: PageQuery) -> ComparePage:
     before, after = asked.text("before"), asked.text("after")
     trials = queries.trials(site.store())
     question: dict[str, Any] = {
@@ -106,21 +106,21 @@ def data(site: Site, asked: Asked) -> Compare:
     rehearsed = asked.flag("rehearsed")
     shown = asked.number("rows", ROWS, least=1, most=MOST_ROWS)
     if not before or not after:
-        return Compare(state="asked", **question)
+        return ComparePage(state="asked", **question)
     key = ("compare", *(question[name] for name in ("before", "after", "metric", "test")))
     key = (*key, least, question["across"], question["each_node"], rehearsed)
     version = tuple((trial.row, trial.last, trial.state) for trial in trials)
     answer: _Answer | None
-    answer, state, why = answered(
+    answer, state, why = computed_for_form(
         site, key, version, lambda: _judged(site, question, least, rehearsed)
     )
     if answer is None:
         made_up = names_rehearsal(site.store(), (before, after), rehearsed)
         why = why.replace("--across", "“Across”")
-        return Compare(state=state, why=why, rehearsed=made_up, **question)
+        return ComparePage(state=state, why=why, rehearsed=made_up, **question)
     found = answer.comparison
     rows = [row for row in found.rows if question["verdict"] in ("", row.verdict)]
-    return Compare(
+    return ComparePage(
         state="judged",
         first=found.first,
         second=found.second,
@@ -143,7 +143,7 @@ def _latest(trials: list[TrialRow]) -> list[str]:
     return alike[1::-1] if len(alike) > 1 else []
 
 
-def _judged(site: Site, question: dict[str, Any], least: float, rehearsed: bool) -> _Answer:
+def _judged(site: ServerState, question: dict[str, Any], least: float, rehearsed: bool) -> _Answer:
     store = site.store()
     tests, metrics = ([question[name]] if question[name] else [] for name in ("test", "metric"))
     first, second = (

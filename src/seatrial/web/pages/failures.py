@@ -14,10 +14,10 @@ from seatrial.store import pagination
 from seatrial.store.pagination import BY_VERDICT, Choices, End
 from seatrial.store.rows import Filters, GapRow, RunRow
 from seatrial.verify.reading import plain
-from seatrial.web.asked import Asked, Unclear
-from seatrial.web.choice import VERDICTS, behind, choice_of, next_place
-from seatrial.web.output.run_files import Piece, RunFiles, in_time
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery, BadQuery
+from seatrial.web.run_filters import (VERDICTS, behind, choice_of, next_place)
+from seatrial.web.output.run_files import (FilePiece, RunFiles, in_time)
+from seatrial.web.server_state import ServerState
 
 SHOWN = 50
 MOST_SHOWN = 200
@@ -80,7 +80,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     rehearsed: bool
 
 
-class Failures(Struct, frozen=True, kw_only=True):
+class FailuresPage(Struct, frozen=True, kw_only=True):
     """The failures of a page, of ``found`` that match; ``shown`` are the names of its columns."""
 
     failures: list[Failure]
@@ -96,7 +96,7 @@ class Failures(Struct, frozen=True, kw_only=True):
     verdicts: tuple[str, ...] = VERDICTS
 
 
-def data(site: Site, asked: Asked) -> Failures:
+def data(site: ServerState, asked: PageQuery) -> FailuresPage:
     limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
     shown = _columns(asked)
     place = behind(asked)
@@ -110,7 +110,7 @@ def data(site: Site, asked: Asked) -> Failures:
         choices = pagination.choices(store)
     outputs = _outputs(found[:limit]) if "output" in shown else {}
     more = len(found) > limit
-    return Failures(
+    return FailuresPage(
         failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found[:limit]],
         found=number,
         shown=shown,
@@ -124,11 +124,11 @@ def data(site: Site, asked: Asked) -> Failures:
     )
 
 
-def _columns(asked: Asked) -> list[str]:
+def _columns(asked: PageQuery) -> list[str]:
     """The chosen columns in the order of the page."""
     chosen, known = set(asked.all("column")), [column.name for column in COLUMNS]
     if odd := sorted(chosen.difference(known)):
-        raise Unclear(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
+        raise BadQuery(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
     return [column.name for column in COLUMNS if column.name in chosen] or list(USUAL)
 
 
@@ -192,7 +192,7 @@ def _output(files: RunFiles) -> tuple[str, str]:
     """The end of stderr; of stdout where nothing is in that."""
     for name in ("stderr", "stdout"):
         piece = files.tail(name, LONGEST_OUTPUT)
-        if not isinstance(piece, Piece):
+        if not isinstance(piece, FilePiece):
             return "", f"{name} {piece.why}"
         lines = plain(piece.text).rstrip().splitlines()
         if lines:

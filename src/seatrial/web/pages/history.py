@@ -17,12 +17,12 @@ from seatrial.studies.history import ELAPSED, History, Point, ReportedChange, hi
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.units import SECOND_NS, show_seconds
-from seatrial.web.asked import Asked
-from seatrial.web.judging import answered
-from seatrial.web.records import references_of
-from seatrial.web.shown import NARROW, WIDE
-from seatrial.web.sides import names_rehearsal
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.study_cache import computed_for_form
+from seatrial.web.record_cache import references_of
+from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.compare_form import names_rehearsal
+from seatrial.web.server_state import ServerState
 
 MULTIPLES = 24  # small plots on a page
 POINTS = 50  # rows of the table of figures
@@ -34,7 +34,7 @@ MOST_NAMED = 400
 Drawn = tuple[float, float, bool]  # time in s, value, whether it was rehearsed
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class ChangeMark(Struct, frozen=True, kw_only=True):
     """A change of level: between the figures at ``last`` and at ``time`` (ns); ``percent`` is None
     where levels have no ratio; the note nearest to it."""
 
@@ -49,7 +49,7 @@ class Change(Struct, frozen=True, kw_only=True):
     near: str
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class HistoryLine(Struct, frozen=True, kw_only=True):
     """A series of ``n`` figures; of very many, ``times`` (s since the epoch) and ``values`` are the
     least and the greatest in each of many spans. ``levels`` are (from, to, level) between confirmed
     changes; ``low`` and ``high`` bound what its reference allows. ``rehearsed`` of the figures were
@@ -71,7 +71,7 @@ class Line(Struct, frozen=True, kw_only=True):
     values: list[float]
     made_up: list[bool]
     levels: list[tuple[float, float, float]]
-    changes: list[Change]
+    changes: list[ChangeMark]
     notes: list[Note]
     reference: float | None = None
     low: float | None = None
@@ -106,7 +106,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     state: str
     metrics: list[str]
     why: str = ""
-    lines: list[Line] = []
+    lines: list[HistoryLine] = []
     found: int = 0
     first: int = 0
     changed: int = 0
@@ -121,10 +121,10 @@ class _Answer(NamedTuple):
 
     histories: list[History]
     damaged: int
-    lines: dict[int, Line]
+    lines: dict[int, HistoryLine]
 
 
-def data(site: Site, asked: Asked) -> HistoryPage:
+def data(site: ServerState, asked: PageQuery) -> HistoryPage:
     store = site.store()
     trials = queries.trials(store)
     filters = Filters(
@@ -150,7 +150,7 @@ def data(site: Site, asked: Asked) -> HistoryPage:
     version = (_notes_mark(site), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
     answer: _Answer | None
-    answer, state, why = answered(site, name, version, lambda: _judged(site, metric, filters, case))
+    answer, state, why = computed_for_form(site, name, version, lambda: _judged(site, metric, filters, case))
     if answer is None:
         asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
         return HistoryPage(state=state, why=why, any_rehearsed=asked_for, **question)
@@ -189,14 +189,14 @@ def _shown(point: Point, machine: str, rehearsed: set[tuple[str, str]]) -> Shown
     return Shown(point.time, point.value, point.run_id, point.trial, made_up)
 
 
-def _notes_mark(site: Site) -> int:
+def _notes_mark(site: ServerState) -> int:
     try:
         return (site.trials / note_file.FILE).stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _judged(site: Site, metric: str, filters: Filters, case: str) -> _Answer:
+def _judged(site: ServerState, metric: str, filters: Filters, case: str) -> _Answer:
     try:
         notes = note_file.read(site.trials / note_file.FILE)
     except TrialError:
@@ -219,7 +219,7 @@ def _rank(history: History) -> tuple[float, str, str]:
 # ---- a series -----------------------------------------------------------------------------
 
 
-def _line(site: Site, history: History, trials: list[TrialRow]) -> Line:
+def _line(site: ServerState, history: History, trials: list[TrialRow]) -> HistoryLine:
     series, analysis = history.series, history.analysis
     wanted = _expected(site, history, trials)
     middle = median(series.values) if series.values else None
@@ -229,7 +229,7 @@ def _line(site: Site, history: History, trials: list[TrialRow]) -> Line:
         for point in series.points
     ]
     drawn = _thinned(points)
-    return Line(
+    return HistoryLine(
         machine=series.machine,
         case=series.case,
         case_name=series.case_name,
@@ -283,9 +283,9 @@ def _levels(history: History) -> list[tuple[float, float, float]]:
     ]
 
 
-def _change(told: ReportedChange) -> Change:
+def _change(told: ReportedChange) -> ChangeMark:
     note = told.near.note.text if told.near is not None else ""
-    return Change(
+    return ChangeMark(
         time=told.first,
         last=told.last,
         before=told.change.before,
@@ -308,7 +308,7 @@ def _near(told: ReportedChange) -> str:
     return f"{show_seconds(abs(away))} {'before' if away < 0 else 'after'}"
 
 
-def _expected(site: Site, history: History, trials: list[TrialRow]) -> Expected | None:
+def _expected(site: ServerState, history: History, trials: list[TrialRow]) -> Expected | None:
     """The reference by which the latest run was judged."""
     series = history.series
     if not series.points:
@@ -322,11 +322,11 @@ def _expected(site: Site, history: History, trials: list[TrialRow]) -> Expected 
     return expected(figure, case, references_of(trial))
 
 
-def _case(site: Site, trial: TrialRow, case: str) -> CaseRow | None:
+def _case(site: ServerState, trial: TrialRow, case: str) -> CaseRow | None:
     return next((c for c in queries.cases_of(site.store(), trial) if c.id == case), None)
 
 
-def chart(line: Line, large: bool, metric: str, width: int) -> Any:
+def chart(line: HistoryLine, large: bool, metric: str, width: int) -> Any:
     """Figures as dots, levels as lines, changes and notes as marks, the reference as levels."""
     drawn = list(zip(line.times, line.values, line.made_up, strict=True))
     measured = [(time, value) for time, value, made_up in drawn if not made_up]
@@ -366,6 +366,6 @@ def chart(line: Line, large: bool, metric: str, width: int) -> Any:
     )
 
 
-def _told(change: Change) -> str:
+def _told(change: ChangeMark) -> str:
     percent = "" if change.percent is None else f"{change.percent:+.1f} %"
     return percent if change.tier == "confirmed" else f"{percent}?"

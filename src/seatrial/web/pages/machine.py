@@ -17,10 +17,10 @@ from seatrial.store import series
 from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.studies import evidence
 from seatrial.studies.history import ELAPSED
-from seatrial.web.asked import Asked, Unclear
-from seatrial.web.judging import beside
+from seatrial.web.query import PageQuery, BadQuery
+from seatrial.web.study_cache import computed
 from seatrial.web.nodes import node_map
-from seatrial.web.nodes.layout import Block, blocks_of
+from seatrial.web.nodes.layout import NodeBlock, blocks_of
 from seatrial.web.nodes.node_figures import (
     NodeFigures,
     RunFigures,
@@ -31,11 +31,11 @@ from seatrial.web.nodes.node_figures import (
     view_of,
 )
 from seatrial.web.nodes.node_map import Shading
-from seatrial.web.nodes.node_states import State, states_of, turns_of
-from seatrial.web.site import Site
+from seatrial.web.nodes.node_states import (NodeState, states_of, turns_of)
+from seatrial.web.server_state import ServerState
 
 if TYPE_CHECKING:
-    from seatrial.web.nodes.on_nodes import Numbers
+    from seatrial.web.nodes.run_index import Numbers
 
 SHOWS = ("state", "runs", "failures", "metric", "z")
 SORTS = ("worst", "name", "runs", "failed", "share", "figure", "z")
@@ -60,7 +60,7 @@ class NodeRow(Struct, frozen=True, kw_only=True):
     judged: str
 
 
-class Machine(Struct, frozen=True, kw_only=True):
+class MachinePage(Struct, frozen=True, kw_only=True):
     """The nodes (``names``), where they stand, and what is known of them. ``suspects`` is None
     while they are being judged."""
 
@@ -88,7 +88,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     excluded: int
     states_of: list[str]
     shading: Shading
-    blocks: list[Block]
+    blocks: list[NodeBlock]
     names: list[str]
     told: list[str]
     marks: dict[str, list[int]]
@@ -115,7 +115,7 @@ class Machine(Struct, frozen=True, kw_only=True):
         return node_map.picture(self.blocks[number], number, self.shading, self.marks, self.names)
 
 
-def data(site: Site, asked: Asked) -> Machine:
+def data(site: ServerState, asked: PageQuery) -> MachinePage:
     view = view_of(site, asked)
     show = asked.choice("show", SHOWS, "state")
     sort = asked.choice("sort", SORTS, "z" if show in ("metric", "z") else "worst")
@@ -130,7 +130,7 @@ def data(site: Site, asked: Asked) -> Machine:
     names = view.held.names
     titled = blocks_of(view.machine, names, view.held.described)
     rows = _rows(view, titled, states, over, wrong, found, accused)
-    return Machine(
+    return MachinePage(
         name=view.name,
         about=view.machine.about if view.machine is not None else "",
         trials=[trial.tag for trial in view.trials],
@@ -168,14 +168,14 @@ def data(site: Site, asked: Asked) -> Machine:
 
 
 def _figures(
-    site: Site, view: View, metric: str
+    site: ServerState, view: View, metric: str
 ) -> tuple[RunFigures | None, NodeFigures | None, str]:
     """The figures of a metric; without any, why not."""
     from seatrial.errors import UsageError
 
     try:
         figures = figures_of(site, view, metric)
-    except Unclear:
+    except BadQuery:
         raise
     except UsageError as error:
         return None, None, str(error)
@@ -183,7 +183,7 @@ def _figures(
     return figures, found, found.survey.why
 
 
-def machine_states(site: Site, view: View) -> tuple[dict[str, State], list[str]]:
+def machine_states(site: ServerState, view: View) -> tuple[dict[str, NodeState], list[str]]:
     """What is down or excluded by the trials that run, or else by those that were last over; the
     tags of the trials that say so."""
     running = [trial for trial in view.trials if trial.state in ("running", "paused")]
@@ -191,7 +191,7 @@ def machine_states(site: Site, view: View) -> tuple[dict[str, State], list[str]]
     return states_of(turns_of(site.store(), said)), [trial.tag for trial in said]
 
 
-def _words(view: View, states: dict[str, State], over: Numbers) -> list[str]:
+def _words(view: View, states: dict[str, NodeState], over: Numbers) -> list[str]:
     import numpy as np
 
     going = view.held.counts(np.asarray(view.held.columns.code == codes.IN_PROGRESS.number))
@@ -255,7 +255,7 @@ def _told(
 def _marks(
     view: View,
     show: str,
-    states: dict[str, State],
+    states: dict[str, NodeState],
     wrong: Numbers,
     found: NodeFigures | None,
     accused: Suspects | None,
@@ -283,8 +283,8 @@ def _marks(
 
 def _rows(
     view: View,
-    blocks: Sequence[Block],
-    states: dict[str, State],
+    blocks: Sequence[NodeBlock],
+    states: dict[str, NodeState],
     over: Numbers,
     wrong: Numbers,
     found: NodeFigures | None,
@@ -294,7 +294,7 @@ def _rows(
     blamed = {name for one in accused.suspects for name in one.names} if accused else set()
     rows = []
     for place, name in enumerate(view.held.names):
-        state = states.get(name, State())
+        state = states.get(name, NodeState())
         value = float(found.values[place]) if found is not None else float("nan")
         z = float(found.z[place]) if found is not None else float("nan")
         judged = "suspect" if name in blamed else ""
@@ -339,7 +339,7 @@ def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
 # ---- suspects -----------------------------------------------------------------------------
 
 
-def accused_of(site: Site, view: View) -> tuple[Suspects | None, int]:
+def accused_of(site: ServerState, view: View) -> tuple[Suspects | None, int]:
     """The nodes that explain what went wrong, by the chosen trials and window; None while they are
     being judged. The second is from when on runs were judged, where they are too many (ns)."""
     import numpy as np
@@ -361,11 +361,11 @@ def accused_of(site: Site, view: View) -> tuple[Suspects | None, int]:
         jobs = evidence.jobs_of(evidence.classified(found)).jobs
         return suspects.find(jobs, {node: [group] for node, group in groups.items()})
 
-    made: Suspects | None = beside(site, name, version, judge)
+    made: Suspects | None = computed(site, name, version, judge)
     return made, since
 
 
-def _outcomes(site: Site, trials: list[TrialRow], wanted: Filters) -> list[RunOutcome]:
+def _outcomes(site: ServerState, trials: list[TrialRow], wanted: Filters) -> list[RunOutcome]:
     store = site.store()
     return [
         one

@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
-from seatrial.web.asked import Asked
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.server_state import ServerState
 
 
 class MachineRow(Struct, frozen=True, kw_only=True):
@@ -26,20 +26,20 @@ class MachineRow(Struct, frozen=True, kw_only=True):
     rehearsed: bool
 
 
-class Machines(Struct, frozen=True):
+class MachinesPage(Struct, frozen=True):
     """All machines, those heard of last first."""
 
     machines: list[MachineRow]
     rehearsed: bool
 
 
-def data(site: Site, asked: Asked) -> Machines:
+def data(site: ServerState, asked: PageQuery) -> MachinesPage:
     rehearsed = asked.flag("rehearsed")
     by_name: dict[str, list[TrialRow]] = {}
     for trial in queries.trials(site.store()):
         by_name.setdefault(trial.machine, []).append(trial)
     rows = [_row(name, trials, rehearsed) for name, trials in by_name.items()]
-    return Machines(sorted(rows, key=lambda row: (row.rehearsed, -row.last)), rehearsed)
+    return MachinesPage(sorted(rows, key=lambda row: (row.rehearsed, -row.last)), rehearsed)
 
 
 def _row(name: str, trials: list[TrialRow], rehearsed: bool) -> MachineRow:

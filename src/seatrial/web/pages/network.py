@@ -10,18 +10,9 @@ from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Network
 from seatrial.store import queries
 from seatrial.store.rows import RunRow
-from seatrial.web.asked import Asked
-from seatrial.web.matrices import (
-    ASPECTS,
-    ORDERS,
-    SHOWS,
-    Cells,
-    Charted,
-    Part,
-    charted_of,
-    runs_with,
-)
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.matrices import (ASPECTS, ORDERS, SHOWS, Cells, Charted, MatrixPanel, charted_of, runs_with)
+from seatrial.web.server_state import ServerState
 
 MOST = 200  # findings of a kind that are listed
 NEAR = 32  # ranks beside a finding that are shown with it
@@ -29,7 +20,7 @@ FINEST = 2048  # cells each way that are sent at most
 LARGEST = 1 << 20
 
 
-class Networks(Struct, frozen=True):
+class NetworksPage(Struct, frozen=True):
     """The latest runs that have a matrix, one of each case; None while they are looked for."""
 
     runs: list[RunRow] | None
@@ -37,19 +28,19 @@ class Networks(Struct, frozen=True):
     machines: list[str]
 
 
-def listed(site: Site, asked: Asked) -> Networks:
+def listed(site: ServerState, asked: PageQuery) -> NetworksPage:
     found = runs_with(site)
     machine = asked.text("machine")
     machines = sorted({run.machine for run in found or ()})
     if found is not None and machine:
         found = [run for run in found if run.machine == machine]
-    return Networks(found, machine, machines)
+    return NetworksPage(found, machine, machines)
 
 
 # ---- one matrix ---------------------------------------------------------------------------
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class NetworkFinding(Struct, frozen=True, kw_only=True):
     """Something wrong: ``effect`` is relative (-0.05: 5 % worse). ``x`` and ``y`` are where it is
     to be seen in the order that is shown."""
 
@@ -72,7 +63,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
     columns: str
     of: str
     show: str
-    part: Part
+    part: MatrixPanel
     near: int
     unit: str = ""
     ranks: int = 0
@@ -83,7 +74,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
     high: float = 0.0
     grouped: bool = False
     hidden: int = 0
-    findings: list[Finding] = []
+    findings: list[NetworkFinding] = []
     left_out: dict[str, int] = {}
     names: list[str] = []
     groups: list[str] = []
@@ -91,7 +82,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
     column_order: list[int] = []
 
 
-def data(site: Site, asked: Asked) -> Pairs:
+def data(site: ServerState, asked: PageQuery) -> Pairs:
     run = _run(site, asked)
     rows, columns, of, show = _look(asked)
     charted = charted_of(site, run)
@@ -103,7 +94,7 @@ def data(site: Site, asked: Asked) -> Pairs:
             columns=columns,
             of=of,
             show=show,
-            part=Part(0, 0, LARGEST),
+            part=MatrixPanel(0, 0, LARGEST),
             near=NEAR,
         )
     scale = charted.scale(show)
@@ -137,33 +128,33 @@ def data(site: Site, asked: Asked) -> Pairs:
     )
 
 
-def cells(site: Site, asked: Asked) -> Cells:
+def cells(site: ServerState, asked: PageQuery) -> Cells:
     """A part of a matrix as a picture."""
     run = _run(site, asked)
     rows, columns, of, show = _look(asked)
     most = asked.number("most", 700, least=16, most=FINEST)
     charted = charted_of(site, run)
     if charted is None:
-        part = Part(0, 0, 0)
+        part = MatrixPanel(0, 0, 0)
         return Cells(x=0, y=0, size=0, pairs=0, width=0, height=0, cells="", rates=None)
     part = _part(asked, len(charted.names))
     return charted.cells(part, most, (rows, columns), of, show)
 
 
-def _run(site: Site, asked: Asked) -> RunRow:
+def _run(site: ServerState, asked: PageQuery) -> RunRow:
     return queries.run(site.store(), f"{asked.path['trial']}/{asked.path['run_id']}")
 
 
-def _look(asked: Asked) -> tuple[str, str, str, str]:
+def _look(asked: PageQuery) -> tuple[str, str, str, str]:
     rows, columns = (asked.choice(name, ORDERS, "rank") for name in ("rows", "columns"))
     of, show = asked.choice("of", ASPECTS, "worst"), asked.choice("show", SHOWS, "rate")
     return rows, columns, of, show
 
 
-def _part(asked: Asked, count: int) -> Part:
+def _part(asked: PageQuery, count: int) -> MatrixPanel:
     size = min(asked.number("size", count, least=1, most=LARGEST), count)
     x, y = (asked.number(name, 0, most=LARGEST) for name in ("x", "y"))
-    return Part(min(x, count - size), min(y, count - size), size)
+    return MatrixPanel(min(x, count - size), min(y, count - size), size)
 
 
 # ---- findings -----------------------------------------------------------------------------
@@ -171,10 +162,10 @@ def _part(asked: Asked, count: int) -> Part:
 
 def _findings(
     charted: Charted, net: Network, rows: str, columns: str
-) -> tuple[list[Finding], dict[str, int]]:
+) -> tuple[list[NetworkFinding], dict[str, int]]:
     """The findings of each kind, the gravest first, and how many of each kind are not listed."""
     at = _Places(charted, rows, columns)
-    kinds: dict[str, list[Finding]] = {}
+    kinds: dict[str, list[NetworkFinding]] = {}
     for one in (*_mute(net, at), *_slow(net, at)):
         kinds.setdefault(one.kind, []).append(one)
     counted = {"slow link": net.slow_links, "single pair cannot talk": net.mute_pairs}
@@ -205,25 +196,25 @@ class _Places:
         return max(0, x - NEAR), max(0, y - NEAR)
 
 
-def _mute(net: Network, at: _Places) -> Iterator[Finding]:
+def _mute(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for name in net.silent:
         x, y = at.of(name, name)
-        yield Finding(kind="talks with nobody", what=name, x=x, y=y)
+        yield NetworkFinding(kind="talks with nobody", what=name, x=x, y=y)
     for name in net.cut_off:
         x, y = at.of(name, name)
-        yield Finding(kind="group cut off", what=name, x=x, y=y)
+        yield NetworkFinding(kind="group cut off", what=name, x=x, y=y)
     for names in net.apart:
         x, y = at.of(names[0], names[0])
-        yield Finding(kind="talk among themselves alone", what=_together(names), x=x, y=y)
+        yield NetworkFinding(kind="talk among themselves alone", what=_together(names), x=x, y=y)
     for pair in net.groups:
         if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
             x, y = at.of(pair.sender, pair.receiver)
-            yield Finding(
+            yield NetworkFinding(
                 kind="no link between groups", what=f"{pair.sender} to {pair.receiver}", x=x, y=y
             )
     for sender, receiver in net.pairs:
         x, y = at.of(sender, receiver)
-        yield Finding(kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y)
+        yield NetworkFinding(kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y)
 
 
 def _together(names: Sequence[str]) -> str:
@@ -231,21 +222,21 @@ def _together(names: Sequence[str]) -> str:
     return ", ".join(names) if any(":" in name for name in names) else fold(names)
 
 
-def _slow(net: Network, at: _Places) -> Iterator[Finding]:
+def _slow(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for kind, found in (("slow sender", net.senders), ("slow receiver", net.receivers)):
         for slow in found:
             x, y = at.of(slow.name, slow.name)
-            yield Finding(
+            yield NetworkFinding(
                 kind=kind, what=slow.name, effect=slow.effect, deviations=slow.deviations, x=x, y=y
             )
     for link in net.links:
         x, y = at.of(link.sender, link.receiver)
         what = f"{link.sender} to {link.receiver}"
-        yield Finding(kind="slow link", what=what, rate=link.value, effect=link.effect, x=x, y=y)
+        yield NetworkFinding(kind="slow link", what=what, rate=link.value, effect=link.effect, x=x, y=y)
     for pair in sorted(net.slow_groups, key=lambda pair: pair.effect or 0.0):
         if not pair.cut:
             x, y = at.of(pair.sender, pair.receiver)
-            yield Finding(
+            yield NetworkFinding(
                 kind="slow between groups",
                 what=f"{pair.sender} to {pair.receiver}",
                 rate=pair.median,

@@ -15,8 +15,8 @@ from seatrial.store.pagination import again_of
 from seatrial.store.rows import RunRow
 from seatrial.studies.history import ELAPSED
 from seatrial.units import SECOND_NS
-from seatrial.web.asked import Asked
-from seatrial.web.judging import beside
+from seatrial.web.query import PageQuery
+from seatrial.web.study_cache import computed
 from seatrial.web.nodes.layout import blocks_of
 from seatrial.web.nodes.node_figures import (
     RunFigures,
@@ -28,13 +28,13 @@ from seatrial.web.nodes.node_figures import (
     metrics_to_choose,
     view_of,
 )
-from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, State, Turn, turns_of, turns_of_node
+from seatrial.web.nodes.node_states import (DOWN, EXCLUDED, UP, NodeState, NodeEvent, turns_of, turns_of_node)
 from seatrial.web.pages.machine import accused_of, machine_states
-from seatrial.web.shown import NARROW, WIDE
-from seatrial.web.site import Site
+from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.server_state import ServerState
 
 if TYPE_CHECKING:
-    from seatrial.web.nodes.on_nodes import Mask
+    from seatrial.web.nodes.run_index import Mask
 
 RUNS = 50
 MOST_RUNS = 2000
@@ -43,7 +43,7 @@ SPANS = 60  # of time, for each of which the others' figures are told
 MOST_TURNS = 200
 
 
-class Cause(Struct, frozen=True):
+class NodeFailureCause(Struct, frozen=True):
     """A verdict: so many runs of the node have it, and this share of all chosen runs."""
 
     code: int
@@ -82,21 +82,21 @@ class Over(Struct, frozen=True, kw_only=True):
     high: list[float]
 
 
-class Node(Struct, frozen=True, kw_only=True):
+class NodePage(Struct, frozen=True, kw_only=True):
     """All of it. ``figures`` is None while they are being judged."""
 
     machine: str
     name: str
     place: list[str]
     rehearsed: bool
-    state: State
+    state: NodeState
     states_of: list[str]
     suspect: bool
     runs: int
     failed: int
-    turns: list[Turn]
+    turns: list[NodeEvent]
     ends: dict[str, float]
-    causes: list[Cause]
+    causes: list[NodeFailureCause]
     figures: list[FigureRow] | None
     test: str
     metric: str
@@ -140,7 +140,7 @@ def _points(times: list[float], values: list[float]) -> list[tuple[float, float 
     return list(zip(times, values, strict=True))
 
 
-def _spans(turns: list[Turn], over: Over, ends: dict[str, float]) -> list[tuple[float, float, str]]:
+def _spans(turns: list[NodeEvent], over: Over, ends: dict[str, float]) -> list[tuple[float, float, str]]:
     """When the node was down or excluded, within the time of its figures. What a trial excluded is
     so until that trial lets it in or ends; ``ends`` has those that are over."""
     end = max([*over.times, *over.span_times], default=0.0)
@@ -160,7 +160,7 @@ def _spans(turns: list[Turn], over: Over, ends: dict[str, float]) -> list[tuple[
     return [one for one in found if one[0] <= end]
 
 
-def data(site: Site, asked: Asked) -> Node:
+def data(site: ServerState, asked: PageQuery) -> NodePage:
     view = view_of(site, asked)
     name = asked.path["node"]
     place = view.held.place_of.get(name)
@@ -185,12 +185,12 @@ def data(site: Site, asked: Asked) -> Node:
         for b in blocks_of(view.machine, view.held.names, view.held.described)
         if place in b.places
     ]
-    return Node(
+    return NodePage(
         machine=view.name,
         name=name,
         place=titles[0] if titles else [],
         rehearsed=view.rehearsed,
-        state=states.get(name, State()),
+        state=states.get(name, NodeState()),
         states_of=said,
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
@@ -224,7 +224,7 @@ def _alike(view: View, here: Mask) -> View:
     return view._replace(mask=mask, kinds="\n".join(sorted(mine)))
 
 
-def _causes(view: View, here: Mask) -> list[Cause]:
+def _causes(view: View, here: Mask) -> list[NodeFailureCause]:
     """The verdicts of the node's runs that are over, beside those of all chosen runs."""
     import numpy as np
 
@@ -232,7 +232,7 @@ def _causes(view: View, here: Mask) -> list[Cause]:
     codes, counts = np.unique(view.held.columns.code[over & here], return_counts=True)
     total, every = int((over & here).sum()), int(over.sum())
     found = [
-        Cause(
+        NodeFailureCause(
             *(code, code_of(code).name, count, count / total),
             int((view.held.columns.code[over] == code).sum()) / every,
         )
@@ -245,7 +245,7 @@ def _causes(view: View, here: Mask) -> list[Cause]:
 
 
 def _over_time(
-    site: Site, view: View, metric: str, here: Mask
+    site: ServerState, view: View, metric: str, here: Mask
 ) -> tuple[RunFigures | None, Over | None, str]:
     """The node's figures of a metric, and what all runs had at that time."""
     import numpy as np
@@ -281,18 +281,18 @@ def _over_time(
     )
 
 
-def _figures_beside(site: Site, view: View, name: str, place: int) -> list[FigureRow] | None:
+def _figures_beside(site: ServerState, view: View, name: str, place: int) -> list[FigureRow] | None:
     """Every metric of every test that the node ran; made beside the page where it takes long."""
     paths = tuple(trial.path for trial in view.trials)
     key = ("node", view.name, name, paths, view.since, view.until, view.test)
     version = (len(view.held.columns.row), int(view.over().sum()), int(view.wrong().sum()))
-    made: list[FigureRow] | None = beside(
+    made: list[FigureRow] | None = computed(
         site, key, version, lambda: _figure_rows(site, view, name, place)
     )
     return made
 
 
-def _figure_rows(site: Site, view: View, name: str, place: int) -> list[FigureRow]:
+def _figure_rows(site: ServerState, view: View, name: str, place: int) -> list[FigureRow]:
     import numpy as np
 
     columns, here = view.held.columns, view.held.on(place) & view.mask

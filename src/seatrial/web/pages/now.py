@@ -11,9 +11,9 @@ from seatrial.errors import SeatrialError
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.asked import Asked
-from seatrial.web.site import Site
-from seatrial.web.trials.followed import Standing
+from seatrial.web.query import PageQuery
+from seatrial.web.server_state import ServerState
+from seatrial.web.trials.trial_cache import Standing
 from seatrial.web.trials.trial_facts import (
     Builds,
     CriterionShown,
@@ -26,7 +26,7 @@ from seatrial.web.trials.trial_facts import (
 if TYPE_CHECKING:
     from seatrial.acceptance.criteria import Overall
     from seatrial.sinks.lag import SinkLag as SinkStanding
-    from seatrial.web.trials.followed import TestNow
+    from seatrial.web.trials.trial_cache import TestNow
 
 LATELY = 12
 MOST_RUNNING = 8  # that are shown in full
@@ -60,7 +60,7 @@ class Late(Struct, frozen=True, kw_only=True):
     verdict: Overall | str | None
 
 
-class Now(Struct, frozen=True, kw_only=True):
+class NowPage(Struct, frozen=True, kw_only=True):
     """The trials that run now, the latest others; ``trials`` counts all, ``more`` those that run
     and are not shown. ``folder`` is where trials are looked for."""
 
@@ -71,12 +71,12 @@ class Now(Struct, frozen=True, kw_only=True):
     folder: str
 
 
-def data(site: Site, asked: Asked) -> Now:
+def data(site: ServerState, asked: PageQuery) -> NowPage:
     found = queries.trials(site.store())
     running = [row for row in found if row.state == "running"]
     others = [row for row in found if row.state != "running"]
     others.sort(key=lambda row: row.created if row.rehearsed else row.last or row.created)
-    return Now(
+    return NowPage(
         running=[_running(site, row) for row in running[:MOST_RUNNING]],
         lately=[_late(site, row) for row in reversed(others[-LATELY:])],
         trials=len(found),
@@ -85,7 +85,7 @@ def data(site: Site, asked: Asked) -> Now:
     )
 
 
-def _running(site: Site, row: TrialRow) -> Running:
+def _running(site: ServerState, row: TrialRow) -> Running:
     store = site.store()
     following = site.followed.of(row)
     standing = following.standing()
@@ -117,11 +117,11 @@ def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
     return sorted(over, key=lambda run: run.judged or 0, reverse=True)
 
 
-def _late(site: Site, row: TrialRow) -> Late:
+def _late(site: ServerState, row: TrialRow) -> Late:
     return Late(trial=row, verdict=site.followed.verdict(row) if row.component else "")
 
 
-def sinks_of(site: Site, row: TrialRow) -> list[SinkStanding]:
+def sinks_of(site: ServerState, row: TrialRow) -> list[SinkStanding]:
     """Where the sinks of a trial stand; none where nothing can be said of them."""
     from seatrial.sinks.lag import sink_lags
 

@@ -22,12 +22,12 @@ from seatrial.studies.one_run import Expected, RunPhase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
-from seatrial.web.asked import Asked
-from seatrial.web.choice import MOST_GAPS
-from seatrial.web.output.run_files import Absent, RunFiles, in_time
+from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import MOST_GAPS
+from seatrial.web.output.run_files import (FileMissing, RunFiles, in_time)
 from seatrial.web.output.run_text import Output, Search, output_of, search_of
-from seatrial.web.records import record_of, references_of
-from seatrial.web.site import Site
+from seatrial.web.record_cache import record_of, references_of
+from seatrial.web.server_state import ServerState
 
 LARGEST_SCRIPT = 128 << 10
 MOST_EVENTS = 2000
@@ -45,7 +45,7 @@ class EventLine(Struct, frozen=True, kw_only=True):
     told: str
 
 
-class Past(Struct, frozen=True):
+class EarlierValue(Struct, frozen=True):
     """A figure of an earlier run of the case; ``began`` in ns."""
 
     began: int
@@ -54,7 +54,7 @@ class Past(Struct, frozen=True):
     value: float
 
 
-class Metric(Struct, frozen=True, kw_only=True):
+class RunMetric(Struct, frozen=True, kw_only=True):
     """A figure with what it should be, and those of earlier runs, oldest first; the run's own is
     not among these."""
 
@@ -63,7 +63,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     unit: str
     better: str
     expected: Expected | None
-    past: list[Past]
+    past: list[EarlierValue]
 
 
 class Script(Struct, frozen=True):
@@ -82,7 +82,7 @@ class Nodes(Struct, frozen=True):
     number: int
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class RunPage(Struct, frozen=True, kw_only=True):
     """A run. Times in ns; ``launcher``, ``modules`` and the test's scripts are "" where the trial's
     folder or the run tells nothing of them."""
 
@@ -103,7 +103,7 @@ class Run(Struct, frozen=True, kw_only=True):
     phases: list[RunPhase]
     events: list[EventLine]
     events_left_out: int
-    metrics: list[Metric]
+    metrics: list[RunMetric]
     metrics_left_out: int
     nodes: Nodes
     scripts: list[Script]
@@ -119,7 +119,7 @@ _STATES = ("waiting", "running", "passed", "failed", "again")
 _SLOW = "is not shown: its file system was too slow to answer"
 
 
-def data(site: Site, asked: Asked) -> Run:
+def data(site: ServerState, asked: PageQuery) -> RunPage:
     search = search_of(asked)
     whole = asked.flag("whole")
     store = site.store()
@@ -139,7 +139,7 @@ def data(site: Site, asked: Asked) -> Run:
     outputs, job = shown or in_time(lambda: _files(run, search, whole), instead=_too_slow())
     same, known = _environments(run, beside.runs)
     code = code_of(run.code)
-    return Run(
+    return RunPage(
         run=run,
         verdict=code.name,
         meaning=code.meaning,
@@ -170,7 +170,7 @@ def data(site: Site, asked: Asked) -> Run:
     )
 
 
-def _run(store: Store, asked: Asked) -> RunRow:
+def _run(store: Store, asked: PageQuery) -> RunRow:
     """The run of that id, or of a unique beginning of it."""
     tag, run_id = asked.path["trial"], asked.path["run_id"]
     if not tag.strip() or not run_id.strip():
@@ -222,17 +222,17 @@ def _metrics(
     case: CaseRow,
     past: dict[tuple[str, str], list[tuple[Sibling, float]]],
     run: RunRow,
-) -> list[Metric]:
+) -> list[RunMetric]:
     references = references_of(trial)
     return [
-        Metric(
+        RunMetric(
             name=one.name,
             value=one.value,
             unit=one.unit,
             better=one.better,
             expected=expected(one, case, references),
             past=[
-                Past(before.created, before.trial, before.run_id, value)
+                EarlierValue(before.created, before.trial, before.run_id, value)
                 for before, value in past.get((one.name, one.unit), ())
                 if before.row != run.row
             ],
@@ -263,7 +263,7 @@ def _files(run: RunRow, search: Search | None, whole: bool) -> Files:
     files = RunFiles(run)
     outputs = [output_of(files, name, search, whole) for name in ("stdout", "stderr")]
     job = files.head("job.sh", LARGEST_SCRIPT)
-    if isinstance(job, Absent):
+    if isinstance(job, FileMissing):
         return outputs, [Script("job.sh", "", job.why)]
     cut = job.size > LARGEST_SCRIPT
     return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]

@@ -8,9 +8,9 @@ from msgspec import Struct
 from seatrial.store import pagination, queries
 from seatrial.store.pagination import ORDERS, Choices
 from seatrial.store.rows import Filters, GapRow, RunCounts, RunRow
-from seatrial.web.asked import Asked
-from seatrial.web.choice import VERDICTS, behind, choice_of, next_place
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import (VERDICTS, behind, choice_of, next_place)
+from seatrial.web.server_state import ServerState
 
 SHOWN = 100
 MOST_SHOWN = 2000
@@ -51,7 +51,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     link: str
 
 
-class Runs(Struct, frozen=True, kw_only=True):
+class RunsPage(Struct, frozen=True, kw_only=True):
     """The runs that match. ``counts`` are over the whole window, of all pages and every state;
     ``found`` of them are of the chosen state; ``older`` is the address of the next page, or ""."""
 
@@ -68,7 +68,7 @@ class Runs(Struct, frozen=True, kw_only=True):
     verdicts: tuple[str, ...] = VERDICTS
 
 
-def data(site: Site, asked: Asked) -> Runs:
+def data(site: ServerState, asked: PageQuery) -> RunsPage:
     limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
     state = asked.choice("state", STATES)
     order = asked.choice("sort", tuple(ORDERS), "newest")
@@ -82,7 +82,7 @@ def data(site: Site, asked: Asked) -> Runs:
         choices = pagination.choices(store)
     more = len(found) > limit
     tallies = [_tally(asked, name, counts, state) for name in STATES]
-    return Runs(
+    return RunsPage(
         runs=[line_of(run, run.row in again) for run in found[:limit]],
         counts=tallies,
         total=sum(tally.runs for tally in tallies),
@@ -100,7 +100,7 @@ def _of_any_state(filters: Filters) -> Filters:
     return msgspec.structs.replace(filters, states=())
 
 
-def _tally(asked: Asked, name: str, counts: RunCounts, state: str) -> Tally:
+def _tally(asked: PageQuery, name: str, counts: RunCounts, state: str) -> Tally:
     chosen = name == state
     link = asked.link(state="" if chosen else name, before="")
     return Tally(state=name, runs=getattr(counts, name), chosen=chosen, link=link)

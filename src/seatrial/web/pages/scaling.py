@@ -16,11 +16,11 @@ from seatrial.studies.history import ELAPSED
 from seatrial.studies.scaling import PAYS, Best, Cell, ScalingLine, ScalingTable, scaling
 from seatrial.studies.scaling import ScalingQuery as Question
 from seatrial.studies.selection import NUMBERS, Side, gather
-from seatrial.web.asked import Asked
-from seatrial.web.judging import answered
-from seatrial.web.shown import NARROW
-from seatrial.web.sides import names_rehearsal, side_of
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.study_cache import computed_for_form
+from seatrial.web.formatting import NARROW
+from seatrial.web.compare_form import names_rehearsal, side_of
+from seatrial.web.server_state import ServerState
 
 TABLES = 8  # on a page
 MOST_NAMED = 300
@@ -59,7 +59,7 @@ class Panel(Struct, frozen=True, kw_only=True):
         return plots(self)
 
 
-class Scaling(Struct, frozen=True, kw_only=True):
+class ScalingPage(Struct, frozen=True, kw_only=True):
     """The question and its answer; ``state`` is "asked", "judging", "judged" or "refused". ``xs``
     are what can grow, by the cases of the trials."""
 
@@ -88,7 +88,7 @@ class _Answer(NamedTuple):
     rehearsed: bool
 
 
-def data(site: Site, asked: Asked) -> Scaling:
+def data(site: ServerState, asked: PageQuery) -> ScalingPage:
     trials = queries.trials(site.store())
     question: dict[str, Any] = {
         name: asked.text(name) for name in ("trial", "x", "by", "test", "pays")
@@ -102,17 +102,17 @@ def data(site: Site, asked: Asked) -> Scaling:
     pays, first = asked.share("pays", LABELS["pays"], PAYS), asked.number("first", 0)
     rehearsed = asked.flag("rehearsed")
     if not question["trial"]:
-        return Scaling(state="asked", **question, **listed)
+        return ScalingPage(state="asked", **question, **listed)
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
     name = ("scaling", *question.values(), rehearsed)
     answer: _Answer | None
-    answer, state, why = answered(
+    answer, state, why = computed_for_form(
         site, name, version, lambda: _judged(site, question, pays, rehearsed)
     )
     if answer is None:
         made_up = names_rehearsal(site.store(), question["trial"].split(), rehearsed)
-        return Scaling(state=state, why=_plainly(why), rehearsed=made_up, **question, **listed)
-    return Scaling(
+        return ScalingPage(state=state, why=_plainly(why), rehearsed=made_up, **question, **listed)
+    return ScalingPage(
         state="judged",
         xs=answer.xs,
         panels=[_panel(table) for table in answer.tables[first : first + TABLES]],
@@ -129,7 +129,7 @@ def _plainly(why: str) -> str:
     return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", why)
 
 
-def _judged(site: Site, question: dict[str, Any], pays: float, rehearsed: bool) -> _Answer:
+def _judged(site: ServerState, question: dict[str, Any], pays: float, rehearsed: bool) -> _Answer:
     tests = [question["test"]] if question["test"] else []
     store = site.store()
     sides = [gather(store, side_of(text, rehearsed), tests) for text in question["trial"].split()]

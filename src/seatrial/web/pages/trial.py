@@ -12,11 +12,11 @@ from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.asked import Asked
+from seatrial.web.query import PageQuery
 from seatrial.web.pages.now import sinks_of
-from seatrial.web.pages.trial_plots import Window, windows_of
-from seatrial.web.site import Site
-from seatrial.web.trials.followed import Following, Standing, TestNow
+from seatrial.web.pages.trial_plots import WindowSpan, windows_of
+from seatrial.web.server_state import ServerState
+from seatrial.web.trials.trial_cache import (TailedTrial, Standing, TestNow)
 from seatrial.web.trials.trial_facts import (
     Builds,
     CriterionShown,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seatrial.acceptance.status import Status
     from seatrial.acceptance.sub_phases import SubPhase
     from seatrial.sinks.lag import SinkLag as SinkStanding
-    from seatrial.web.trials.judged import Steps
+    from seatrial.web.trials.trial_results import Steps
 
 MOST_GAPS = 20
 MOST_ALERTS = 20
@@ -75,7 +75,7 @@ class UsesShown(Struct, frozen=True, kw_only=True):
         return sum(use.share for use in self.uses if use.use == "accepted")
 
 
-class Cause(Struct, frozen=True, kw_only=True):
+class FailureCause(Struct, frozen=True, kw_only=True):
     """The runs that ended with a verdict other than pass, by test."""
 
     code: int
@@ -96,7 +96,7 @@ class Load(Struct, frozen=True, kw_only=True):
     most: float
 
 
-class Alert(Struct, frozen=True, kw_only=True):
+class AlertLine(Struct, frozen=True, kw_only=True):
     """An alert that was told."""
 
     time: int
@@ -105,7 +105,7 @@ class Alert(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class TrialPage(Struct, frozen=True, kw_only=True):
     """A trial. What is None is being read or judged, or cannot be as its journal is not here."""
 
     trial: TrialRow
@@ -116,10 +116,10 @@ class Trial(Struct, frozen=True, kw_only=True):
     sub_phases: list[SubPhase]
     uses: UsesShown | None
     tests: list[TestNow]
-    causes: list[Cause]
+    causes: list[FailureCause]
     again: int
-    windows: list[Window]
-    alerts: list[Alert]
+    windows: list[WindowSpan]
+    alerts: list[AlertLine]
     told: int
     variability: VariabilityShown | None
     loads: list[Load] | None
@@ -131,7 +131,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     chosen: list[str]
 
 
-def data(site: Site, asked: Asked) -> Trial:
+def data(site: ServerState, asked: PageQuery) -> TrialPage:
     store = site.store()
     row = queries.trial(store, asked.path["tag"])
     following = site.followed.of(row)
@@ -141,7 +141,7 @@ def data(site: Site, asked: Asked) -> Trial:
     alerts = _alerts(following)
     loads = following.loads()
     names = {test.test for test in tests}
-    return Trial(
+    return TrialPage(
         trial=row,
         about=_about(store, row, following),
         standing=standing,
@@ -166,7 +166,7 @@ def data(site: Site, asked: Asked) -> Trial:
     )
 
 
-def _about(store: Store, row: TrialRow, following: Following) -> About:
+def _about(store: Store, row: TrialRow, following: TailedTrial) -> About:
     sql = "SELECT version, owner, host FROM trials WHERE id = ?"
     ((version, owner, host),) = store.rows(sql, (row.row,))
     record = following.course.record if following.course is not None else None
@@ -186,7 +186,7 @@ def _about(store: Store, row: TrialRow, following: Following) -> About:
     )
 
 
-def _uses(following: Following) -> UsesShown | None:
+def _uses(following: TailedTrial) -> UsesShown | None:
     found = following.uses()
     if found is None:
         return None
@@ -202,7 +202,7 @@ def _uses(following: Following) -> UsesShown | None:
     return UsesShown(now=found.now, uses=shown, lost=found.sentence)
 
 
-def _causes(tests: list[TestNow]) -> list[Cause]:
+def _causes(tests: list[TestNow]) -> list[FailureCause]:
     """What runs failed of, the most frequent first."""
     by_name: dict[str, list[tuple[str, int]]] = {}
     for test in tests:
@@ -213,7 +213,7 @@ def _causes(tests: list[TestNow]) -> list[Cause]:
     for name, each in by_name.items():
         code = _CODES.get(name)
         found.append(
-            Cause(
+            FailureCause(
                 code=code.number if code else -1,
                 name=name,
                 meaning=code.meaning if code else "not in the registry",
@@ -224,13 +224,13 @@ def _causes(tests: list[TestNow]) -> list[Cause]:
     return sorted(found, key=lambda cause: -cause.runs)
 
 
-def _alerts(following: Following) -> list[Alert]:
+def _alerts(following: TailedTrial) -> list[AlertLine]:
     """All alerts, the latest first."""
     course = following.course
     if course is None:
         return []
     return [
-        Alert(time=told.time, kind=told.kind, test=told.subject, text=told.text)
+        AlertLine(time=told.time, kind=told.kind, test=told.subject, text=told.text)
         for told in reversed(course.history.alerts)
     ]
 

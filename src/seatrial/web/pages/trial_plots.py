@@ -17,14 +17,14 @@ from seatrial.store import queries
 from seatrial.store.elapsed_series import elapsed_points
 from seatrial.store.rows import TrialRow
 from seatrial.units import SECOND_NS
-from seatrial.web.asked import Asked, Unclear
-from seatrial.web.site import Site
-from seatrial.web.trials.desk import LEISURE
-from seatrial.web.trials.followed import Following
+from seatrial.web.query import PageQuery, BadQuery
+from seatrial.web.server_state import ServerState
+from seatrial.web.background import MIN_IDLE_FACTOR
+from seatrial.web.trials.trial_cache import TailedTrial
 from seatrial.web.trials.trial_variability import CLASSES, classes_of
 
 if TYPE_CHECKING:
-    from seatrial.web.trials.judged import Steps
+    from seatrial.web.trials.trial_results import Steps
 
 BINS = 480
 MOST_BINS = 2000
@@ -34,7 +34,7 @@ NORMAL = "normal"
 _AT_LIMIT = {codes.TIMEOUT.number: "walltime", codes.PERFORMANCE.number: "slow"}
 
 
-class Axis(Struct, frozen=True, kw_only=True):
+class TimeAxis(Struct, frozen=True, kw_only=True):
     """The span of time of a trial's figures, and how far this server's clock is ahead of UTC, in
     seconds."""
 
@@ -44,7 +44,7 @@ class Axis(Struct, frozen=True, kw_only=True):
     running: bool
 
 
-class Window(Struct, frozen=True, kw_only=True):
+class WindowSpan(Struct, frozen=True, kw_only=True):
     """A span of time in which launches were held back or nodes planned to be out."""
 
     start: float
@@ -53,19 +53,19 @@ class Window(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Uses(Struct, frozen=True, kw_only=True):
+class UsePlot(Struct, frozen=True, kw_only=True):
     """The share of the nodes in each use from ``t`` on, for ``step`` seconds each."""
 
     ready: bool
-    axis: Axis
+    axis: TimeAxis
     t: list[float]
     step: float
     shares: dict[str, list[float | None]]
     meanings: dict[str, str]
-    windows: list[Window]
+    windows: list[WindowSpan]
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class StepLine(Struct, frozen=True, kw_only=True):
     """A number over time, in steps: it held from ``t`` on. ``expected`` is what it should be,
     ``most`` what it may be; 0: not said."""
 
@@ -76,7 +76,7 @@ class Line(Struct, frozen=True, kw_only=True):
     most: float
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class AlertMark(Struct, frozen=True, kw_only=True):
     """An alert."""
 
     t: float
@@ -89,10 +89,10 @@ class Lines(Struct, frozen=True, kw_only=True):
     """Numbers over time, with alerts."""
 
     ready: bool
-    axis: Axis
-    lines: list[Line]
-    alerts: list[Told]
-    windows: list[Window]
+    axis: TimeAxis
+    lines: list[StepLine]
+    alerts: list[AlertMark]
+    windows: list[WindowSpan]
 
 
 class Elapsed(Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class Elapsed(Struct, frozen=True, kw_only=True):
 
     ready: bool
     judged: bool
-    axis: Axis
+    axis: TimeAxis
     tests: list[str]
     kinds: list[str]
     t: list[float]
@@ -115,7 +115,7 @@ class Elapsed(Struct, frozen=True, kw_only=True):
     older: int
 
 
-def utilisation(site: Site, asked: Asked) -> Uses:
+def utilisation(site: ServerState, asked: PageQuery) -> UsePlot:
     """How the nodes were used; ``since`` and ``until`` (s) cut a span out, ``bins`` says how
     fine."""
     row, following = _trial(site, asked)
@@ -123,7 +123,7 @@ def utilisation(site: Site, asked: Asked) -> Uses:
     since, until = _second(asked, "since"), _second(asked, "until")
     found = following.uses()
     times, shares, step = found.bins(bins, since, until) if found else ([], {}, 0.0)
-    return Uses(
+    return UsePlot(
         ready=found is not None,
         axis=_axis(row, following),
         t=times,
@@ -134,7 +134,7 @@ def utilisation(site: Site, asked: Asked) -> Uses:
     )
 
 
-def in_flight(site: Site, asked: Asked) -> Lines:
+def in_flight(site: ServerState, asked: PageQuery) -> Lines:
     """The runs that held nodes, of all tests (its name is "") and of each."""
     row, following = _trial(site, asked)
     chosen = asked.all("test")
@@ -153,7 +153,7 @@ def in_flight(site: Site, asked: Asked) -> Lines:
     )
 
 
-def loads(site: Site, asked: Asked) -> Lines:
+def loads(site: ServerState, asked: PageQuery) -> Lines:
     """The loads of metadata targets, and the readings of gauges."""
     row, following = _trial(site, asked)
     found = following.loads()
@@ -166,7 +166,7 @@ def loads(site: Site, asked: Asked) -> Lines:
     )
 
 
-def elapsed(site: Site, asked: Asked) -> Elapsed:
+def elapsed(site: ServerState, asked: PageQuery) -> Elapsed:
     """The times of the runs, the latest ``MOST_POINTS``; ``test`` chooses tests by name."""
     row, following = _trial(site, asked)
     axis = _axis(row, following)
@@ -181,12 +181,12 @@ def elapsed(site: Site, asked: Asked) -> Elapsed:
     kept = following.shelf.get(name)
     # What was drawn before the judgement is drawn again as soon as that is there.
     waits = kept is not None and kept.value is not None and not kept.value.judged
-    leisure = 0.0 if waits and classes is not None else LEISURE
+    leisure = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
     found: Elapsed | None = following.have_few(name, version, make, leisure)
     return replace(found, axis=axis) if found else _nothing(axis)
 
 
-def _nothing(axis: Axis) -> Elapsed:
+def _nothing(axis: TimeAxis) -> Elapsed:
     return Elapsed(
         ready=False,
         judged=False,
@@ -204,7 +204,7 @@ def _nothing(axis: Axis) -> Elapsed:
 
 
 def _elapsed(
-    site: Site, row: TrialRow, chosen: list[str], axis: Axis, classes: dict[str, str] | None
+    site: ServerState, row: TrialRow, chosen: list[str], axis: TimeAxis, classes: dict[str, str] | None
 ) -> Elapsed:
     import numpy as np
 
@@ -242,25 +242,25 @@ def _elapsed(
 # ---- what they share ----------------------------------------------------------------------
 
 
-def _trial(site: Site, asked: Asked) -> tuple[TrialRow, Following]:
+def _trial(site: ServerState, asked: PageQuery) -> tuple[TrialRow, TailedTrial]:
     row = queries.trial(site.store(), asked.path["tag"])
     following = site.followed.of(row)
     following.standing()
     return row, following
 
 
-def _second(asked: Asked, name: str) -> float:
+def _second(asked: PageQuery, name: str) -> float:
     text = asked.text(name)
     try:
         found = float(text or 0)
     except ValueError:
         found = -1.0
     if not 0 <= found < 1e11:
-        raise Unclear(f"{name}={text[:40]!r}: write seconds since 1970, such as 1795314122.5")
+        raise BadQuery(f"{name}={text[:40]!r}: write seconds since 1970, such as 1795314122.5")
     return found
 
 
-def _axis(row: TrialRow, following: Following) -> Axis:
+def _axis(row: TrialRow, following: TailedTrial) -> TimeAxis:
     start = (row.started or row.created) / SECOND_NS
     running = row.state == "running"
     last = (row.last or row.created) / SECOND_NS
@@ -269,13 +269,13 @@ def _axis(row: TrialRow, following: Following) -> Axis:
         last = max(last, course.history.last / SECOND_NS)
     end = max(last, time.time()) if running and not row.rehearsed else last
     local = time.localtime(min(max(start, 0), 1 << 35))
-    return Axis(
+    return TimeAxis(
         start=round(start, 3), end=round(max(end, start), 3), zone=local.tm_gmtoff, running=running
     )
 
 
-def _line(steps: Steps) -> Line:
-    return Line(
+def _line(steps: Steps) -> StepLine:
+    return StepLine(
         name=steps.name,
         t=steps.times,
         y=steps.values,
@@ -284,16 +284,16 @@ def _line(steps: Steps) -> Line:
     )
 
 
-def _alerts(following: Following, chosen: list[str]) -> list[Told]:
+def _alerts(following: TailedTrial, chosen: list[str]) -> list[AlertMark]:
     course = following.course
     return [
-        Told(t=told.time / SECOND_NS, test=told.subject, kind=told.kind, text=told.text)
+        AlertMark(t=told.time / SECOND_NS, test=told.subject, kind=told.kind, text=told.text)
         for told in (course.history.alerts[-500:] if course is not None else ())
         if not chosen or told.subject in chosen or not told.subject
     ]
 
 
-def windows_of(following: Following) -> list[Window]:
+def windows_of(following: TailedTrial) -> list[WindowSpan]:
     """Blackouts and planned outages up to now."""
     course = following.course
     if course is None or course.history.start is None:
@@ -309,5 +309,5 @@ def windows_of(following: Following) -> list[Window]:
             text = f"{kind} of {about}" + (f": {window.why}" if window.why else "")
             start, end = since + window.start, since + window.end
             if start < last and end > origin:
-                found.append(Window(start=start, end=end, kind=kind, text=text))
+                found.append(WindowSpan(start=start, end=end, kind=kind, text=text))
     return found

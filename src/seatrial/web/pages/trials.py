@@ -6,15 +6,15 @@ from msgspec import Struct
 
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
-from seatrial.web.asked import Asked
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.server_state import ServerState
 
 SHOWN = 200
 MOST_SHOWN = 5000
 STATES = ("running", "paused", "interrupted", "cancelled", "ended", "abandoned", "new")
 
 
-class Trials(Struct, frozen=True, kw_only=True):
+class TrialsPage(Struct, frozen=True, kw_only=True):
     """The trials that match; ``found`` is how many there are in all. The others are the choices of
     the filters, and how many trials each leaves out that ``rehearsed`` would show."""
 
@@ -26,7 +26,7 @@ class Trials(Struct, frozen=True, kw_only=True):
     rehearsals: int
 
 
-def data(site: Site, asked: Asked) -> Trials:
+def data(site: ServerState, asked: PageQuery) -> TrialsPage:
     known = queries.trials(site.store())
     machine, plan = asked.text("machine"), asked.text("plan")
     state = asked.choice("state", STATES)
@@ -44,7 +44,7 @@ def data(site: Site, asked: Asked) -> Trials:
 
     chosen = [row for row in known if wanted(row)]
     shown = [row for row in chosen if not rehearsed or row.rehearsed == (rehearsed == "only")]
-    return Trials(
+    return TrialsPage(
         trials=shown[:limit],
         found=len(shown),
         machines=sorted({row.machine for row in known}),

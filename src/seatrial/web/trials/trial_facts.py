@@ -18,7 +18,7 @@ from seatrial.journal.codes import PASS, code_of
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING
-from seatrial.web.trials.followed import Following, TestNow
+from seatrial.web.trials.trial_cache import TailedTrial, TestNow
 
 MOST_BUILDS = 40
 MOST_NAMED = 6
@@ -185,7 +185,7 @@ def _counted(store: Store, row: TrialRow) -> Iterator[tuple[int, int, int, int]]
 # ---- where it is --------------------------------------------------------------------------
 
 
-def trouble_of(store: Store, row: TrialRow, following: Following) -> str:
+def trouble_of(store: Store, row: TrialRow, following: TailedTrial) -> str:
     """Why a trial's journal cannot be read here, and what that means; "" where it can."""
     if not following.trouble:
         return ""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from seatrial.store.rows import Filters, TrialRow
-from seatrial.web.site import Site
-from seatrial.web.trials.followed import Following
+from seatrial.web.server_state import ServerState
+from seatrial.web.trials.trial_cache import TailedTrial
 
 if TYPE_CHECKING:
     from seatrial.statistics.suspects import Suspect
@@ -70,7 +70,7 @@ class VariabilityShown(Struct, frozen=True, kw_only=True):
     left_to: str = ""
 
 
-def variability_of(site: Site, row: TrialRow, following: Following) -> VariabilityShown | None:
+def variability_of(site: ServerState, row: TrialRow, following: TailedTrial) -> VariabilityShown | None:
     """The table of a trial, by the store."""
     if row.passed + row.failed > MOST_JUDGED:
         return _left_to(f"seatrial variability {row.tag}")
@@ -89,7 +89,7 @@ def variability_of(site: Site, row: TrialRow, following: Following) -> Variabili
     return found
 
 
-def classes_of(site: Site, row: TrialRow, following: Following) -> dict[str, str] | None:
+def classes_of(site: ServerState, row: TrialRow, following: TailedTrial) -> dict[str, str] | None:
     """The classes of the runs that are outliers, by their ids."""
 
     def make() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Work that takes longer than a page may: done beside it, kept, done anew when it is old.
 
-    desk = Desk(stir)
-    shelf = Shelf()                              # what was made for one trial
+    desk = BackgroundCompute(stir)
+    shelf = ResultSlots()                              # what was made for one trial
     desk.have(shelf, "status", version, make)    # what is there; None: it is being made
 
 A page never waits long: it gets what was made last, and when the new one is there, ``stir`` is
@@ -19,12 +19,12 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 WORKERS = 3
-FIRST_S = 0.04  # a page waits so long for what was never made: nobody knows how long it takes
-QUICK_S = 0.15  # what took no longer is waited for
-LEISURE = 29.0  # times its cost that something is left alone before it is made again
+MAX_FIRST_WAIT_S = 0.04  # a page waits so long for what was never made: nobody knows how long it takes
+MAX_QUICK_S = 0.15  # what took no longer is waited for
+MIN_IDLE_FACTOR = 29.0  # times its cost that something is left alone before it is made again
 
 
-class Made(NamedTuple):
+class ComputedResult(NamedTuple):
     """What was made of which version, when (monotonic, s), at which cost (s); ``error`` is why it
     could not be made."""
 
@@ -35,7 +35,7 @@ class Made(NamedTuple):
     error: Exception | None
 
 
-class Shelf(dict[str, Made]):
+class ResultSlots(dict[str, ComputedResult]):
     """What was made for one trial, by name."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Shelf(dict[str, Made]):
 
     def is_behind(self) -> bool:
         """Whether something is made for the first time, and was waited for in vain."""
-        old = time.monotonic() - FIRST_S
+        old = time.monotonic() - MAX_FIRST_WAIT_S
         return any(task.asked < old and task.name not in self for task in [*self.tasks.values()])
 
 
@@ -52,18 +52,18 @@ class _Task:
     """Something to be made; ``make`` is the latest order. ``awaited``: somebody went on with none
     or an older one."""
 
-    def __init__(self, shelf: Shelf, name: str) -> None:
+    def __init__(self, shelf: ResultSlots, name: str) -> None:
         self.shelf = shelf
         self.name = name
         self.make: Callable[[], Any] = str
         self.version: Hashable = None
         self.awaited = False
         self.asked = time.monotonic()
-        self.leisure = LEISURE
+        self.leisure = MIN_IDLE_FACTOR
         self.done = threading.Event()
 
 
-class Desk:
+class BackgroundCompute:
     """The threads that make it. ``stir`` is called after a piece that somebody went on without."""
 
     def __init__(self, stir: Callable[[], None], workers: int = WORKERS) -> None:
@@ -77,28 +77,28 @@ class Desk:
 
     def have(
         self,
-        shelf: Shelf,
+        shelf: ResultSlots,
         name: str,
         version: Hashable,
         make: Callable[[], Any],
         wait_s: float | None = None,
-        leisure: float = LEISURE,
+        leisure: float = MIN_IDLE_FACTOR,
     ) -> Any | None:
         """What is on the shelf under this name, None where it is not there yet after ``wait_s``
         (FIRST_S). What is of another version is made anew, and waited for if that is quick; what
         was not is left alone for ``leisure`` times its cost. Raises what ``make`` raised."""
-        wait_s = FIRST_S if wait_s is None else wait_s
+        wait_s = MAX_FIRST_WAIT_S if wait_s is None else wait_s
         made = shelf.get(name)
         if made is None or made.version != version:
             due = 0.0
-            if made is not None and made.cost > QUICK_S / (LEISURE + 1):
+            if made is not None and made.cost > MAX_QUICK_S / (MIN_IDLE_FACTOR + 1):
                 due = made.at + leisure * made.cost
             task = self._ask(shelf, name, version, make, due)
             task.leisure = leisure
             if made is None:
                 task.done.wait(wait_s)
-            elif wait_s and made.cost <= QUICK_S and due <= time.monotonic():
-                task.done.wait(max(wait_s, 2 * QUICK_S))
+            elif wait_s and made.cost <= MAX_QUICK_S and due <= time.monotonic():
+                task.done.wait(max(wait_s, 2 * MAX_QUICK_S))
             with self._turn:
                 made = shelf.get(name)
                 task.awaited |= made is None or made.version != version
@@ -109,7 +109,7 @@ class Desk:
         return made.value
 
     def _ask(
-        self, shelf: Shelf, name: str, version: Hashable, make: Callable[[], Any], due: float
+        self, shelf: ResultSlots, name: str, version: Hashable, make: Callable[[], Any], due: float
     ) -> _Task:
         with self._turn:
             task = shelf.tasks.get(name)
@@ -150,7 +150,7 @@ class Desk:
             now = time.monotonic()
             cost = now - began
             with self._turn:
-                task.shelf[task.name] = Made(version, now, cost, value, error)
+                task.shelf[task.name] = ComputedResult(version, now, cost, value, error)
                 awaited, task.awaited = task.awaited, False
                 if task.version != version:
                     self._put(now + task.leisure * cost, task)

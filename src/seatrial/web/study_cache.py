@@ -15,8 +15,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from seatrial.errors import UsageError
-from seatrial.web.site import Site
-from seatrial.web.trials.desk import Desk, Shelf
+from seatrial.web.server_state import ServerState
+from seatrial.web.background import BackgroundCompute, ResultSlots
 
 KEPT = 48  # judgements that are kept, those that were asked for last
 LARGE = 3  # of those that are large
@@ -27,17 +27,17 @@ MOST_WAITING = 16  # judgements that are being made or wait for that
 class _Judging:
     """The judgements of one server. Each has a shelf of its own, so that old ones can go."""
 
-    def __init__(self, site: Site) -> None:
-        self.desk = Desk(site.stir, WORKERS)
-        self.small: OrderedDict[Hashable, Shelf] = OrderedDict()
-        self.large: OrderedDict[Hashable, Shelf] = OrderedDict()
+    def __init__(self, site: ServerState) -> None:
+        self.desk = BackgroundCompute(site.stir, WORKERS)
+        self.small: OrderedDict[Hashable, ResultSlots] = OrderedDict()
+        self.large: OrderedDict[Hashable, ResultSlots] = OrderedDict()
 
-    def shelf(self, name: Hashable, large: bool) -> Shelf | None:
+    def shelf(self, name: Hashable, large: bool) -> ResultSlots | None:
         """The shelf of that name; None where it would be new while too much waits already."""
         shelves, most = (self.large, LARGE) if large else (self.small, KEPT)
         if name not in shelves and self._waiting() >= MOST_WAITING:
             return None
-        found = shelves.setdefault(name, Shelf())
+        found = shelves.setdefault(name, ResultSlots())
         shelves.move_to_end(name)
         for old in list(shelves)[:-1]:
             if len(shelves) > most and not shelves[old].tasks:
@@ -49,12 +49,12 @@ class _Judging:
         return sum(bool(shelf.tasks) for shelf in every)
 
 
-_SITES: WeakKeyDictionary[Site, _Judging] = WeakKeyDictionary()
+_SITES: WeakKeyDictionary[ServerState, _Judging] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
-def beside(
-    site: Site,
+def computed(
+    site: ServerState,
     name: Hashable,
     version: Hashable,
     make: Callable[[], Any],
@@ -74,12 +74,12 @@ def beside(
     return judging.desk.have(shelf, "made", version, make, wait_s)
 
 
-def answered(
-    site: Site, name: Hashable, version: Hashable, make: Callable[[], Any]
+def computed_for_form(
+    site: ServerState, name: Hashable, version: Hashable, make: Callable[[], Any]
 ) -> tuple[Any | None, str, str]:
-    """As ``beside``, for a page that a person asks by a form: the answer, and where there is none
+    """As ``computed``, for a page that a person asks by a form: the answer, and where there is none
     the page's state with the reason: "judging" and "", or "refused" and what is wrong."""
     try:
-        return beside(site, name, version, make), "judging", ""
+        return computed(site, name, version, make), "judging", ""
     except UsageError as error:
         return None, "refused", str(error)

@@ -20,7 +20,7 @@ from seatrial.store.pagination import Order, PageCursor, place_of, tests_of
 from seatrial.store.queries import trial as trial_of
 from seatrial.store.rows import Filters, GapRow, RunRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.asked import Asked, Unclear
+from seatrial.web.query import PageQuery, BadQuery
 
 LARGEST_ROW = 1 << 53
 MOST_GAPS = 20
@@ -37,13 +37,13 @@ class Choice(Struct, frozen=True, kw_only=True):
     rehearsed: bool  # whether rehearsed runs may be among what is shown
 
 
-def choice_of(store: Store, asked: Asked, states: Sequence[str] = ()) -> Choice:
+def choice_of(store: Store, asked: PageQuery, states: Sequence[str] = ()) -> Choice:
     """What the query string chooses; ``states`` are of ``store.tables.STATES``."""
     named = asked.text("trial")
     trial = trial_of(store, named) if named else None
     since, until = asked.moment("since"), asked.moment("until")
     if until and until <= since:
-        raise Unclear("until: is not after since; swap them", "until")
+        raise BadQuery("until: is not after since; swap them", "until")
     verdict = asked.choice("verdict", VERDICTS)
     filters = Filters(
         trial=named,
@@ -64,7 +64,7 @@ def choice_of(store: Store, asked: Asked, states: Sequence[str] = ()) -> Choice:
     )
 
 
-def _tests(store: Store, asked: Asked) -> frozenset[str] | None:
+def _tests(store: Store, asked: PageQuery) -> frozenset[str] | None:
     pattern = asked.pattern("match")
     if pattern is None:
         return None
@@ -73,7 +73,7 @@ def _tests(store: Store, asked: Asked) -> frozenset[str] | None:
     )
 
 
-def behind(asked: Asked) -> PageCursor | None:
+def behind(asked: PageQuery) -> PageCursor | None:
     """The place behind which a page begins, from ``before``."""
     text = asked.text("before")
     if not text:
@@ -85,7 +85,7 @@ def behind(asked: Asked) -> PageCursor | None:
     except (ValueError, OverflowError):
         place = PageCursor(math.nan, 0)
     if not abs(place.key) < 1 << 62 or not 0 <= place.row <= LARGEST_ROW or len(text) > 60:
-        raise Unclear(
+        raise BadQuery(
             f"before={text[:40]!r} is no place in this list; take it from a link", "before"
         )
     return place

@@ -21,15 +21,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError
-from seatrial.web.trials.desk import LEISURE, Desk, Shelf
+from seatrial.web.background import (MIN_IDLE_FACTOR, BackgroundCompute, ResultSlots)
 
 if TYPE_CHECKING:
     from seatrial.acceptance.criteria import Overall
     from seatrial.acceptance.holds import Hold
     from seatrial.acceptance.status import Status
     from seatrial.store.rows import TrialRow
-    from seatrial.web.trials.course import Course
-    from seatrial.web.trials.judged import Steps, Uses
+    from seatrial.web.trials.trial_fold import TrialFold
+    from seatrial.web.trials.trial_results import Steps, UtilisationSteps
 
 MOST_TRIALS = 24
 MOST_RUNS = 400_000  # of all trials that are kept
@@ -92,15 +92,15 @@ class Standing(Struct, frozen=True, kw_only=True):
         return sum(test.expected for test in self.tests)
 
 
-class Following:
+class TailedTrial:
     """One trial. ``trouble`` says why its journal cannot be read here, else it is empty."""
 
-    def __init__(self, path: str, desk: Desk, stir: Callable[[], None]) -> None:
+    def __init__(self, path: str, desk: BackgroundCompute, stir: Callable[[], None]) -> None:
         self.path = path
         self.trouble = ""
         self.driven = True
-        self.course: Course | None = None
-        self.shelf = Shelf()
+        self.course: TrialFold | None = None
+        self.shelf = ResultSlots()
         self._desk = desk
         self._stir = stir
         self._lock = threading.Lock()
@@ -138,12 +138,12 @@ class Following:
         tests = [replace(test, expected=expected.get(test.test, 0)) for test in standing.tests]
         return replace(standing, tests=tests)
 
-    def _open(self) -> Course:
+    def _open(self) -> TrialFold:
         from seatrial.trial.folder import TrialFolder
-        from seatrial.web.trials.course import Course
+        from seatrial.web.trials.trial_fold import TrialFold
 
         if self.course is None:
-            self.course = Course(TrialFolder(Path(self.path)))
+            self.course = TrialFold(TrialFolder(Path(self.path)))
         return self.course
 
     def _far(self) -> int:
@@ -176,8 +176,8 @@ class Following:
                 self._stir()
         return True
 
-    def _standing_of(self, course: Course) -> Standing:
-        from seatrial.web.trials.judged import present
+    def _standing_of(self, course: TrialFold) -> Standing:
+        from seatrial.web.trials.trial_results import present
 
         history = course.history
         now = present(course)
@@ -197,7 +197,7 @@ class Following:
             damaged=course.damaged,
         )
 
-    def _tests_of(self, course: Course) -> list[TestNow]:
+    def _tests_of(self, course: TrialFold) -> list[TestNow]:
         return [
             TestNow(
                 test=name,
@@ -222,20 +222,20 @@ class Following:
 
     def status(self) -> Status | None:
         """Where it stands by its criteria."""
-        from seatrial.web.trials.judged import status_at
+        from seatrial.web.trials.trial_results import status_at
 
         driven = self.driven
         return self._judged("status", lambda course, now: status_at(course, now, driven))
 
-    def uses(self) -> Uses | None:
+    def uses(self) -> UtilisationSteps | None:
         """How its nodes were used over time."""
-        from seatrial.web.trials.judged import uses_at
+        from seatrial.web.trials.trial_results import uses_at
 
         return self._judged("uses", uses_at)
 
     def flights(self) -> list[Steps] | None:
         """Its runs in flight over time, beside what is expected by its status."""
-        from seatrial.web.trials.judged import flights_at
+        from seatrial.web.trials.trial_results import flights_at
 
         if self.status() is None:
             return None
@@ -244,12 +244,12 @@ class Following:
 
     def loads(self) -> list[Steps] | None:
         """The loads of metadata targets over time, and the readings of gauges."""
-        from seatrial.web.trials.judged import loads_at
+        from seatrial.web.trials.trial_results import loads_at
 
         return self._judged("loads", loads_at)
 
-    def _judged(self, name: str, make: Callable[[Course, int], Any]) -> Any | None:
-        from seatrial.web.trials.judged import present
+    def _judged(self, name: str, make: Callable[[TrialFold, int], Any]) -> Any | None:
+        from seatrial.web.trials.trial_results import present
 
         course = self.course
         if course is None or self._kept is None:
@@ -275,7 +275,7 @@ class Following:
         return self._desk.have(self.shelf, name, version, make, self._patience())
 
     def have_few(
-        self, name: str, version: Hashable, make: Callable[[], Any], leisure: float = LEISURE
+        self, name: str, version: Hashable, make: Callable[[], Any], leisure: float = MIN_IDLE_FACTOR
     ) -> Any | None:
         """As ``have``, of what there may be many kinds of; the first word of the name is common to
         all, and of these few are kept."""
@@ -286,22 +286,22 @@ class Following:
         return self._desk.have(self.shelf, name, version, make, self._patience(), leisure)
 
 
-class Followed:
+class TrialCache:
     """The trials that are kept. ``stir`` is called when there is something new to show."""
 
     def __init__(self, stir: Callable[[], None]) -> None:
         self._stir = stir
-        self._desk = Desk(stir)
+        self._desk = BackgroundCompute(stir)
         self._lock = threading.Lock()
-        self._trials: OrderedDict[str, Following] = OrderedDict()
-        self._verdicts = Shelf()
+        self._trials: OrderedDict[str, TailedTrial] = OrderedDict()
+        self._verdicts = ResultSlots()
 
-    def of(self, row: TrialRow) -> Following:
+    def of(self, row: TrialRow) -> TailedTrial:
         """The trial, which is kept from now on."""
         with self._lock:
             found = self._trials.get(row.path)
             if found is None:
-                found = self._trials[row.path] = Following(row.path, self._desk, self._stir)
+                found = self._trials[row.path] = TailedTrial(row.path, self._desk, self._stir)
             self._trials.move_to_end(row.path)
             found.driven = row.state != "interrupted"
             self._let_go()
@@ -324,7 +324,7 @@ class Followed:
         """What a trial that is not running comes to by its criteria; None while that is not known,
         or cannot be as its folder is gone. The trial is not kept."""
         if len(self._verdicts) > MOST_VERDICTS:
-            self._verdicts = Shelf()
+            self._verdicts = ResultSlots()
         version = (row.last, row.state)
         wait_s = 0.0 if self._verdicts.is_behind() else None  # a page shows many
         try:
@@ -342,10 +342,10 @@ class Followed:
 def _verdict_of(row: TrialRow) -> Overall:
     from seatrial.acceptance.criteria import TrialView, judged, overall
     from seatrial.trial.folder import TrialFolder
-    from seatrial.web.trials.course import Course
-    from seatrial.web.trials.judged import present
+    from seatrial.web.trials.trial_fold import TrialFold
+    from seatrial.web.trials.trial_results import present
 
-    course = Course(TrialFolder(Path(row.path)))
+    course = TrialFold(TrialFolder(Path(row.path)))
     if course.record.component is None:
         return "undecided"
     while course.go_on():

@@ -19,10 +19,10 @@ MOST_CONNECTIONS = 600
 REQUEST_S = 10.0  # from the first moment of a connection, or its next request, to the request's end
 TAKING_S = 30.0  # for a client that takes nothing of an answer that waits for it
 
-_waiting: OrderedDict[Patient, None] = OrderedDict()  # without a whole request, by their age
+_waiting: OrderedDict[TimeoutProtocol, None] = OrderedDict()  # without a whole request, by their age
 
 
-class Patient(H11Protocol):
+class TimeoutProtocol(H11Protocol):
     """A connection with limits of time."""
 
     def __init__(self, *args: Any, **named: Any) -> None:

@@ -1,6 +1,6 @@
 """Answers that are kept while they fit into so many bytes: those that were asked for last.
 
-kept = Kept(64 << 20)
+kept = ByteLru(64 << 20)
 kept.put(("figures", "triad"), figures)
 kept.get(("figures", "triad"))              # None: it had to go
 """
@@ -15,7 +15,7 @@ from typing import Any
 OTHERS = 1000  # bytes that an answer takes besides its arrays
 
 
-class Kept:
+class ByteLru:
     """The answers, at most so many bytes of them; the last one is kept whatever its size."""
 
     def __init__(self, most: int) -> None:

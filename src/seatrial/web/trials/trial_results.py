@@ -26,7 +26,7 @@ from seatrial.acceptance.step_functions import LevelSpan
 from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.journal.lifecycle import INTERRUPTED
 from seatrial.units import SECOND_NS
-from seatrial.web.trials.course import Course
+from seatrial.web.trials.trial_fold import TrialFold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ FINEST = 8192  # bins that are kept
 MOST_STEPS = 3000  # of one line
 
 
-def present(course: Course) -> int:
+def present(course: TrialFold) -> int:
     """The time (ns) at which a trial is looked at: now while it runs, else that of its last
     event."""
     history = course.history
@@ -44,7 +44,7 @@ def present(course: Course) -> int:
     return max(time.time_ns() if runs else history.last, history.last)
 
 
-def status_at(course: Course, now: int, driven: bool) -> Status:
+def status_at(course: TrialFold, now: int, driven: bool) -> Status:
     """As ``acceptance.status.status``, of a course at hand."""
     history = course.history
     found = status_of(course.record, history, now, course.references)
@@ -56,7 +56,7 @@ def status_at(course: Course, now: int, driven: bool) -> Status:
 # ---- how nodes were used ------------------------------------------------------------------
 
 
-class Uses(Struct, frozen=True):
+class UtilisationSteps(Struct, frozen=True):
     """Node-seconds by use in ``FINEST`` equal spans from ``first`` on, each of ``step`` seconds; a
     row for each of ``acceptance.utilisation.USES``. ``available`` is in node-seconds, too.
     ``shares`` are those of the whole, ``sentence`` the largest loss in words; all of it up to
@@ -102,7 +102,7 @@ class Uses(Struct, frozen=True):
         return starts, found, step
 
 
-def uses_at(course: Course, now: int) -> Uses:
+def uses_at(course: TrialFold, now: int) -> UtilisationSteps:
     """How the nodes were used up to ``now`` (ns)."""
     import numpy as np
 
@@ -111,7 +111,7 @@ def uses_at(course: Course, now: int) -> Uses:
     said = lost_node_hours.sentence(course.history, timeline, now)
     available = timeline.total.available / SECOND_NS
     if not timeline.pieces:
-        return Uses(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
+        return UtilisationSteps(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
     first, last = timeline.pieces[0].start, timeline.pieces[-1].end
     pieces = np.array([(start, end) for start, end, _ in timeline.pieces], dtype=np.int64)
     spans = (pieces - first) / SECOND_NS
@@ -127,7 +127,7 @@ def uses_at(course: Course, now: int) -> Uses:
         sums = np.concatenate(([0.0], np.column_stack((before, grown)).ravel()))
         rows[number] = np.diff(np.interp(edges, times, sums))
     found = np.maximum(rows, 0.0)
-    return Uses(now, first / SECOND_NS, step, found, shares, available, said)
+    return UtilisationSteps(now, first / SECOND_NS, step, found, shares, available, said)
 
 
 # ---- runs in flight, loads of targets -----------------------------------------------------
@@ -145,7 +145,7 @@ class Steps(Struct, frozen=True):
     most: float = 0.0
 
 
-def flights_at(course: Course, now: int, expected: dict[str, int]) -> list[Steps]:
+def flights_at(course: TrialFold, now: int, expected: dict[str, int]) -> list[Steps]:
     """The runs that held nodes, of all tests and of each."""
     history = course.history
     by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in course.tests}
@@ -162,7 +162,7 @@ def flights_at(course: Course, now: int, expected: dict[str, int]) -> list[Steps
     return found
 
 
-def _least_of_all(course: Course) -> float:
+def _least_of_all(course: TrialFold) -> float:
     """The least number of jobs in flight that a criterion on all tests asks for."""
     component = course.record.component
     for criterion in component.criteria if component else ():
@@ -171,7 +171,7 @@ def _least_of_all(course: Course) -> float:
     return 0.0
 
 
-def loads_at(course: Course, now: int) -> list[Steps]:
+def loads_at(course: TrialFold, now: int) -> list[Steps]:
     """The open files on each metadata target that any run was placed on or that has a bound, then
     the readings of gauges."""
     safe = _safe_loads(course)
@@ -190,7 +190,7 @@ def loads_at(course: Course, now: int) -> list[Steps]:
     return found
 
 
-def _safe_loads(course: Course) -> dict[str, float]:
+def _safe_loads(course: TrialFold) -> dict[str, float]:
     """What each target bears: by the plan's cap, else by the machine's description."""
     systems = course.record.machine.file_systems
     found = {

@@ -1,6 +1,6 @@
 """One trial's journal as pages need it: folded once, then on from where it was.
 
-    course = Course(TrialFolder(path))
+    course = TrialFold(TrialFolder(path))
     while course.go_on():                  # a block at a time
         ...
     course.history, course.tests["cm4"].in_flight, course.held(now)
@@ -34,7 +34,7 @@ LEAST_ALERTS_S = 3600.0
 LATEST = 8
 
 
-class TestCourse:
+class TestFold:
     """How a test stands by the events alone: its runs that the scheduler has, those of them that
     hold nodes, and how many ended with which verdict."""
 
@@ -53,7 +53,7 @@ class Gauged(Struct, frozen=True):
     value: float | None
 
 
-class Course:
+class TrialFold:
     """The folds of one trial. ``end`` is the offset to which its journal was read; ``damaged``
     counts lines that are no events."""
 
@@ -66,7 +66,7 @@ class Course:
         self.cases = self.folder.cases()
         self.references = references_of(self.record)
         self.history = accounts_of(self.record, self.cases)
-        self.tests: dict[str, TestCourse] = {case.test: TestCourse() for case in self.cases}
+        self.tests: dict[str, TestFold] = {case.test: TestFold() for case in self.cases}
         self.gauges: dict[str, list[Gauged]] = {}
         self._lives: dict[str, RunLife] = {}  # of runs without a verdict
         self.judged: deque[str] = deque(maxlen=LATEST)  # runs, by their verdicts

@@ -1,6 +1,6 @@
 """What is new, told to every open page: one thread looks at the journals, server-sent events tell.
 
-    watch = Watch(site)
+    watch = JournalWatch(site)
     watch.start()                          # in the server's event loop
     async for number in watch.news():      # a number at once, another whenever there is news
         ...
@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 
-from seatrial.web.site import Site
+from seatrial.web.server_state import ServerState
 
 EVERY_S = 0.2  # between looks while somebody is there
 IDLE_S = 5.0  # and while nobody is
@@ -30,10 +30,10 @@ class TooMany(Exception):
     """No more streams can be opened."""
 
 
-class Watch:
+class JournalWatch:
     """The one thread that refreshes the site, and those who listen."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerState) -> None:
         self.site = site
         self.listeners: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -123,7 +123,7 @@ class Watch:
             bell.set()
 
 
-def _prepare(site: Site) -> None:
+def _prepare(site: ServerState) -> None:
     """What would keep the first who asks waiting: read while nobody asks."""
     from seatrial.web.nodes.node_figures import prepare
 

@@ -1,6 +1,6 @@
 """Answers made beside the event loop: few at a time, each once, none for too long.
 
-    answer = await Kitchen().make(key, generation, work)
+    answer = await ResponseCache().make(key, generation, work)
 
 Two hundred open pages that show the same ask for it at the same moment: it is made once and given
 to all. What is older than a moment, or than the last news, is made anew.
@@ -25,7 +25,7 @@ MOST_KEPT = 32 << 20  # bytes, of all together
 MOST_LEFT = 16  # times that all threads may be left behind
 
 
-class Busy(Exception):
+class Overloaded(Exception):
     """Too many questions wait, or one took too long."""
 
 
@@ -42,7 +42,7 @@ class _Kept(NamedTuple):
     answer: Answer
 
 
-class Kitchen:
+class ResponseCache:
     """The threads that make answers, and the answers made lately."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Kitchen:
         making = self._making.get((key, generation))
         if making is None:
             if len(self._making) >= MOST_WAITING:
-                raise Busy("too many pages are being made at this moment; try again")
+                raise Overloaded("too many pages are being made at this moment; try again")
             making = asyncio.get_running_loop().run_in_executor(self._threads, work)
             self._making[key, generation] = making
             making.add_done_callback(lambda _: self._making.pop((key, generation), None))
@@ -74,7 +74,7 @@ class Kitchen:
                 answer = await asyncio.shield(making)
         except TimeoutError:
             self._leave(making)
-            raise Busy(
+            raise Overloaded(
                 f"this took longer than {LONGEST_S:g} s; narrow it: a trial, a shorter time"
             ) from None
         self._keep(key, _Kept(generation, time.monotonic(), answer))

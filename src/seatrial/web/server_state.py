@@ -1,11 +1,11 @@
 """What a server shows: the trials below a folder, and the store over them.
 
-    site = Site(Path("trials"), Path("trials/store.sqlite"))
+    site = ServerState(Path("trials"), Path("trials/store.sqlite"))
     site.refresh()                        # the journals' news into the store
     site.store().rows("SELECT ...")       # this thread's own connection
     site.generation                       # grows when there is news
 
-One thread reads the journals (``web.watch``); pages read the store, each thread through a
+One thread reads the journals (``web.journal_watch``); pages read the store, each thread through a
 connection of its own. Where the store cannot be written and is not up to date, one in a temporary
 folder stands in for as long as the server runs.
 """
@@ -24,7 +24,7 @@ from seatrial.store.ingest import sync
 from seatrial.store.opening import open_store
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.trials.followed import Followed
+from seatrial.web.trials.trial_cache import TrialCache
 
 if TYPE_CHECKING:
     from seatrial.trial.folder import TrialFolder
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 WAIT_S = 3.0  # for a store that another process holds: people wait for the answer
 
 
-class Reading:
+class RefreshProgress:
     """How far a long refresh is: ``done`` of ``size`` bytes of the journal of ``tag``."""
 
     def __init__(self, tag: str, done: int, size: int) -> None:
@@ -41,7 +41,7 @@ class Reading:
         self.size = size
 
 
-class Site:
+class ServerState:
     """The trials and the store. ``trouble`` is why the last refresh failed, or ""."""
 
     def __init__(self, trials: Path, place: Path | str) -> None:
@@ -50,8 +50,8 @@ class Site:
         self.generation = 0
         self.trouble = ""
         self.notices: list[str] = []
-        self.reading: Reading | None = None
-        self.followed = Followed(self.stir)
+        self.reading: RefreshProgress | None = None
+        self.followed = TrialCache(self.stir)
         self._threads = threading.local()
         self._writer: Store | None = None
         self._opening: list[str] = []  # what was odd about the store when it was opened
@@ -129,7 +129,7 @@ class Site:
         return open_store(self.place)
 
     def _tell(self, tag: str, done: int, size: int) -> None:
-        self.reading = Reading(tag, done, size)
+        self.reading = RefreshProgress(tag, done, size)
 
     def _close_writer(self) -> None:
         if self._writer is not None:

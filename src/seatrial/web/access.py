@@ -1,6 +1,6 @@
 """Who may come in, and what every answer carries: the outermost layer of the server.
 
-    app = Door(app, token="...", hosts=None)
+    app = AccessMiddleware(app, token="...", hosts=None)
 
 On loopback no token is needed, but the name by which the server was called must be a local one: a
 page elsewhere cannot have its name resolve to this machine and read on. With a token, a browser
@@ -44,7 +44,7 @@ HEADERS = {
 }
 
 
-class Door:
+class AccessMiddleware:
     """The middleware. ``token`` "" asks for none; ``hosts`` are the names by which the server may
     be called, None for any; ``form`` makes the page that asks for the token: after a wrong one or
     not, and where to go then."""

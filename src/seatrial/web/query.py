@@ -1,10 +1,10 @@
 """What a page was asked for: its path's words and its query string, read with bounds.
 
-asked = Asked({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
+asked = PageQuery({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
 asked.number("limit", 100, least=1, most=1000)      # 200
 asked.link(limit="", verdict="timeout")             # "?verdict=timeout"
 
-Whatever cannot be read is an ``Unclear``, which names the parameter, the value and the remedy.
+Whatever cannot be read is an ``BadQuery``, which names the parameter, the value and the remedy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Pattern(Protocol):
     def finditer(self, text: str) -> Iterator[Match]: ...
 
 
-class Unclear(UsageError):
+class BadQuery(UsageError):
     """A parameter of a page cannot be used as given; ``name`` says which, "" several."""
 
     def __init__(self, text: str, name: str = "") -> None:
@@ -51,20 +51,20 @@ class Unclear(UsageError):
         self.name = name
 
 
-class Asked:
+class PageQuery:
     """The question. ``path`` holds the words of the path; the query keeps its order."""
 
     def __init__(
         self, path: Mapping[str, str], query: Sequence[tuple[str, str]], address: str = "/"
     ) -> None:
         if len(query) > MOST_PARAMETERS:
-            raise Unclear(f"{len(query)} parameters; at most {MOST_PARAMETERS} can be given")
+            raise BadQuery(f"{len(query)} parameters; at most {MOST_PARAMETERS} can be given")
         for name, value in query:
             if len(value) > LONGEST_VALUE or "\0" in value:
-                raise Unclear(f"{name[:40]}: at most {LONGEST_VALUE} plain characters are read")
+                raise BadQuery(f"{name[:40]}: at most {LONGEST_VALUE} plain characters are read")
         for word in path.values():
             if len(word) > LONGEST_WORD or "\0" in word:
-                raise Unclear(f"{word[:40]!r}...: a name has at most {LONGEST_WORD} characters")
+                raise BadQuery(f"{word[:40]!r}...: a name has at most {LONGEST_WORD} characters")
         self.path = path
         self.query = [(name, value) for name, value in query if value != ""]
         self.address = address  # the path of the page itself
@@ -89,12 +89,12 @@ class Asked:
                 near = difflib.get_close_matches(name[:40], known, 1)
                 remedy = f"did you mean {near[0]}? It knows" if near else "it knows"
                 remedy += f" {', '.join(known) or 'none'}"
-                raise Unclear(f"{name[:40]!r} is no parameter of this page; {remedy}", name)
+                raise BadQuery(f"{name[:40]!r} is no parameter of this page; {remedy}", name)
 
-    def without(self, name: str) -> Asked:
+    def without(self, name: str) -> PageQuery:
         """The same question less one parameter; "" takes all away."""
         query = [(key, value) for key, value in self.query if name and key != name]
-        return Asked(self.path, query, self.address)
+        return PageQuery(self.path, query, self.address)
 
     def flag(self, name: str) -> bool:
         """Whether a parameter is set: 1, on, yes or true."""
@@ -107,7 +107,7 @@ class Asked:
             return default
         digits = text.isascii() and text.isdigit() and len(text) < 20
         if not digits or not least <= int(text) <= most:
-            raise Unclear(
+            raise BadQuery(
                 f"{name}={text[:40]!r}: write a whole number from {least} to {most}", name
             )
         return int(text)
@@ -120,7 +120,7 @@ class Asked:
         except ValueError:
             found = math.nan
         if found is not None and not math.isfinite(found):
-            raise Unclear(f"{name}={text[:40]!r}: write a number", name)
+            raise BadQuery(f"{name}={text[:40]!r}: write a number", name)
         return found
 
     def share(self, name: str, label: str, default: float) -> float:
@@ -133,7 +133,7 @@ class Asked:
         except ValueError:
             found = math.nan
         if not 0 <= found < 1:
-            raise Unclear(
+            raise BadQuery(
                 f"“{label}” {text[:40]!r} is no share of 0 to below 100%; write e.g. 2% or 0.02",
                 name,
             )
@@ -147,7 +147,7 @@ class Asked:
         try:
             found = moment_of(text)
         except (ValueError, OverflowError) as error:
-            raise Unclear(f"{name}: {error}", name) from None
+            raise BadQuery(f"{name}: {error}", name) from None
         return min(max(found, 1), LATEST_NS)  # far off is far off; a database has its bounds
 
     def choice(self, name: str, choices: Sequence[str], default: str = "") -> str:
@@ -155,7 +155,7 @@ class Asked:
         text = self.text(name, default)
         if text not in choices and text != default:
             known = ", ".join(filter(None, choices))
-            raise Unclear(f"{name}={text[:40]!r}: one of {known}", name)
+            raise BadQuery(f"{name}={text[:40]!r}: one of {known}", name)
         return text
 
     def pattern(self, name: str) -> Pattern | None:
@@ -166,7 +166,7 @@ class Asked:
         if not text:
             return None
         if len(text) > LONGEST_PATTERN:
-            raise Unclear(f"{name}: a pattern has at most {LONGEST_PATTERN} characters", name)
+            raise BadQuery(f"{name}: a pattern has at most {LONGEST_PATTERN} characters", name)
         import re2  # type: ignore[import-untyped]
 
         options = re2.Options()
@@ -176,9 +176,9 @@ class Asked:
         except re2.error as error:
             reason = error.args[0] if error.args else "it cannot be read"
             told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-            raise Unclear(f"{name}={text!r} is no regular expression here: {told}", name) from None
+            raise BadQuery(f"{name}={text!r} is no regular expression here: {told}", name) from None
         if found.programsize > LARGEST_PATTERN:
-            raise Unclear(f"{name}={text!r} would take too long; use smaller repetitions", name)
+            raise BadQuery(f"{name}={text!r} would take too long; use smaller repetitions", name)
         return found
 
     def link(self, **changes: str | Sequence[str] | int) -> str:
