@@ -10,8 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from bench.measuring import SEATRIAL, Row, median_of, scratch, timed
-from seatrial.journal.codes import PASS, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import PASS
+from seatrial.journal.events import (
+    Event,
+    MetricRecorded,
+    RunCreated,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    TrialEnded,
+    TrialStarted,
+)
 from seatrial.journal.journal import Journal
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case, RunSpec, Test
@@ -63,14 +73,14 @@ def write_trial(trials: Path, tag: str, cases: int, repeats: int, slower: float)
     folder = create(trials, record, asked)
     now = SECOND
     with Journal.own(folder.journal) as journal:
-        journal.append(Event(time=now, event=Name.TRIAL_START, trial=tag))
+        journal.append(TrialStarted(time=now, trial=tag))
         for case in asked:
             factor = 1 + slower * (case.parameters["slow"] == "yes")
             for repeat in range(repeats):
                 now += SECOND
                 for event in _run(case, f"{case.id}{repeat:04d}{tag}", now, factor, rng):
                     journal.append(event)
-        journal.append(Event(time=now, event=Name.TRIAL_END, trial=tag, value=0))
+        journal.append(TrialEnded(time=now, trial=tag, failed=0))
 
 
 def _case(number: int, repeats: int) -> Case:
@@ -93,15 +103,14 @@ def _run(case: Case, run_id: str, now: int, factor: float, rng: random.Random) -
     time = 100 * factor * (1 + rng.gauss(0, SPREAD))
     ended = now + round(time * SECOND)
     return [
-        Event(time=now, event=Name.LOGGING_START, **of),
-        Event(time=now, event=Name.SUBMIT_START, alias="s", **of),
-        Event(time=now, event=Name.BINARY_EXECUTE_START, nodes="n001", **of),
-        Event(time=ended, event=Name.BINARY_EXECUTE_END, value=0, **of),
+        RunCreated(time=now, **of),
+        RunSubmitted(time=now, submission="s", **of),
+        ScriptStarted(time=now, nodes="n001", **of),
+        ScriptEnded(time=ended, exit_code=0, **of),
         *(
-            Event(
+            MetricRecorded(
                 time=ended,
-                event=Name.METRIC,
-                alias=name,
+                metric=name,
                 value=1000 / factor * (1 + rng.gauss(0, SPREAD)),
                 unit="MB/s",
                 better="higher",
@@ -109,5 +118,5 @@ def _run(case: Case, run_id: str, now: int, factor: float, rng: random.Random) -
             )
             for name in ("read", "write")
         ),
-        Event(time=ended, event=Name.CHECK_END, value=PASS.number, alias=PASS.name, **of),
+        RunJudged(time=ended, code=PASS.number, verdict=PASS.name, **of),
     ]

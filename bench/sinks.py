@@ -18,8 +18,7 @@ from tests.sinks.influx import Influx
 from tests.store.trials import TrialMaker, a_case
 
 from bench.measuring import SEATRIAL, Row, Timing, ratios, scratch, timed
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import OutputQuiet
 from seatrial.journal.journal import Journal, read
 from seatrial.sinks import sink_lags
 from seatrial.sinks.points import TrialPoints
@@ -112,9 +111,7 @@ def _beside_a_trial(place: Workplace, influx: Influx) -> Row:
     """The process's share of a core while a journal grows."""
     _empty(influx)
     folder = TrialMaker(place.trials, "live", [a_case(1)]).folder
-    quiet = Event(
-        time=0, event=Name.OUTPUT_QUIET, trial="live", app="a", test="stream", run_id="r", value=1
-    )
+    quiet = OutputQuiet(time=0, trial="live", app="a", test="stream", run_id="r", seconds=1)
     with Journal.own(folder.journal) as journal:
         words = ("sink", "live", "-m", str(place.machine), "--follow")
         with place.start(*words) as sending:

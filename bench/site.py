@@ -13,8 +13,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.journal.codes import CODES, PASS, Name
-from seatrial.journal.events import Event, encode
+from seatrial.journal.codes import CODES, PASS
+from seatrial.journal.events import (
+    Event,
+    JobEnded,
+    JobQueued,
+    MetricRecorded,
+    RunCreated,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    SubmitEnded,
+    TrialEnded,
+    TrialStarted,
+    encode,
+)
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Case, RunSpec, Test
 from seatrial.trial.folder import Record, TrialFolder, TrialOptions, create
@@ -84,7 +98,7 @@ def _events(
     chance = random.Random(record.tag)
     of: dict[str, Any] = {"trial": record.tag, "machine": record.machine.machine}
     apart = DAYS * DAY // runs
-    yield Event(time=record.created, event=Name.TRIAL_START, nodes="login1", **of)
+    yield TrialStarted(time=record.created, host="login1", **of)
     under_way: list[tuple[int, int, Event]] = []
     for place in range(runs):
         now = record.created + place * apart
@@ -94,7 +108,7 @@ def _events(
             heapq.heappush(under_way, (event.time, place * EVENTS_OF_RUN + order, event))
     while under_way:
         yield heapq.heappop(under_way)[2]
-    yield Event(time=record.created + DAYS * DAY, event=Name.TRIAL_END, value=1, **of)
+    yield TrialEnded(time=record.created + DAYS * DAY, failed=1, **of)
 
 
 def _run(
@@ -115,17 +129,17 @@ def _run(
     of = {**of, "app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
     begun, ended = now + 5 * SECOND_NS, now + 5 * SECOND_NS + took
     path = str(folder.run(case.test, run_id))
-    figure: dict[str, Any] = {"alias": "bandwidth", "unit": "GB/s", "better": "higher"}
-    yield Event(time=now, event=Name.LOGGING_START, path=path, **of)
-    yield Event(time=now + 10**6, event=Name.SUBMIT_START, alias=run_id, **of)
-    yield Event(time=now + 10**8, event=Name.SUBMIT_END, value=0, **of)
-    yield Event(time=now + 10**8, event=Name.JOB_QUEUED, job_id=str(4_000_000 + place), **of)
-    where: dict[str, Any] = {"nodes": f"n[{node:04}-{node + 1:04}]", "alias": "de6ae591c4cfad4b"}
-    yield Event(time=begun, event=Name.BINARY_EXECUTE_START, **where, **of)
-    yield Event(time=ended, event=Name.BINARY_EXECUTE_END, value=int(code is not PASS), **of)
-    yield Event(time=ended + 10**9, event=Name.JOB_END, value=0, alias="COMPLETED", **of)
+    figure: dict[str, Any] = {"metric": "bandwidth", "unit": "GB/s", "better": "higher"}
+    yield RunCreated(time=now, path=path, **of)
+    yield RunSubmitted(time=now + 10**6, submission=run_id, **of)
+    yield SubmitEnded(time=now + 10**8, refused=0, **of)
+    yield JobQueued(time=now + 10**8, job_id=str(4_000_000 + place), **of)
+    nodes = f"n[{node:04}-{node + 1:04}]"
+    yield ScriptStarted(time=begun, nodes=nodes, environment="de6ae591c4cfad4b", **of)
+    yield ScriptEnded(time=ended, exit_code=int(code is not PASS), **of)
+    yield JobEnded(time=ended + 10**9, code=0, state="COMPLETED", **of)
     value = round(100 * chance.gauss(1, 0.02), 3)
-    yield Event(time=ended + 2 * 10**9, event=Name.METRIC, value=value, **figure, **of)
-    why = "" if code is PASS else f"exit code 1 on n{node:04}"
-    said: dict[str, Any] = {"value": code.number, "alias": code.name, "text": why}
-    yield Event(time=ended + 2 * 10**9, event=Name.CHECK_END, **said, **of)
+    yield MetricRecorded(time=ended + 2 * 10**9, value=value, **figure, **of)
+    reason = "" if code is PASS else f"exit code 1 on n{node:04}"
+    judged = ended + 2 * 10**9
+    yield RunJudged(time=judged, code=code.number, verdict=code.name, reason=reason, **of)

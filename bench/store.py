@@ -23,7 +23,7 @@ import msgspec
 from bench import store_influx
 from bench.measuring import Row, machine_line, scratch
 from bench.site import DAY, MAIN, START, TESTS, make_trial
-from seatrial.journal.events import Event, encode
+from seatrial.journal.events import Event, RunEvent, encode
 from seatrial.journal.journal import read
 from seatrial.store import elapsed_series, pagination, queries, series
 from seatrial.store.ingest import sync
@@ -166,9 +166,9 @@ def refreshed(folder: Path) -> Iterator[Row]:
             for number in range(200):
                 some = events[number % 16 * NEWS :][:NEWS]
                 news = [
-                    msgspec.structs.replace(
-                        event, run_id=event.run_id and f"{number}{event.run_id}"
-                    )
+                    msgspec.structs.replace(event, run_id=f"{number}{event.run_id}")
+                    if isinstance(event, RunEvent)
+                    else event
                     for event in some
                 ]
                 file.write(b"".join(encode(event) + b"\n" for event in news))

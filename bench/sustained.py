@@ -37,7 +37,7 @@ from tests.trial.plans import ends
 
 from bench import peers
 from bench.measuring import Row, machine_line, scratch
-from seatrial.journal.codes import Name
+from seatrial.journal.events import AlertRaised
 
 MINUTES = 10.0
 KILLS = 20
@@ -80,8 +80,8 @@ def trial(minutes: float, kills: int = 0) -> Outcome:
             nothing_lost_or_doubled(scene)
         except AssertionError as error:
             whole = str(error)
-        verdicts = Counter(event.alias for event in ends(scene.place))
-        alerts = Counter(event.alias for event in scene.events(Name.ALERT))
+        verdicts = Counter(event.verdict for event in ends(scene.place))
+        alerts = Counter(event.kind for event in scene.events(AlertRaised))
         return Outcome(scene.occupancy(), verdicts, alerts, killed, found, missed, whole)
 
 

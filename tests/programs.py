@@ -24,14 +24,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar, overload
 
 import yaml
 
 from seatrial.conduct.conductor import Conductor
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import AlertRaised, Event, RunJudged
 from seatrial.journal.journal import read
 from seatrial.trial.folder import TrialFolder, tags
 from tests.slurm.cluster import SlurmCluster
@@ -39,6 +38,9 @@ from tests.slurm.cluster import SlurmCluster
 COMMAND = Path(sys.executable).with_name("seatrial")
 LONG_S = 240.0  # no test waits so long where all is well, however slow and busy the machine is
 LOOK_S = 0.01
+
+E = TypeVar("E", bound=Event)
+F = TypeVar("F", bound=Event)
 
 # Runs the command with some module's constants replaced: time limits that a test cannot wait for.
 CHANGED = """
@@ -219,13 +221,20 @@ class Workplace:
     def trial(self, tag: str = "t") -> TrialFolder:
         return TrialFolder(self.trials / tag)
 
-    def events(self, tag: str = "t", *names: Name) -> list[Event]:
-        """The whole events in the journal, those of these names."""
-        events = read(self.trial(tag).journal)
-        return [event for event in events if not names or event.event in names]
+    @overload
+    def events(self, tag: str = "t") -> list[Event]: ...
+    @overload
+    def events(self, tag: str, kind: type[E], /) -> list[E]: ...
+    @overload
+    def events(self, tag: str, kind: type[E], /, *others: type[F]) -> list[E | F]: ...
 
-    def count(self, *names: Name, tag: str = "t") -> int:
-        return len(self.events(tag, *names))
+    def events(self, tag: str = "t", *kinds: type[Event]) -> list[Any]:
+        """Return the events of the journal, those of some kinds."""
+        events = read(self.trial(tag).journal)
+        return [event for event in events if not kinds or isinstance(event, kinds)]
+
+    def count(self, *kinds: type[Event], tag: str = "t") -> int:
+        return sum(isinstance(event, kinds) for event in self.events(tag))
 
     def ran(self) -> list[str]:
         """The run ids in the order in which the scripts started."""
@@ -234,9 +243,9 @@ class Workplace:
         except FileNotFoundError:
             return []
 
-    def more(self, than: int, *names: Name, tag: str = "t") -> Callable[[], bool]:
-        """Whether by then more such events than these are in the journal."""
-        return lambda: self.count(*names, tag=tag) > than
+    def more(self, than: int, *kinds: type[Event], tag: str = "t") -> Callable[[], bool]:
+        """Return a condition: the journal has more such events than this number."""
+        return lambda: self.count(*kinds, tag=tag) > than
 
     def ran_more(self, than: int) -> Callable[[], bool]:
         """Whether by then more scripts than these have started."""
@@ -246,21 +255,21 @@ class Workplace:
         """The latest verdict of every test, or of every case where a test has several."""
         names = {case.id: case.name for case in self.trial(tag).cases()}
         return {
-            names[event.case].removesuffix("@plain"): event.alias
-            for event in self.events(tag, Name.CHECK_END)
+            names[event.case].removesuffix("@plain"): event.verdict
+            for event in self.events(tag, RunJudged)
         }
 
     def why(self, test: str, tag: str = "t") -> str:
         """Why the latest verdict of a test is what it is."""
-        return [e for e in self.events(tag, Name.CHECK_END) if e.test == test][-1].text
+        return [e for e in self.events(tag, RunJudged) if e.test == test][-1].reason
 
     def run_folder(self, test: str, tag: str = "t") -> Path:
         """The directory of the latest run of a test."""
-        run = [e for e in self.events(tag, Name.CHECK_END) if e.test == test][-1]
+        run = [e for e in self.events(tag, RunJudged) if e.test == test][-1]
         return self.trial(tag).run(test, run.run_id)
 
     def alerts(self, tag: str = "t") -> str:
-        return "\n".join(event.text for event in self.events(tag, Name.ALERT))
+        return "\n".join(event.text for event in self.events(tag, AlertRaised))
 
     def audit(self, tag: str = "t") -> None:
         """The facts that hold of every complete trial, whatever it went through."""
@@ -272,22 +281,22 @@ class Workplace:
         conductor = Conductor(tag, cases, _no_limits())
         for event in events:
             conductor.apply(event)
-        assert conductor.finished == conductor.wanted
-        assert not conductor.in_flight
-        ends = [event for event in events if event.event == Name.CHECK_END]
+        assert conductor.state.finished == conductor.state.wanted
+        assert not conductor.state.in_flight
+        ends = [event for event in events if isinstance(event, RunJudged)]
         assert len({event.run_id for event in ends}) == len(ends), "a run has two verdicts"
-        finished = Counter(event.case for event in ends if not event.again)
+        finished = Counter(event.case for event in ends if not event.will_rerun)
         assert finished == Counter({case.id: case.repeat for case in cases})
         self.audit_log(tag)
 
     def audit_log(self, tag: str = "t") -> None:
         """No script ran twice; every run that passed ran; nothing ran that no journal knows."""
         ran = Counter(self.ran())
-        ends = self.events(tag, Name.CHECK_END)
+        ends = self.events(tag, RunJudged)
         assert not [run for run, times in ran.items() if times > 1], "a job script ran twice"
-        passed = {event.run_id for event in ends if event.value == codes.PASS.number}
+        passed = {event.run_id for event in ends if event.code == codes.PASS.number}
         assert passed <= ran.keys(), "passed and never ran"
-        known = {e.run_id for tag in tags(self.trials) for e in self.events(tag, Name.CHECK_END)}
+        known = {e.run_id for tag in tags(self.trials) for e in self.events(tag, RunJudged)}
         assert ran.keys() <= known, "ran and is in no journal"
 
 

@@ -7,8 +7,19 @@ from typing import Any
 from seatrial.acceptance.criteria import Result, TrialView, judge
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.conduct.policy import Entry, Policy
-from seatrial.journal.codes import PASS, Code, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import PASS, Code
+from seatrial.journal.events import (
+    Event,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    MetricRecorded,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    TrialStarted,
+)
 from seatrial.plan.model import Criterion, CriterionName
 from seatrial.suite.model import Case
 
@@ -54,10 +65,10 @@ class Story:
         self.policy = policy or once
         self.events: list[Event] = []
         self.number = 0
-        self.tell(begin, Name.TRIAL_START)
+        self.tell(begin, TrialStarted)
 
-    def tell(self, hour: float, name: str, **fields: Any) -> None:
-        self.events.append(Event(time=at(hour), event=name, **fields))
+    def tell(self, hour: float, kind: type[Event], /, **fields: Any) -> None:
+        self.events.append(kind(time=at(hour), **fields))
 
     def run(
         self,
@@ -81,19 +92,25 @@ class Story:
         nodes = of_submission.pop("nodes", "")
         of = {"run_id": run_id, "case": self.cases[case].id, "test": self.cases[case].test}
         first = start - before if queued is None else queued
-        self.tell(first, Name.SUBMIT_START, **of, **of_submission)
-        self.tell(first, Name.JOB_QUEUED, **of)
-        self.tell(start - before, Name.JOB_START, nodes=nodes, **of)
-        self.tell(start, Name.BINARY_EXECUTE_START, **of)
+        self.tell(first, RunSubmitted, **of, **of_submission)
+        self.tell(first, JobQueued, **of)
+        self.tell(start - before, JobStarted, nodes=nodes, **of)
+        self.tell(start, ScriptStarted, **of)
         if verdict is None:
             return run_id
-        self.tell(end, Name.BINARY_EXECUTE_END, value=0, **of)
-        self.tell(end + kept, Name.JOB_END, **of)
+        self.tell(end, ScriptEnded, exit_code=0, **of)
+        self.tell(end + kept, JobEnded, code=0, **of)
         for name, value in (figures or {}).items():
             self.tell(
-                end + kept, Name.METRIC, alias=name, value=value, unit="MB/s", better=better, **of
+                end + kept,
+                MetricRecorded,
+                metric=name,
+                value=value,
+                unit="MB/s",
+                better=better,
+                **of,
             )
-        self.tell(end + kept, Name.CHECK_END, value=verdict.number, again=again, **of)
+        self.tell(end + kept, RunJudged, code=verdict.number, will_rerun=again, **of)
         return run_id
 
     def history(self, nodes: Any = NODES) -> TrialHistory:

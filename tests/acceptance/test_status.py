@@ -11,7 +11,17 @@ from seatrial.acceptance.status import Status, status
 from seatrial.cli.sparkline import BLOCKS, PLAIN
 from seatrial.cli.status_table import print_status
 from seatrial.conduct.policy import Entry, ThrottleRule, Window
-from seatrial.journal.codes import FAILED, Name
+from seatrial.journal.codes import FAILED
+from seatrial.journal.events import (
+    AlertRaised,
+    GaugeRead,
+    NodeDown,
+    NodeExcluded,
+    TestAdmitted,
+    TestStopped,
+    TrialPaused,
+    TrialResumed,
+)
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.plan.model import Component, Criterion
 from seatrial.trial.folder import Record, TrialOptions
@@ -57,12 +67,12 @@ def story() -> Story:
     story.run(0, 2, 3, FAILED)
     story.run(0, 3, 0, None)
     story.run(1, 9, 0, None, queued=3.5)
-    story.tell(1, Name.ALERT, alias="short", test="b", text="b: 0 in flight instead of 2")
-    story.tell(3, Name.ALERT, alias="short", test="b", text="b: 0 in flight instead of 2")
-    story.tell(1, Name.ALERT, alias="silent", text="nothing has happened")
-    story.tell(3, Name.NODE_DOWN, nodes="n[3-4]", text="power")
-    story.tell(3, Name.NODE_EXCLUDE, nodes="n1,n2", text="3 failures")
-    story.tell(3.75, Name.TEST_STOP, test="b", text="3 wrong answers")
+    story.tell(1, AlertRaised, kind="short", subject="b", text="b: 0 in flight instead of 2")
+    story.tell(3, AlertRaised, kind="short", subject="b", text="b: 0 in flight instead of 2")
+    story.tell(1, AlertRaised, kind="silent", text="nothing has happened")
+    story.tell(3, NodeDown, nodes="n[3-4]", reason="power")
+    story.tell(3, NodeExcluded, nodes="n1,n2", reason="3 failures")
+    story.tell(3.75, TestStopped, test="b", reason="3 wrong answers")
     story.events = [event for event in story.events if event.time <= at(4)]
     return story
 
@@ -73,12 +83,12 @@ def stands(story: Story, **more: Any) -> Status:
 
 
 def test_an_alert_that_is_over_is_open_no_more(story: Story) -> None:
-    told = {"alias": "scheduler", "test": "squeue"}
-    story.tell(3.1, Name.ALERT, text="squeue failed", **told)
+    told = {"kind": "scheduler", "subject": "squeue"}
+    story.tell(3.1, AlertRaised, text="squeue failed", **told)
     assert "squeue failed" in [alert.text for alert in stands(story).alerts]
-    story.tell(3.2, Name.ALERT, text="squeue answers again", value=0, **told)
+    story.tell(3.2, AlertRaised, text="squeue answers again", active=0, **told)
     assert [alert.kind for alert in stands(story).alerts] == ["short"]
-    story.tell(3.3, Name.ALERT, text="squeue failed", **told)
+    story.tell(3.3, AlertRaised, text="squeue failed", **told)
     assert [alert.times for alert in stands(story).alerts if alert.kind == "scheduler"] == [2]
 
 
@@ -139,8 +149,8 @@ def test_sub_phases_are_shown_where_there_are_several(
     assert (only.end, only.clock, only.accepted) == (None, 4 * 3600, 1)
     print_status([stands(story)])
     assert "sub-phase" not in capsys.readouterr().out
-    story.tell(2.5, Name.TRIAL_PAUSE, text="maintenance")
-    story.tell(3, Name.TRIAL_RESUME)
+    story.tell(2.5, TrialPaused, reason="maintenance")
+    story.tell(3, TrialResumed)
     print_status([stands(story)])
     lines = capsys.readouterr().out.splitlines()
     at_title = next(i for i, line in enumerate(lines) if line.split()[:1] == ["sub-phase"])
@@ -194,17 +204,17 @@ def test_what_holds_launches_back_is_told_with_its_numbers_and_times() -> None:
     throttle = ThrottleRule(gauge="mds", high=10, low=5, stale_after=7200)
     window = Window(start=3600, end=4 * 3600, why="backup", entries=[1])
     story = Story(cases, sustained(cases, 10, throttles=[throttle], blackouts=[window]))
-    story.tell(0.5, Name.GAUGE, alias="mds", value=12)
-    story.tell(1, Name.GAUGE, alias="mds", value=7)
-    story.tell(2, Name.TEST_STOP, test="a", text="3 wrong answers")
+    story.tell(0.5, GaugeRead, gauge="mds", value=12)
+    story.tell(1, GaugeRead, gauge="mds", value=7)
+    story.tell(2, TestStopped, test="a", reason="3 wrong answers")
     gauge, blackout, stopped = stands_at(story, 2).held_back_by
     assert (gauge.kind, gauge.what, gauge.value) == ("gauge", "mds", 7)
     assert (gauge.low, gauge.high, gauge.since) == (5, 10, at(0.5))
     assert (blackout.kind, blackout.since, blackout.until) == ("blackout", at(1), at(4))
     assert "blackout of b (backup) ends in 2 h" in blackout.text
     assert (stopped.kind, stopped.what) == ("stopped", "a")
-    story.tell(2.5, Name.GAUGE, alias="mds", value=4)
-    story.tell(2.5, Name.TEST_ADMIT, test="a")
+    story.tell(2.5, GaugeRead, gauge="mds", value=4)
+    story.tell(2.5, TestAdmitted, test="a")
     assert [hold.kind for hold in stands_at(story, 3).held_back_by] == ["blackout"]
     (stale,) = stands_at(story, 5).held_back_by
     assert (stale.kind, stale.since) == ("gauge", at(4.5))

@@ -4,16 +4,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.acceptance.sub_phases import TURNS, SubPhase, sub_phases
-from seatrial.journal.codes import FAILED, Name
+from seatrial.acceptance.sub_phases import SubPhase, sub_phases
+from seatrial.journal.codes import FAILED
+from seatrial.journal.events import (
+    Event,
+    TrialAbandoned,
+    TrialCancelled,
+    TrialEnded,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+)
 
 from .stories import Story, at, cases_of
 
+TURNS: list[type[Event]] = [
+    *(TrialStarted, TrialResumed, TrialPaused, TrialCancelled, TrialAbandoned, TrialEnded)
+]
+
 
 def found(story: Story, now: float) -> list[SubPhase]:
-    events = sorted(story.events, key=lambda event: event.time)
-    turns = [event for event in events if event.event in TURNS]
-    return sub_phases(turns, story.history().runs, at(now))
+    history = story.history()
+    return sub_phases(history.spans, history.runs, at(now))
 
 
 def test_pauses_and_interruptions_cut_a_trial() -> None:
@@ -21,20 +33,20 @@ def test_pauses_and_interruptions_cut_a_trial() -> None:
     story.run(0, 0, 1)
     story.run(0, 0, 1, FAILED)
     story.run(0, 1, 2.5)  # ends in the pause
-    story.tell(2, Name.TRIAL_PAUSE, text="maintenance")
-    story.tell(2.2, Name.TRIAL_PAUSE, text="said again")
-    story.tell(4, Name.TRIAL_RESUME)
-    story.tell(7, Name.TRIAL_RESUME)  # its driver was killed, and noted no pause
+    story.tell(2, TrialPaused, reason="maintenance")
+    story.tell(2.2, TrialPaused, reason="said again")
+    story.tell(4, TrialResumed)
+    story.tell(7, TrialResumed)  # its driver was killed, and noted no pause
     story.run(0, 7, 8)
-    story.tell(9, Name.TRIAL_CANCEL)
-    story.tell(10, Name.TRIAL_RESUME)
+    story.tell(9, TrialCancelled)
+    story.tell(10, TrialResumed)
     first, second, third, last = found(story, 10.5)
     assert (first.number, first.start, first.end) == (1, at(0), at(2))
     assert (first.clock, first.ended_by, first.accepted) == (2 * 3600, "maintenance", 2)
     assert (second.start, second.end, second.ended_by) == (at(4), at(7), "interrupted")
     assert (third.clock, third.ended_by, third.accepted) == (2 * 3600, "cancelled", 1)
     assert (last.end, last.clock, last.ended_by, last.accepted) == (None, 1800, "", 0)
-    story.tell(11, Name.TRIAL_END)
+    story.tell(11, TrialEnded, failed=0)
     assert found(story, 12)[-1].ended_by == "the trial ended"
 
 
@@ -45,15 +57,15 @@ def test_a_trial_that_has_not_begun_has_none() -> None:
 @pytest.mark.parametrize(("why", "said"), [("again", "given up: again"), ("", "given up")])
 def test_a_trial_that_was_given_up_says_so(why: str, said: str) -> None:
     story = Story(cases_of(1))
-    story.tell(1, Name.TRIAL_ABANDON, text=why)
+    story.tell(1, TrialAbandoned, reason=why)
     assert found(story, 2)[-1].ended_by == said
 
 
-@given(st.lists(st.sampled_from(sorted(TURNS)), max_size=12), st.integers(0, 20))
-def test_their_times_add_up_to_the_clock_of_the_trial(names: list[str], runs: int) -> None:
+@given(st.lists(st.sampled_from(TURNS), max_size=12), st.integers(0, 20))
+def test_their_times_add_up_to_the_clock_of_the_trial(kinds: list[type[Event]], runs: int) -> None:
     story = Story(cases_of(1))
-    for hour, name in enumerate(names, 1):
-        story.tell(hour, name)
+    for hour, kind in enumerate(kinds, 1):
+        story.tell(hour, kind, **({"failed": 0} if kind is TrialEnded else {}))
     for hour in range(runs):
         story.run(0, hour, hour + 0.5)
     parts = found(story, 24)

@@ -9,7 +9,20 @@ import re
 import pytest
 import yaml
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    AlertRaised,
+    NodeAdmitted,
+    RunJudged,
+    RunSubmitted,
+    TestAdmitted,
+    TestStopped,
+    TrialAbandoned,
+    TrialEnded,
+    TrialExtended,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+)
 from seatrial.trial.requests import Request, ask
 from tests.programs import Workplace
 from tests.trial.plans import TAG, accept, audit, ends, passed, short, start, write_plan
@@ -69,11 +82,11 @@ def test_components_and_phases_are_run_in_order(place: Workplace) -> None:
     assert not list(place.trials.glob("*")), "a dry run makes nothing"
     first = accept(place, "--component", "vendor", "--phase", "one")
     assert first.code == 0, first.said
-    assert place.count(Name.CHECK_END, tag="p-vendor-one") == 2
+    assert place.count(RunJudged, tag="p-vendor-one") == 2
     done = accept(place)
     assert done.code == 1, done.said
-    assert place.count(Name.CHECK_END, tag="p-vendor-one") == 2, "what is complete stays"
-    assert place.count(Name.CHECK_END, tag="p-bad-two") == 1
+    assert place.count(RunJudged, tag="p-vendor-one") == 2, "what is complete stays"
+    assert place.count(RunJudged, tag="p-bad-two") == 1
     assert accept(place, "--component", "none").code == 2
 
 
@@ -88,7 +101,7 @@ def test_each_application_alone_and_then_at_full_machine(place: Workplace) -> No
     (place.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
     done = accept(place)
     assert done.code == 0, done.said
-    submitted = place.events("p-speed", Name.SUBMIT_START)
+    submitted = place.events("p-speed", RunSubmitted)
     assert [event.stage for event in submitted] == ["alone", "alone", "full", "full"]
 
 
@@ -104,16 +117,16 @@ def test_pause_stops_the_clock_and_accept_goes_on(place: Workplace) -> None:
     assert done.code == 3, done.said
     assert "seatrial accept plan.yaml" in done.out
     audit(place)
-    (paused,) = place.events(TAG, Name.TRIAL_PAUSE)
-    launched = [e.time for e in place.events(TAG, Name.SUBMIT_START)]
+    (paused,) = place.events(TAG, TrialPaused)
+    launched = [e.time for e in place.events(TAG, RunSubmitted)]
     assert max(launched) <= paused.time, "nothing is started after the pause"
     assert accept(place, "--status").code == 3
     assert "it is paused" in accept(place, "--pause").out
-    assert place.count(Name.TRIAL_PAUSE, tag=TAG) == 1
+    assert place.count(TrialPaused, tag=TAG) == 1
     before = passed(place)
     with start(place) as driving:
         driving.until(lambda: passed(place) > before, "it to go on")
-    assert place.count(Name.TRIAL_RESUME, tag=TAG) == 1
+    assert place.count(TrialResumed, tag=TAG) == 1
 
 
 def test_paused_time_does_not_count(place: Workplace) -> None:
@@ -123,12 +136,12 @@ def test_paused_time_does_not_count(place: Workplace) -> None:
         driving.until(lambda: passed(place) > 0, "runs")
         ask(place.trial(TAG), Request(request="pause"))
         assert driving.end().code == 3
-    (began,) = place.events(TAG, Name.TRIAL_START)
-    (paused,) = place.events(TAG, Name.TRIAL_PAUSE)
+    (began,) = place.events(TAG, TrialStarted)
+    (paused,) = place.events(TAG, TrialPaused)
     assert accept(place).code == 0
-    (resumed,) = place.events(TAG, Name.TRIAL_RESUME)
-    (ended,) = place.events(TAG, Name.TRIAL_END)
-    launched = [e.time for e in place.events(TAG, Name.SUBMIT_START)]
+    (resumed,) = place.events(TAG, TrialResumed)
+    (ended,) = place.events(TAG, TrialEnded)
+    launched = [e.time for e in place.events(TAG, RunSubmitted)]
     before = (paused.time - began.time) / 1e9
     assert before < 3, "it was paused in time"
     assert before + (max(launched) - resumed.time) / 1e9 <= 3
@@ -140,11 +153,11 @@ def test_a_trial_is_extended_while_it_runs_and_when_it_is_over(place: Workplace)
     short(place, "a")
     write_plan(place, "2s")
     with start(place) as driving:
-        driving.until(lambda: place.count(Name.TRIAL_START, tag=TAG) > 0, "its start")
+        driving.until(lambda: place.count(TrialStarted, tag=TAG) > 0, "its start")
         ask(place.trial(TAG), Request(request="extend", value=1.0))
         assert driving.end().code == 0
-    (began,) = place.events(TAG, Name.TRIAL_START)
-    (ended,) = place.events(TAG, Name.TRIAL_END)
+    (began,) = place.events(TAG, TrialStarted)
+    (ended,) = place.events(TAG, TrialEnded)
     assert (ended.time - began.time) / 1e9 >= 3
     runs = len(ends(place))
     assert accept(place, "--extend", "1s").code == 0
@@ -154,7 +167,7 @@ def test_a_trial_is_extended_while_it_runs_and_when_it_is_over(place: Workplace)
     done = accept(place)
     assert done.code == 0, done.said
     assert len(ends(place)) > runs
-    assert place.count(Name.TRIAL_END, tag=TAG) == 2
+    assert place.count(TrialEnded, tag=TAG) == 2
     audit(place)
 
 
@@ -167,14 +180,14 @@ def test_what_is_asked_in_the_last_moment_is_answered_by_the_next_accept(place: 
     (place.trial(TAG).path / "requests/0.json").write_text("rubbish")
     done = accept(place)
     assert done.code == 0, done.said
-    (extended,) = place.events(TAG, Name.TRIAL_EXTEND)
-    assert place.count(Name.TRIAL_END, tag=TAG) == 2
-    assert place.count(Name.TRIAL_PAUSE, tag=TAG) == 0
+    (extended,) = place.events(TAG, TrialExtended)
+    assert place.count(TrialEnded, tag=TAG) == 2
+    assert place.count(TrialPaused, tag=TAG) == 0
     assert not list((place.trial(TAG).path / "requests").iterdir())
-    again = place.trial(TAG).path / extended.path
+    again = place.trial(TAG).path / extended.request
     again.write_text('{"request": "extend", "value": 0.3}')
     assert "is complete" in accept(place).out, "a request is answered once, though its file stays"
-    assert place.count(Name.TRIAL_EXTEND, tag=TAG) == 1
+    assert place.count(TrialExtended, tag=TAG) == 1
     assert not again.exists()
 
 
@@ -237,8 +250,8 @@ def test_an_abandoned_trial_is_over_and_accept_begins_anew(place: Workplace, dri
         assert done.code == 0, done.said
         ended = driving.end()
         assert not driven or ended.out.endswith("plan.yaml  (begins it anew)\n")
-    assert [event.alias for event in ends(place)] == ["cancelled"] * 2
-    assert place.events(TAG, Name.TRIAL_ABANDON)[0].text == "the fabric was reset"
+    assert [event.verdict for event in ends(place)] == ["cancelled"] * 2
+    assert place.events(TAG, TrialAbandoned)[0].reason == "the fabric was reset"
     refused = place.resume(TAG)
     assert refused.code == 3, refused.said
     assert "the fabric was reset" in refused.err
@@ -247,8 +260,8 @@ def test_an_abandoned_trial_is_over_and_accept_begins_anew(place: Workplace, dri
     short(place, "a")
     write_plan(place)
     assert accept(place).code == 0
-    assert place.count(Name.TRIAL_END, tag=f"{TAG}-2") == 1
-    assert place.count(Name.TRIAL_END, tag=TAG) == 0
+    assert place.count(TrialEnded, tag=f"{TAG}-2") == 1
+    assert place.count(TrialEnded, tag=TAG) == 0
 
 
 def test_a_stopped_test_is_let_back_in(place: Workplace) -> None:
@@ -257,7 +270,7 @@ def test_a_stopped_test_is_let_back_in(place: Workplace) -> None:
     short(place, "b")
     write_plan(place, "30s", retry={"stop_after": 2})
     with start(place) as driving:
-        driving.until(lambda: place.count(Name.TEST_STOP, tag=TAG) == 1, "the test's stop")
+        driving.until(lambda: place.count(TestStopped, tag=TAG) == 1, "the test's stop")
         right.write_text("42")
         unknown = accept(place, "--admit", "n[1-2]")
         assert unknown.code == 2, unknown.said
@@ -273,8 +286,8 @@ def test_a_stopped_test_is_let_back_in(place: Workplace) -> None:
         nothing = accept(place, "--admit", whom)
         assert nothing.code == 0
         assert nothing.out == f"p-mix: {whom} is not {was}: there is nothing to let back in.\n"
-    assert place.count(Name.TEST_ADMIT, tag=TAG) == 1
-    assert place.count(Name.NODE_ADMIT, tag=TAG) == 0
+    assert place.count(TestAdmitted, tag=TAG) == 1
+    assert place.count(NodeAdmitted, tag=TAG) == 0
 
 
 def test_a_test_whose_build_failed_is_not_let_back_in(place: Workplace) -> None:
@@ -300,10 +313,10 @@ def test_where_no_test_can_be_built_the_trial_ends_and_says_why(place: Workplace
     assert done.code == 1, done.said
     cause = "the build of a, b failed: mpi.h is missing"
     assert f"p-mix has ended early: {cause}" in done.out
-    (told,) = [event for event in place.events(TAG, Name.ALERT) if event.alias == "idle"]
+    (told,) = [event for event in place.events(TAG, AlertRaised) if event.kind == "idle"]
     assert cause in told.text
-    (end,) = place.events(TAG, Name.TRIAL_END)
-    assert (end.value, end.text) == (1, cause)
+    (end,) = place.events(TAG, TrialEnded)
+    assert (end.failed, end.reason) == (1, cause)
     shown = accept(place, "--status")
     assert "cannot be built" in shown.out
     assert "a, b: mpi.h is missing" in shown.out
@@ -318,7 +331,7 @@ def test_where_every_test_is_stopped_that_is_told_and_shown(place: Workplace) ->
     write_plan(place, "60s", retry={"stop_after": 1})
     with start(place) as driving:
         driving.until(
-            lambda: "idle" in [event.alias for event in place.events(TAG, Name.ALERT)],
+            lambda: "idle" in [event.kind for event in place.events(TAG, AlertRaised)],
             "the alert that nothing can run",
         )
         shown = accept(place, "--status")
@@ -328,7 +341,7 @@ def test_where_every_test_is_stopped_that_is_told_and_shown(place: Workplace) ->
         driving.end()
     admitted = accept(place, "--admit", "a")
     assert (admitted.code, admitted.out) == (0, "p-mix: a is let back in.\n"), "without a driver"
-    assert place.count(Name.TEST_ADMIT, tag=TAG) == 1
+    assert place.count(TestAdmitted, tag=TAG) == 1
 
 
 def test_a_criterion_that_is_not_met_counts_before_the_end(place: Workplace) -> None:
@@ -397,7 +410,7 @@ def test_a_plan_that_changed_since_is_told_with_what_to_do(place: Workplace) -> 
     assert "not begun: other-mix\n" in accept(place, "--name", "other", "--status").out
     other = accept(place, "--name", "other")
     assert other.code == 0, other.said
-    assert place.count(Name.TRIAL_END, tag="other-mix") == 1
+    assert place.count(TrialEnded, tag="other-mix") == 1
 
 
 def test_what_makes_no_sense_is_refused(place: Workplace) -> None:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from seatrial.cli.plots import TextMark, time_line
 from seatrial.journal import codes
-from seatrial.journal.codes import Code, Name
+from seatrial.journal.codes import Code
+from seatrial.journal.events import RunCreated, RunJudged, ScriptEnded, ScriptStarted
 from seatrial.studies import note_file
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case
@@ -208,11 +209,11 @@ class Runs:
         of = {"test": made.test, "case": made.id, "run_id": f"{self.trial.tag}{self.count:04}"}
         self.count += 1
         trial = self.trial
-        trial.event(Name.LOGGING_START, path=str(trial.folder.path), **of)
-        trial.event(Name.BINARY_EXECUTE_START, nodes=nodes, **of)
+        trial.event(RunCreated, path=str(trial.folder.path), **of)
+        trial.event(ScriptStarted, nodes=nodes, **of)
         end = trial.now + int(seconds * SECOND)
-        trial.event(Name.BINARY_EXECUTE_END, value=0, **(of | {"time": end}))
-        trial.event(Name.CHECK_END, value=code.number, alias=code.name, **of)
+        trial.event(ScriptEnded, exit_code=0, **(of | {"time": end}))
+        trial.event(RunJudged, code=code.number, verdict=code.name, **of)
         trial.now += 60 * SECOND
 
 

@@ -108,7 +108,7 @@ def test_runs_newest_first(trials: Path) -> None:
     answer = ask(trials, "runs")
     assert (answer.code, answer.err) == (0, "")
     title, *rows, last = answer.out.splitlines()
-    assert title.split() == ["run", "case", "verdict", "began", "elapsed", "nodes"]
+    assert title.split() == ["run", "case", "verdict", "created", "elapsed", "nodes"]
     assert [row.split()[0] for row in rows] == ["bbbb3333", "aaaa2222", "aaaa1111"]
     assert "wrong answer  11-21 12:00:15      1 s  n001" in rows[1]
     assert last == "all of trial nightly"
@@ -197,7 +197,7 @@ def test_runs_as_csv_with_figures(trials: Path) -> None:
     assert [row["triad [MB/s]"] for row in rows] == ["", "17.0", "5694.0"]
     assert [row["copy [MB/s]"] for row in rows] == ["", "", "5000.5"]
     assert rows[1]["why"] == r"verify[0]: \x1b[31mSolution\x07 was not found"
-    assert rows[2]["began"] == "2026-11-21T12:00:04.000000Z"
+    assert rows[2]["created"] == "2026-11-21T12:00:04.000000Z"
 
 
 def test_runs_as_json_with_figures(trials: Path) -> None:

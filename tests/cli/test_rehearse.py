@@ -12,7 +12,7 @@ import pytest
 
 from seatrial.cli import main
 from seatrial.journal import journal
-from seatrial.journal.codes import Name
+from seatrial.journal.events import TrialEnded, TrialStarted
 from tests.programs import COMMAND, Done, until
 from tests.rehearse.stage import Stage
 
@@ -263,8 +263,8 @@ def test_killed_it_leaves_an_ordinary_journal(stage: Stage, seatrial: Command) -
     reading = journal.read(path)
     events = list(reading)
     assert reading.damaged == 0
-    assert events[0].event == Name.TRIAL_START
-    assert Name.TRIAL_END not in {event.event for event in events}
+    assert isinstance(events[0], TrialStarted)
+    assert not any(isinstance(event, TrialEnded) for event in events)
     trials = seatrial("trials")
     assert "interrupted" in trials.out
     resumed = seatrial("resume", "p-stability-rehearsed")

@@ -17,7 +17,14 @@ import pytest
 import yaml
 
 from seatrial import cli
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    BuildStarted,
+    MetricRecorded,
+    RunJudged,
+    ScriptEnded,
+    ScriptStarted,
+    TrialEnded,
+)
 from seatrial.trial.driver import Driver
 from seatrial.trial.folder import TrialOptions, create
 from seatrial.trial.observer import Silent
@@ -196,7 +203,7 @@ def test_a_failed_build_fails_its_cases_and_the_rest_goes_on(place: Workplace) -
     assert "prog.c:3: no such thing" in place.why("broken")
     assert "prog.c:3: no such thing" in done.out
     assert len(place.ran()) == 1
-    assert place.count(Name.BUILD_START) == 1
+    assert place.count(BuildStarted) == 1
     log = next(place.trial().builds.glob("*/build.log"))
     assert log.read_text() == "before\nprog.c:3: no such thing\n"
     (run, *_) = json.loads(place.seatrial("runs", "--failed", "--format", "json").out)
@@ -268,8 +275,8 @@ def test_each_verdict_comes_of_a_real_run(place: Workplace) -> None:
         "large": "output too large",
         "no_module": "failed",
     }
-    (figure,) = place.events("t", Name.METRIC)
-    assert (figure.alias, figure.value, figure.unit) == ("rate", 12.5, "GB/s")
+    (figure,) = place.events("t", MetricRecorded)
+    assert (figure.metric, figure.value, figure.unit) == ("rate", 12.5, "GB/s")
     assert "139" in place.why("signalled")
     assert "none/1.0" in (place.run_folder("no_module") / "stderr").read_text()
     place.audit()
@@ -359,8 +366,8 @@ def test_terrible_outputs_cost_bounded_memory_and_get_clear_verdicts(place: Work
 
 def _spans(place: Workplace) -> list[tuple[int, int]]:
     """(start, end) of every run's script, by its own clock, oldest first."""
-    starts = {e.run_id: e.time for e in place.events("t", Name.BINARY_EXECUTE_START)}
-    ends = {e.run_id: e.time for e in place.events("t", Name.BINARY_EXECUTE_END)}
+    starts = {e.run_id: e.time for e in place.events("t", ScriptStarted)}
+    ends = {e.run_id: e.time for e in place.events("t", ScriptEnded)}
     return sorted((starts[run], ends[run]) for run in starts)
 
 
@@ -411,7 +418,7 @@ def test_filters_settings_and_repeats_choose_the_runs(place: Workplace) -> None:
         assert done.code == 0, done.said
         place.audit(tag)
         names = {case.id: case.name for case in place.trial(tag).cases()}
-        ends = place.events(tag, Name.CHECK_END)
+        ends = place.events(tag, RunJudged)
         return sorted(names[event.case].removesuffix("@plain") for event in ends)
 
     assert cases("-k", "first and not n=2") == ["first{n=1}", "first{n=3}"]
@@ -555,13 +562,13 @@ def test_the_job_tells_what_ran(place: Workplace) -> None:
     place.test("a", "sleep 0.1; exit 5", environment={"X": "1"})
     place.test("b", environment={"X": "2"})
     place.run("--name", "t")
-    starts = {e.test: e for e in place.events("t", Name.BINARY_EXECUTE_START)}
-    ends = {e.test: e for e in place.events("t", Name.BINARY_EXECUTE_END)}
-    assert ends["a"].value == 5
+    starts = {e.test: e for e in place.events("t", ScriptStarted)}
+    ends = {e.test: e for e in place.events("t", ScriptEnded)}
+    assert ends["a"].exit_code == 5
     assert ends["a"].time - starts["a"].time >= 100_000_000
     assert starts["a"].nodes == os.uname().nodename
-    assert len(starts["a"].alias) == 16  # the hash of its environment
-    assert starts["a"].alias != starts["b"].alias
+    assert len(starts["a"].environment) == 16  # the hash of its environment
+    assert starts["a"].environment != starts["b"].environment
 
 
 LINES = {
@@ -612,7 +619,7 @@ def test_a_reader_that_goes_ends_no_trial(place: Workplace) -> None:
         done = driving.end()
     assert (done.code, done.err) == (0, "")
     assert len(done.out.splitlines()) == 1
-    assert place.count(Name.TRIAL_END) == 1
+    assert place.count(TrialEnded) == 1
     place.audit()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
+from seatrial.journal.events import AlertRaised
 
 from ..store.conftest import NEEDS_POSTGRES, postgres  # noqa: F401
 from ..store.postgres import VIEWER, WRITER, PostgresServer
@@ -189,7 +189,7 @@ def test_info_tells_where_journals_are_damaged(tmp_path: Path) -> None:
 def test_update_says_how_much_was_new(tmp_path: Path) -> None:
     trial = a_trial(tmp_path)
     assert ask(tmp_path, "store", "update").out.endswith(": 27 new events of 1 trials\n")
-    trial.event(Name.ALERT, text="hot")
+    trial.event(AlertRaised, text="hot")
     trial.write()
     assert ask(tmp_path, "store", "update").out.endswith(": 1 new events of 1 trials\n")
     assert ask(tmp_path / "none", "store", "update").code == 2

@@ -5,20 +5,19 @@ stage.test("work", nodes=2)
 stage.behave("work", elapsed="1m")
 stage.component("c", kind="sustained", duration="10m", tests={"work": {"copies": 4}})
 played = stage.play(seed=1)
-played.runs("work"), played.of(Name.ALERT), played.rehearsed.utilisation
+played.runs("work"), played.of(AlertRaised), played.rehearsed.utilisation
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 
 from seatrial.journal import journal
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import Event, RunEvent, RunJudged
 from seatrial.plan.prepare import PreparedPlan, prepare_plan
 from seatrial.rehearse.behaviour import run_models_of
 from seatrial.rehearse.plan_rehearsal import RunModels, rehearse
@@ -28,6 +27,8 @@ START = 1_790_000_000_000_000_000
 SECOND = 1_000_000_000
 AT_ONCE = {"submit_delay": 0, "start_delay": 0, "poll": 0}
 
+E = TypeVar("E", bound=Event)
+
 
 class Played(NamedTuple):
     """A rehearsed trial, its events, the folder it is in."""
@@ -36,19 +37,19 @@ class Played(NamedTuple):
     events: list[Event]
     folder: Path
 
-    def of(self, *names: Name) -> list[Event]:
-        return [event for event in self.events if event.event in names]
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
 
-    def runs(self, test: str = "") -> dict[str, list[Event]]:
+    def runs(self, test: str = "") -> dict[str, list[RunEvent]]:
         """The events of each run, in order."""
-        found: dict[str, list[Event]] = {}
-        for event in self.events:
-            if event.run_id and test in ("", event.test):
-                found.setdefault(event.run_id, []).append(event)
-        return found
+        runs: dict[str, list[RunEvent]] = {}
+        for event in self.of(RunEvent):
+            if test in ("", event.test):
+                runs.setdefault(event.run_id, []).append(event)
+        return runs
 
     def verdicts(self, test: str = "") -> Counter[str]:
-        return Counter(e.alias for e in self.of(Name.CHECK_END) if test in ("", e.test))
+        return Counter(e.verdict for e in self.of(RunJudged) if test in ("", e.test))
 
 
 def since(event: Event) -> float:

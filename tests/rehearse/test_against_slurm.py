@@ -60,7 +60,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     rehearsed = [
         rehearse_plan(plan, trials=place.trials, store=store, seed=seed).first[0] for seed in SEEDS
     ]
-    accepted = Counter(event.test for event in ends(place) if event.alias == "pass")
+    accepted = Counter(event.test for event in ends(place) if event.verdict == "pass")
     utilisation = trial["criteria"][0][0]["value"]
     return Pair(accepted, utilisation, rehearsed)
 

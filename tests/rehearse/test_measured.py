@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.journal.codes import Name
+from seatrial.journal.events import RunJudged, ScriptEnded, ScriptStarted
 from seatrial.rehearse.measured import measured_in
 from seatrial.rehearse.report import rehearse_plan
 from tests.rehearse.stage import SECOND, Played, Stage
@@ -13,9 +13,9 @@ from tests.rehearse.stage import SECOND, Played, Stage
 
 def elapsed(played: Played) -> set[int]:
     """Milliseconds of the scripts of runs that passed."""
-    passed = {event.run_id for event in played.of(Name.CHECK_END) if event.alias == "pass"}
-    starts = {e.run_id: e.time for e in played.of(Name.BINARY_EXECUTE_START)}
-    ends = {e.run_id: e.time for e in played.of(Name.BINARY_EXECUTE_END)}
+    passed = {event.run_id for event in played.of(RunJudged) if event.verdict == "pass"}
+    starts = {e.run_id: e.time for e in played.of(ScriptStarted)}
+    ends = {e.run_id: e.time for e in played.of(ScriptEnded)}
     return {round((ends[run] - starts[run]) * 1000 / SECOND) for run in passed}
 
 
@@ -28,7 +28,7 @@ def test_elapsed_times_of_yesterdays_trial_are_drawn_from(stage: Stage) -> None:
     path, store = stage.write(), stage.trials / "store.sqlite"
     report = rehearse_plan(path, trials=stage.trials, store=store, seed=2)
     today = stage.read(report.first[0])
-    assert len(today.of(Name.CHECK_END)) == 40
+    assert len(today.of(RunJudged)) == 40
     assert elapsed(today) < elapsed(yesterday)
     measured = measured_in(store, stage.trials)
     assert len(measured("yesterday", "work")) == yesterday.verdicts()["pass"]

@@ -3,6 +3,7 @@ answered as the policy says."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,34 @@ import pytest
 from seatrial.backends.protocol import Queued
 from seatrial.conduct.commands import Finish
 from seatrial.conduct.conductor import Conductor, Limits
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import PASS, RECALLED
+from seatrial.journal.events import (
+    AlertRaised,
+    BuildEnded,
+    BuildEvent,
+    BuildStarted,
+    Event,
+    GaugeRead,
+    JobEnded,
+    JobStarted,
+    MetricRecorded,
+    NodeDown,
+    NodeUp,
+    OutputQuiet,
+    RunCreated,
+    RunEvent,
+    RunJudged,
+    RunSubmitted,
+    ScriptStarted,
+    TestStopped,
+    TrialEnded,
+    TrialPaused,
+)
 from seatrial.rehearse import simulated_runs
 from seatrial.rehearse.plan_rehearsal import rehearse
 from seatrial.trial.folder import TrialFolder
 from tests.programs import Workplace
-from tests.rehearse.stage import SECOND, START, Played, Stage, since
+from tests.rehearse.stage import SECOND, START, E, Played, Stage, since
 
 
 @pytest.fixture
@@ -30,8 +52,12 @@ def sustained(stage: Stage, duration: str = "10m", reserve: int = 0, **tests: An
     stage.component("c", kind="sustained", duration=duration, reserve=reserve, tests=tests)
 
 
-def order(events: list[Event]) -> list[str]:
-    return [event.event for event in events]
+def of(events: Iterable[Event], kind: type[E]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def kinds(events: Sequence[Event]) -> list[type[Event]]:
+    return [type(event) for event in events]
 
 
 # ---- what can be reckoned -----------------------------------------------------------------
@@ -43,10 +69,10 @@ def test_copies_of_a_fixed_time_make_an_exact_number_of_jobs(stage: Stage) -> No
     sustained(stage, work={"copies": 4})
     played = stage.play()
     assert played.verdicts() == {"pass": 40}  # four at a time, ten times
-    starts = [since(event) for event in played.of(Name.JOB_START)]
+    starts = [since(event) for event in played.of(JobStarted)]
     assert starts == [60.0 * (number // 4) for number in range(40)]
     assert played.rehearsed.utilisation == 1.0
-    assert played.events[-1].event == Name.TRIAL_END
+    assert isinstance(played.events[-1], TrialEnded)
     assert since(played.events[-1]) == 600.0
 
 
@@ -59,7 +85,7 @@ def test_delays_of_the_machine_are_paid_by_each_job(stage: Stage) -> None:
     # 1 s until queued, 2 s until its script starts, 55 s, 2 s until its nodes are free: 60 s
     assert played.verdicts() == {"pass": 10}
     assert played.rehearsed.utilisation == pytest.approx(55 / 60)
-    begins = [since(event) for event in played.of(Name.BINARY_EXECUTE_START)]
+    begins = [since(event) for event in played.of(ScriptStarted)]
     assert begins == [3.0 + 60 * number for number in range(10)]
 
 
@@ -98,13 +124,13 @@ def test_a_run_tells_what_a_real_one_does_in_the_same_order(stage: Stage, place:
     rate = {"rate": {"find": r"rate (\S+)", "unit": "1/s", "better": "higher"}}
     place.test("work", "echo rate 5", metrics=rate)
     assert place.run("--name", "real").code == 0
-    (run,) = place.events("real", Name.CHECK_END)
-    real = order([event for event in place.events("real") if event.run_id == run.run_id])
+    (run,) = place.events("real", RunJudged)
+    real = [event for event in place.events("real", RunEvent) if event.run_id == run.run_id]
     stage.test("work", metrics=rate)
     stage.behave("work", elapsed="1m", figures={"rate": {"mean": 5}})
     stage.component("c", tests=["work"])
     (rehearsed,) = stage.play().runs().values()
-    assert order(rehearsed) == real
+    assert kinds(rehearsed) == kinds(real)
 
 
 def test_trials_follow_each_other(stage: Stage) -> None:
@@ -202,10 +228,10 @@ def test_replaying_the_journal_leaves_nothing_to_do(stage: Stage) -> None:
 def test_every_launch_has_its_intent_and_its_verdict(stage: Stage) -> None:
     rich(stage)
     for events in stage.play().runs().values():
-        said = order(events)
-        assert said[:2] == [Name.LOGGING_START, Name.SUBMIT_START]
-        assert said.count(Name.SUBMIT_START) == said.count(Name.CHECK_END) == 1
-        assert said[-1] == Name.CHECK_END
+        said = kinds(events)
+        assert said[:2] == [RunCreated, RunSubmitted]
+        assert said.count(RunSubmitted) == said.count(RunJudged) == 1
+        assert said[-1] == RunJudged
 
 
 # ---- what goes wrong ----------------------------------------------------------------------
@@ -218,14 +244,16 @@ def test_a_hung_run_is_found_and_ended(stage: Stage) -> None:
     played = stage.play()
     assert set(played.verdicts()) == {"hung"}
     for events in played.runs().values():
-        said = {event.event: event for event in events}
-        quiet = said[Name.OUTPUT_QUIET]
-        began = said[Name.BINARY_EXECUTE_START].time
-        assert 300 < (quiet.time - began) / SECOND < 900  # it hung at some point of its ten minutes
-        assert quiet.value == 300
-        assert said[Name.JOB_END].alias == "CANCELLED"
-        assert "no output for 5 m 0 s on n" in said[Name.CHECK_END].text
-        assert said[Name.JOB_END].time == quiet.time
+        (quiet,) = of(events, OutputQuiet)
+        (began,) = of(events, ScriptStarted)
+        (ended,) = of(events, JobEnded)
+        (judged,) = of(events, RunJudged)
+        # it hung at some point of its ten minutes
+        assert 300 < (quiet.time - began.time) / SECOND < 900
+        assert quiet.seconds == 300
+        assert ended.state == "CANCELLED"
+        assert "no output for 5 m 0 s on n" in judged.reason
+        assert ended.time == quiet.time
 
 
 def test_without_a_watch_on_its_output_a_hung_run_ends_at_its_walltime(stage: Stage) -> None:
@@ -234,7 +262,7 @@ def test_without_a_watch_on_its_output_a_hung_run_ends_at_its_walltime(stage: St
     sustained(stage, duration="1h", work={"copies": 1})
     played = stage.play()
     assert played.verdicts() == {"timeout": 2}
-    assert [since(event) for event in played.of(Name.JOB_END)] == [1800.0, 3600.0]
+    assert [since(event) for event in played.of(JobEnded)] == [1800.0, 3600.0]
 
 
 def test_wrong_answers_in_a_row_stop_the_test(stage: Stage) -> None:
@@ -246,12 +274,12 @@ def test_wrong_answers_in_a_row_stop_the_test(stage: Stage) -> None:
         stage, bad={"copies": 1, "retry": {"stop_after": 3}}, good={"copies": 1}, duration="1h"
     )
     played = stage.play()
-    (stop,) = played.of(Name.TEST_STOP)
+    (stop,) = played.of(TestStopped)
     assert (stop.test, since(stop)) == ("bad", 180.0)
-    assert max(e.time for e in played.of(Name.SUBMIT_START) if e.test == "bad") <= stop.time
+    assert max(e.time for e in played.of(RunSubmitted) if e.test == "bad") <= stop.time
     assert set(played.verdicts("bad")) == {"wrong answer"}
     assert played.verdicts("good") == {"pass": 60}
-    assert any(event.alias == "stopped" for event in played.of(Name.ALERT))
+    assert any(event.kind == "stopped" for event in played.of(AlertRaised))
 
 
 def test_a_failed_run_is_made_good_as_often_as_the_plan_says(stage: Stage) -> None:
@@ -259,8 +287,9 @@ def test_a_failed_run_is_made_good_as_often_as_the_plan_says(stage: Stage) -> No
     stage.behave("work", elapsed="1m", fails=1)
     stage.component("c", tests=["work"], retry={"answers": {"failed": "again"}, "attempts": 3})
     played = stage.play()
-    assert [event.again for event in played.of(Name.CHECK_END)] == [True, True, False]
-    assert played.events[-1].value == 1
+    assert [event.will_rerun for event in played.of(RunJudged)] == [True, True, False]
+    (end,) = played.of(TrialEnded)
+    assert end.failed == 1
 
 
 def test_node_failures_end_runs_which_go_elsewhere(stage: Stage) -> None:
@@ -273,9 +302,9 @@ def test_node_failures_end_runs_which_go_elsewhere(stage: Stage) -> None:
     assert played.rehearsed.why == ""
     assert played.verdicts()["pass"] == 60
     assert played.verdicts()["node failure"] > 2
-    down = {event.nodes for event in played.of(Name.NODE_DOWN)}
+    down = {event.nodes for event in played.of(NodeDown)}
     assert down
-    assert {event.nodes for event in played.of(Name.NODE_UP)} <= down
+    assert {event.nodes for event in played.of(NodeUp)} <= down
 
 
 def test_what_its_nodes_cannot_be_is_refused_and_said(stage: Stage) -> None:
@@ -286,7 +315,7 @@ def test_what_its_nodes_cannot_be_is_refused_and_said(stage: Stage) -> None:
     stage.test("work", nodes=2, requires={"features": ["big"]})
     stage.behave("work", elapsed="1m")
     sustained(stage, work={"copies": 1})
-    started = stage.play().of(Name.JOB_START)
+    started = stage.play().of(JobStarted)
     assert len(started) == 10
     assert {event.nodes for event in started} == {"n[7-8]"}
 
@@ -296,7 +325,8 @@ def test_a_build_takes_its_time_and_no_nodes(stage: Stage) -> None:
     stage.behave("work", elapsed="1m", build="4m")
     sustained(stage, work={"copies": 1})
     played = stage.play()
-    assert [since(event) for event in played.of(Name.BUILD_START, Name.BUILD_END)] == [0, 240]
+    assert [since(event) for event in played.of(BuildEvent)] == [0, 240]
+    assert kinds(played.of(BuildEvent)) == [BuildStarted, BuildEnded]
     assert played.verdicts() == {"pass": 6}
 
 
@@ -305,8 +335,8 @@ def test_a_build_that_is_too_long_fails_and_its_runs_with_it(stage: Stage) -> No
     stage.behave("work", elapsed="1m", build="4m")
     stage.component("c", tests=["work"])
     played = stage.play()
-    (end,) = played.of(Name.BUILD_END)
-    assert (since(end), end.value, end.text) == (60.0, 23, "ended after 1 m 0 s")
+    (end,) = played.of(BuildEnded)
+    assert (since(end), end.code, end.log) == (60.0, 23, "ended after 1 m 0 s")
     assert played.verdicts() == {"build failed": 1}
 
 
@@ -329,7 +359,7 @@ def test_a_figure_below_its_reference_is_a_performance_failure(stage: Stage) -> 
     (stage.folder / "toy").mkdir()
     (stage.folder / "toy" / "references.yaml").write_text(text)
     played = stage.play()
-    figures = played.of(Name.METRIC)
+    figures = played.of(MetricRecorded)
     low = sum(float(event.value or 0) < 95 for event in figures)
     assert len(figures) == 200
     assert 0 < low < 100
@@ -356,11 +386,11 @@ def test_a_throttle_closes_and_opens_again(stage: Stage) -> None:
         throttles=[{"gauge": "load", "high": 50, "low": 10, "stale_after": "5m"}],
     )
     played = stage.play()
-    started = [since(e) for e in played.of(Name.SUBMIT_START) if e.test == "heavy"]
+    started = [since(e) for e in played.of(RunSubmitted) if e.test == "heavy"]
     assert max(time for time in started if time < 1800) <= 600
     assert min(time for time in started if time > 600) == 1800.0
     assert played.verdicts("light") == {"pass": 60}
-    gauges = played.of(Name.GAUGE)
+    gauges = played.of(GaugeRead)
     assert {event.value for event in gauges} == {0.0, 100.0, 5.0}
     assert max(b.time - a.time for a, b in pairwise(gauges)) <= 150 * SECOND
 
@@ -375,11 +405,11 @@ def test_nothing_is_started_in_a_blackout(stage: Stage) -> None:
         tests={"work": {"copies": 1}},
         blackouts=[{"from": "10m", "to": "25m"}],
     )
-    started = [since(event) for event in stage.play().of(Name.SUBMIT_START)]
+    started = [since(event) for event in stage.play().of(RunSubmitted)]
     assert started == [*range(0, 600, 60), *range(1500, 3600, 60)]
 
 
-def test_what_waits_is_taken_back_when_a_blackout_begins(stage: Stage) -> None:
+def test_what_waits_is_recalled_when_a_blackout_begins(stage: Stage) -> None:
     stage.machine["rehearsal"] = {"submit_delay": 1, "start_delay": 0, "poll": 10}
     stage.test("work", nodes=8)
     stage.behave("work", elapsed="1m")
@@ -393,14 +423,16 @@ def test_what_waits_is_taken_back_when_a_blackout_begins(stage: Stage) -> None:
         criteria=[{"criterion": "pass_rate", "at_least": "100%"}],
     )
     played = stage.play()
-    started = [since(event) for event in played.of(Name.JOB_START)]
+    started = [since(event) for event in played.of(JobStarted)]
     assert not [time for time in started if 600 < time < 1500]
     assert [time for time in started if 1500 <= time < 1560]
-    ends = [event for event in played.of(Name.CHECK_END) if event.alias != "pass"]
-    assert 1 <= len(ends) <= 4
-    assert all(event.again and "taken back" in event.text for event in ends)
-    assert played.events[-1].event == Name.TRIAL_END
-    assert played.events[-1].value == 0
+    recalled = [event for event in played.of(RunJudged) if event.code != PASS.number]
+    assert 1 <= len(recalled) <= 4
+    assert all(event.will_rerun and event.code == RECALLED.number for event in recalled)
+    ends = {event.run_id: event for event in played.of(JobEnded)}
+    assert all(ends[event.run_id].recalled for event in recalled)
+    assert [event.failed for event in played.of(TrialEnded)] == [0]
+    assert isinstance(played.events[-1], TrialEnded)
 
 
 def test_what_nothing_will_ever_start_is_given_up(stage: Stage) -> None:
@@ -414,8 +446,8 @@ def test_what_nothing_will_ever_start_is_given_up(stage: Stage) -> None:
     stage.component("c", tests=["work"], throttles=[throttle])
     played = stage.play()
     assert played.rehearsed.why == "nothing was started for 30 d 0 h"
-    assert played.events[-1].event == Name.TRIAL_PAUSE
-    assert not played.of(Name.SUBMIT_START)
+    assert isinstance(played.events[-1], TrialPaused)
+    assert not played.of(RunSubmitted)
 
 
 def test_it_makes_no_run_directories(stage: Stage) -> None:
@@ -424,4 +456,4 @@ def test_it_makes_no_run_directories(stage: Stage) -> None:
     stage.component("c", tests=["work"])
     played: Played = stage.play()
     assert list((played.folder / "runs").iterdir()) == []
-    assert not any(event.path for event in played.events)
+    assert [event.path for event in played.of(RunCreated)] == [""]

@@ -17,7 +17,7 @@ import yaml
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import CRITERIA
-from seatrial.journal.codes import Name
+from seatrial.journal.events import EVENT_NAMES, TrialEnded, TrialStarted
 from seatrial.report import html, markdown
 from seatrial.report.checksums import block, files_in
 from seatrial.report.content import Report, Table, as_json, bounded, shown
@@ -312,7 +312,7 @@ def test_json_says_the_same(rehearsed: Report) -> None:
 
 
 def test_notes_of_that_time_are_marked(seatrial: Command, copied: Path) -> None:
-    first = Workplace(copied).events("t", Name.TRIAL_START)[0].time
+    first = Workplace(copied).events("t", TrialStarted)[0].time
     note_file.write(copied / "trials" / note_file.FILE, f"fabric reset {UGLY}", first + 10**6)
     note_file.write(copied / "trials" / note_file.FILE, "long before", first - 10**12)
     note_file.write(copied / "trials" / note_file.FILE, "elsewhere", first + 10**6, machine="other")
@@ -364,7 +364,7 @@ def test_long_tables_are_bounded_and_their_length_is_told(rehearsed: Report) -> 
 def test_a_damaged_journal_and_one_that_goes_on(seatrial: Command, copied: Path) -> None:
     journal = copied / "trials" / "t" / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
-    end = next(i for i, line in enumerate(lines) if Name.TRIAL_END.value.encode() in line)
+    end = next(i for i, line in enumerate(lines) if EVENT_NAMES[TrialEnded].encode() in line)
     lines[end // 2] = b'{"time": "nonsense"\n'
     journal.write_bytes(b"".join(lines[:end]) + b'{"torn')
     done = seatrial(copied, "report", "t", "-o", "r.md")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, encode
+from seatrial.journal.events import AlertRaised, GaugeRead, encode
 from seatrial.journal.journal import Journal, read
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import sink_lags
@@ -40,7 +39,7 @@ def test_what_was_sent_is_not_sent_again(folder: TrialFolder, receiver: Receiver
     assert deliver(folder, hook(receiver))
     assert len(receiver.requests) == 1
     with Journal.own(folder.journal) as journal:
-        journal.append(Event(time=NOON, event=Name.ALERT, text="more"))
+        journal.append(AlertRaised(time=NOON, text="more"))
     whole = len(list(read(folder.journal)))
     assert sink_lags(folder)[0].behind.events == 1
     assert deliver(folder, hook(receiver))
@@ -49,7 +48,7 @@ def test_what_was_sent_is_not_sent_again(folder: TrialFolder, receiver: Receiver
 
 def test_only_whole_lines_are_sent(folder: TrialFolder, receiver: Receiver) -> None:
     whole = len(list(read(folder.journal)))
-    line = encode(Event(time=NOON, event=Name.ALERT, text="torn"))
+    line = encode(AlertRaised(time=NOON, text="torn"))
     with folder.journal.open("ab") as journal:
         journal.write(line[:20])
     assert deliver(folder, hook(receiver))
@@ -79,7 +78,7 @@ def test_a_line_that_never_ends_is_one_damaged_line(
     whole = len(list(read(folder.journal)))
     with folder.journal.open("ab") as journal:
         journal.write(b"x" * (9 << 20) + b"\n")
-        journal.write(encode(Event(time=NOON, event=Name.ALERT, text="behind it")) + b"\n")
+        journal.write(encode(AlertRaised(time=NOON, text="behind it")) + b"\n")
     assert deliver(folder, hook(receiver, size="4KiB"))
     assert len(receiver.events()) == whole + 1
     assert sink_lags(folder)[0].damaged == 1
@@ -185,7 +184,7 @@ def test_how_far_behind_is_estimated_where_there_is_much(
     folder: TrialFolder, receiver: Receiver
 ) -> None:
     receiver.otherwise = 500
-    line = encode(Event(time=NOON, event=Name.GAUGE, alias="x" * 200, value=1)) + b"\n"
+    line = encode(GaugeRead(time=NOON, gauge="x" * 200, value=1)) + b"\n"
     with folder.journal.open("ab") as journal:
         journal.write(line * 40_000)
     assert not deliver(folder, hook(receiver), patience=0.01)

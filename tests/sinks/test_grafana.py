@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from seatrial.journal.codes import CODES, Name
+from seatrial.journal.codes import CODES
+from seatrial.journal.events import RunJudged
 from seatrial.machine.sinks import Sink
 from seatrial.store.ingest import sync
 from seatrial.store.opening import open_store
@@ -211,8 +212,8 @@ class Site(NamedTuple):
 
     def runs(self, *, failed: bool = False) -> dict[str, str]:
         """The verdicts of the runs, by the journal."""
-        ends = self.place.events("t", Name.CHECK_END)
-        return {one.run_id: one.alias for one in ends if not failed or one.value != 0}
+        ends = self.place.events("t", RunJudged)
+        return {one.run_id: one.verdict for one in ends if not failed or one.code != 0}
 
 
 @pytest.fixture(scope="module")

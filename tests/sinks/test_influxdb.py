@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.journal.codes import WRONG_ANSWER, Name
+from seatrial.journal.codes import WRONG_ANSWER
+from seatrial.journal.events import CheckStarted, GaugeRead, JobStarted, NodeDown
 from seatrial.journal.journal import read
 from seatrial.machine.sinks import Sink
 from seatrial.sinks import sink_lags
@@ -56,12 +57,12 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def a_long_trial(trials: Path, runs: int = 300) -> TrialFolder:
     trial = TrialMaker(trials, "t", [a_case(1), a_case(2)])
     trial.start()
-    trial.event(Name.NODE_DOWN, nodes="n[001-004]", text="no power")
+    trial.event(NodeDown, nodes="n[001-004]", reason="no power")
     for number in range(runs):
         case = trial.cases[number % 2]
         why = f'"{number}" is\nno\\ answer, = \u00fc' if number % 3 else ""
         trial.run(case, f"run{number}", WRONG_ANSWER, why=why, figures={"triad": number / 7})
-        trial.event(Name.GAUGE, alias="load", value=number)
+        trial.event(GaugeRead, gauge="load", value=number)
     trial.end()
     return trial.folder
 
@@ -222,7 +223,7 @@ def test_a_request_that_is_refused_whole_is_taken_apart(folder: TrialFolder) -> 
         )
         sink = Sink(name="site", kind="influxdb", url=receiver.url, org="o", bucket="b")
         assert deliver(folder, sink)
-        bad = [e for e in read(folder.journal) if e.event == Name.CHECK_START]
+        bad = [e for e in read(folder.journal) if isinstance(e, CheckStarted)]
         assert sink_lags(folder)[0].refused == len(bad)
         lines = [line for request in receiver.taken for line in split(request.body)]
     whole = sum(map(len, expected(folder).values()))
@@ -303,7 +304,7 @@ def test_it_follows_a_journal_that_grows(tmp_path: Path, influx: Influx) -> None
     place.test("slow", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done")
     with place.start_run("--name", "t") as driving:
         driving.until(
-            lambda: bool(stored(influx)["events"]) and place.count(Name.JOB_START) > 0, "events"
+            lambda: bool(stored(influx)["events"]) and place.count(JobStarted) > 0, "events"
         )
         (tmp_path / "go").touch()
         assert driving.end().code == 0

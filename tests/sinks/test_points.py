@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE
+from seatrial.journal.events import (
+    EVENT_KINDS,
+    Event,
+    GaugeRead,
+    NodeDown,
+    NodeUp,
+    RunJudged,
+    ScriptEnded,
+    decode,
+)
 from seatrial.journal.journal import read
 from seatrial.sinks.point_times import Moments
 from seatrial.sinks.points import TrialPoints
@@ -127,8 +138,8 @@ def of(*events: Event) -> list[Point]:
 
 def test_what_is_said_of_nodes() -> None:
     found = of(
-        Event(time=NOON, event=Name.NODE_DOWN, nodes="n[001-003]", text="no answer"),
-        Event(time=NOON + SECOND, event=Name.NODE_UP, nodes="n001"),
+        NodeDown(time=NOON, nodes="n[001-003]", reason="no answer"),
+        NodeUp(time=NOON + SECOND, nodes="n001"),
     )
     health = [point for point in found if point.measurement == "node_health"]
     assert [(dict(p.tags)["node"], p.fields["status"]) for p in health] == [
@@ -140,7 +151,7 @@ def test_what_is_said_of_nodes() -> None:
 
 
 def test_what_is_no_node_set_is_one_node() -> None:
-    found = of(Event(time=NOON, event=Name.NODE_DOWN, nodes="n[1-,\n", text="x"))
+    found = of(NodeDown(time=NOON, nodes="n[1-,\n", reason="x"))
     assert [dict(p.tags)["node"] for p in found if p.measurement == "node_health"] == ["n[1-,"]
 
 
@@ -159,8 +170,8 @@ def test_a_run_of_one_node_speaks_of_it(tmp_path: Path) -> None:
 
 
 def test_gauges_and_rehearsals() -> None:
-    gauge = Event(time=NOON, event=Name.GAUGE, alias="time", value=12.5)
-    none = Event(time=NOON + 2, event=Name.GAUGE, alias="time", text="it ended with exit code 1")
+    gauge = GaugeRead(time=NOON, gauge="time", value=12.5)
+    none = GaugeRead(time=NOON + 2, gauge="time", reason="it ended with exit code 1")
     about = TrialInfo("t", _Machine("frontier"), rehearsed=True)
     points = TrialPoints(about)
     found = [parse(line) for event in (gauge, none) for line in points.of(event)]
@@ -171,11 +182,18 @@ def test_gauges_and_rehearsals() -> None:
 
 # ---- identity -----------------------------------------------------------------------------
 
+
+def written(**members: Any) -> Event:
+    """An event as it is read from a line with these members."""
+    line = json.dumps(members).replace("NaN", '"nan"')
+    return decode(line.encode())
+
+
 EVENTS = st.lists(
     st.builds(
-        Event,
+        written,
         time=st.integers(NOON, NOON + 3) | st.integers(NOON, NOON + 5 * SECOND),
-        event=st.sampled_from([str(name) for name in Name]),
+        event=st.sampled_from([*EVENT_KINDS, "of_the_future"]),
         test=st.sampled_from(["", "a", "b"]),
         run_id=st.sampled_from(["", "r1", "r2", " \n"]),
         value=st.sampled_from([None, 0, 1.5, 10**400, float("nan"), "text"]),
@@ -190,10 +208,10 @@ EVENTS = st.lists(
 
 @given(EVENTS, st.booleans())
 def test_no_event_replaces_another(events: list[Event], oth: bool) -> None:
-    driver = [event for event in events if "binary" not in event.event]
+    driver = [event for event in events if "binary" not in event.name]
     times = iter(sorted(event.time for event in driver))
     ordered = [
-        event if "binary" in event.event else replace(event, time=next(times)) for event in events
+        event if "binary" in event.name else replace(event, time=next(times)) for event in events
     ]
     points = TrialPoints(ABOUT, oth)
     lines = [line for event in ordered for line in points.of(event)]
@@ -209,9 +227,8 @@ def test_a_moment_is_near_its_events_time(steps: list[tuple[bool, int]]) -> None
     moments, now, seen = Moments(), NOON, set()
     for of_job, step in steps:
         now += step
-        name = Name.BINARY_EXECUTE_END if of_job else Name.CHECK_END
         time = now - 40 * SECOND if of_job else now
-        moment = moments.of(Event(time=time, event=name))
+        moment = moments.of(ScriptEnded(time=time) if of_job else RunJudged(time=time, code=0))
         seen.add(moment)
         assert abs(moment - time) <= (1_000_000 if of_job else 2 * len(steps))
     assert len(seen) == len(steps)
@@ -220,5 +237,5 @@ def test_a_moment_is_near_its_events_time(steps: list[tuple[bool, int]]) -> None
 def test_a_time_far_ahead_does_not_drag_the_later_ones_along() -> None:
     moments = Moments()
     times = [NOON, NOON + 10**17, NOON + SECOND, NOON + SECOND]
-    found = [moments.of(Event(time=time, event=Name.CHECK_END)) for time in times]
+    found = [moments.of(RunJudged(time=time, code=0)) for time in times]
     assert found == [NOON, NOON + 10**17, NOON + SECOND, NOON + SECOND + 2]

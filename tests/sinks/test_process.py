@@ -16,8 +16,13 @@ import pytest
 
 from seatrial.cli import seatrial
 from seatrial.errors import TrialError, UsageError
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, encode
+from seatrial.journal.events import (
+    AlertRaised,
+    GaugeRead,
+    JobStarted,
+    TrialStarted,
+    encode,
+)
 from seatrial.sinks import sink_lags
 from seatrial.sinks.lock import held, holder, stop
 from seatrial.trial.folder import TrialFolder
@@ -53,7 +58,7 @@ def test_a_trial_is_delivered_by_itself(place: Workplace) -> None:
         until(lambda: len(receiver.events()) == whole, "every event")
         until_it_left(place)
     assert numbers(receiver) == list(range(1, whole + 1))
-    assert receiver.events()[-1]["event"] == Name.TRIAL_END
+    assert receiver.events()[-1]["event"] == "trial_end"
     assert (place.trial().path / "sinks" / "log").read_text() == ""
     place.audit()
 
@@ -63,13 +68,13 @@ def test_resuming_a_trial_goes_on_where_its_sinks_were(place: Workplace) -> None
         place.local(sinks=[hook(receiver)])
         place.test("slow", f"[ -e {place.folder}/go ] || sleep 60")
         with place.start_run("--name", "t") as driving:
-            driving.until(place.more(0, Name.JOB_START), "the run")
+            driving.until(place.more(0, JobStarted), "the run")
             driving.kill()
         until_it_left(place)  # nobody drives the trial, and all is delivered
         assert len(receiver.events()) == len(place.events())
         (place.folder / "go").touch()
         assert place.seatrial("cancel", "t").code == 0  # kills what runs
-        until(lambda: receiver.events()[-1]["event"] != Name.JOB_START, "the news of it")
+        until(lambda: receiver.events()[-1]["event"] != "job_start", "the news of it")
         until_it_left(place)
         assert place.resume().code == 0
         whole = len(place.events())
@@ -181,7 +186,7 @@ def test_a_plan_goes_on_although_its_machines_sinks_are_others_now(place: Workpl
         short(place, "a")
         write_plan(place, "2s")
         with start(place) as driving:
-            driving.until(lambda: place.count(Name.TRIAL_START, tag=TAG) > 0, "its start")
+            driving.until(lambda: place.count(TrialStarted, tag=TAG) > 0, "its start")
             ask(place.trial(TAG), Request(request="pause"))
             assert driving.end().code == 3
         place.local(sinks=[])
@@ -290,7 +295,7 @@ def test_what_was_sent_now_and_in_all_and_all_of_it_again(place: Workplace) -> N
         nothing = place.seatrial(*line)
         assert nothing.code == 0
         assert nothing.out == "t: hook: nothing new; 27 events in all, 1 not taken\n"
-        trial.event(Name.ALERT, text="hot")
+        trial.event(AlertRaised, text="hot")
         trial.write()
         more = place.seatrial(*line)
         assert more.out == "t: hook: 1 event sent; 28 events in all, 1 not taken\n"
@@ -358,7 +363,7 @@ def test_a_process_elsewhere_or_of_others_is_not_ended(folder: TrialFolder) -> N
 
 
 def a_gauge(text: str) -> bytes:
-    return encode(Event(time=1, event=Name.GAUGE, trial="t", text=text, value=1)) + b"\n"
+    return encode(GaugeRead(time=1, trial="t", reason=text, value=1)) + b"\n"
 
 
 # ---- memory -------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def test_every_event_comes_once_and_in_order(folder: TrialFolder, body: str) -> 
     events = list(read(folder.journal))
     got = receiver.events()
     assert numbers(receiver) == list(range(1, len(events) + 1))
-    assert [(one["time"], one["event"]) for one in got] == [(e.time, e.event) for e in events]
+    assert [(one["time"], one["event"]) for one in got] == [(e.time, e.name) for e in events]
     assert len(receiver.taken) == -(-len(events) // 7)
     (where,) = sink_lags(folder)
     assert (where.sent, where.behind.events, where.error) == (len(events), 0, "")

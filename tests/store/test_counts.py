@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
 from seatrial.journal import codes
-from seatrial.journal.codes import CODES, Name
+from seatrial.journal.codes import CODES
+from seatrial.journal.events import RunCreated, RunJudged, ScriptStarted
 from seatrial.store import elapsed_series, queries
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.opening import open_store, reopen_empty
 from seatrial.store.rows import Filters, RunCounts, RunRow
 from seatrial.store.schema import Store
-from seatrial.store.tables import STATES, state_of
+from seatrial.store.tables import STATES, outcome_of
 
 from .conftest import NEEDS_POSTGRES
 from .postgres import PostgresServer
@@ -58,7 +59,7 @@ def many_trials(folder: Path) -> None:
                 again=again,
             )
             if place % 9 == 0:
-                trial.event(Name.LOGGING_START, run_id=f"{tag}x{place:04}", case=cases[0].id)
+                trial.event(RunCreated, run_id=f"{tag}x{place:04}", case=cases[0].id)
         trial.write()
 
 
@@ -83,9 +84,9 @@ def agreeing(store: Store, filters: Filters) -> list[RunRow]:
         for run in found
         if store.rows("SELECT again FROM runs WHERE id = ?", (run.row,))[0][0]
     }
-    states = Counter(state_of(run.code, run.row in again) for run in found)
+    states = Counter(outcome_of(run.code, run.row in again) for run in found)
     assert queries.counts(store, filters) == RunCounts(*(states[number] for number in range(5)))
-    told = Counter((state_of(run.code, run.row in again), run.code) for run in found)
+    told = Counter((outcome_of(run.code, run.row in again), run.code) for run in found)
     asked = {(state, code): number for state, code, number in queries.codes_of(store, filters)}
     assert asked == dict(told)
     return found
@@ -117,11 +118,11 @@ def test_counts_agree_with_the_list_under_any_filter(store: Store, filters: Filt
     found = agreeing(store, filters)
     for run in found:
         assert filters.tests is None or run.test in filters.tests
-        assert run.began >= filters.since
-        assert not filters.until or run.began < filters.until
+        assert run.created >= filters.since
+        assert not filters.until or run.created < filters.until
         assert run.rehearsed is False or filters.rehearsed or filters.trial
         assert not filters.toolchain.startswith("gcc") or run.toolchain == "gcc"
-    order = [(run.began, run.row) for run in found]
+    order = [(run.created, run.row) for run in found]
     assert order == sorted(order, reverse=True)
 
 
@@ -148,14 +149,14 @@ def test_the_counts_of_trials_follow_their_journals(tmp_path: Path, location: Lo
     open_store(location).close()
     seen = []
     with reopen_empty(location) as store:
-        for name, more in (
-            (Name.LOGGING_START, {}),
-            (Name.BINARY_EXECUTE_START, {}),
-            (Name.CHECK_END, {"value": 1}),
-            (Name.CHECK_END, {"value": 39, "again": True}),
-            (Name.CHECK_END, {"value": 0}),
+        for kind, more in (
+            (RunCreated, {}),
+            (ScriptStarted, {}),
+            (RunJudged, {"code": 1}),
+            (RunJudged, {"code": 39, "will_rerun": True}),
+            (RunJudged, {"code": 0}),
         ):
-            trial.event(name, run_id="r1", **of, **more)
+            trial.event(kind, run_id="r1", **of, **more)
             trial.write()
             sync(store, tmp_path)
             agreeing(store, Filters(trial="live"))
@@ -176,17 +177,17 @@ def test_points_are_the_runs_that_started_and_are_over(store: Store) -> None:
     for names in ((), ("hpl",), ("none",), TESTS[1:]):
         runs = [run for run in over if not names or run.test in names]
         found = elapsed_series.elapsed_points(store, trial.row, names)
-        started = [run for run in runs if run.started is not None]
+        started = [run for run in runs if run.script_started is not None]
         assert found.never == len(runs) - len(started)
         assert found.odd == {run.run_id: run.code for run in runs if run.code != codes.PASS.number}
         assert [one.test for one in found.points] == sorted(
             test for test in TESTS if not names or test in names
         )
         for one in found.points:
-            assert one.started == sorted(one.started)
-            told = zip(one.run_ids, one.started, one.elapsed, strict=True)
+            assert one.script_started == sorted(one.script_started)
+            told = zip(one.run_ids, one.script_started, one.elapsed, strict=True)
             assert sorted(told) == sorted(
-                (run.run_id, run.started, seconds_of(run))
+                (run.run_id, run.script_started, seconds_of(run))
                 for run in started
                 if run.test == one.test
             )
@@ -195,5 +196,5 @@ def test_points_are_the_runs_that_started_and_are_over(store: Store) -> None:
 def seconds_of(run: RunRow) -> float | None:
     if run.elapsed is not None:
         return run.elapsed
-    end = run.finished if run.ended is None else run.ended
-    return None if end is None or run.started is None else (end - run.started) / 1e9
+    end = run.judged if run.script_ended is None else run.script_ended
+    return None if end is None or run.script_started is None else (end - run.script_started) / 1e9

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import AlertRaised
 from seatrial.store import gaps as gaps_module
 from seatrial.store import ingest, queries
 from seatrial.store.gaps import gaps
@@ -48,7 +48,7 @@ def test_a_gap_at_the_end_gets_its_later_time_when_there_is_more(
     tmp_path: Path, location: Location
 ) -> None:
     trial = TrialMaker(tmp_path, "live", [a_case(1)])
-    trial.event(Name.ALERT, text="one")
+    trial.event(AlertRaised, text="one")
     trial.write()
     one = trial.folder.journal.read_bytes()
     trial.folder.journal.write_bytes(one + b"broken\n")

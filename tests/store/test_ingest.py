@@ -16,8 +16,23 @@ from hypothesis import strategies as st
 
 from seatrial.errors import StoreError
 from seatrial.journal import codes
-from seatrial.journal.codes import EVENT_NUMBERS, Name
-from seatrial.journal.events import Event, encode
+from seatrial.journal.events import (
+    EVENT_KINDS,
+    AlertRaised,
+    BuildEnded,
+    BuildStarted,
+    Event,
+    MetricRecorded,
+    NodeAdmitted,
+    NodeDown,
+    NodeExcluded,
+    NodeUp,
+    RunCreated,
+    RunEvent,
+    RunJudged,
+    ScriptEnded,
+    encode,
+)
 from seatrial.store import ingest, queries
 from seatrial.store.ingest import Synced, sync, synced
 from seatrial.store.location import Location
@@ -135,8 +150,13 @@ def test_events_come_back_as_they_were_written(tmp_path: Path, location: Locatio
     trial.write()
     with synced(location, tmp_path) as store:
         found = queries.events_of(store, queries.run(store, "r1"))
-    assert [(e.time, e.event, e.value) for e in found] == [
-        (e.time, e.event, e.value) for e in written
+    assert [(e.time, e.event) for e in found] == [(e.time, e.name) for e in written]
+    assert [(e.event, e.value) for e in found if e.value is not None] == [
+        ("submit_end", 0),
+        ("binary_execute_end", 0),
+        ("job_end", 0),
+        ("metric", 1.5),
+        ("check_end", 0),
     ]
     by_name = {event.event: event for event in found}
     assert by_name["job_queued"].detail == "4711"
@@ -146,25 +166,27 @@ def test_events_come_back_as_they_were_written(tmp_path: Path, location: Locatio
 
 def test_the_nodes_of_what_nodes_do_are_kept(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "one", [a_case(1)])
-    for name in (Name.NODE_DOWN, Name.NODE_UP, Name.NODE_EXCLUDE, Name.NODE_ADMIT):
-        trial.event(name, nodes="n[1-3]", text="why")
+    for kind in (NodeDown, NodeUp, NodeExcluded, NodeAdmitted):
+        trial.event(kind, nodes="n[1-3]", reason="why")
     trial.write()
     with synced(location, tmp_path) as store:
         rows = store.rows("SELECT detail, text FROM trial_events WHERE number >= 360")
     assert rows == [("n[1-3]", "why")] * 4
 
 
-def test_every_event_name_of_the_registry_is_kept_by_its_name(
-    tmp_path: Path, location: Location
-) -> None:
+def test_every_kind_of_event_is_kept_by_its_name(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "all", [a_case(1)])
-    for name in EVENT_NUMBERS:
-        trial.event(name, run_id="r1", case=trial.cases[0].id)
-    trial.event("of_the_future", run_id="r1", case=trial.cases[0].id)
+    of_runs = [name for name, kind in EVENT_KINDS.items() if issubclass(kind, RunEvent)]
+    others = [name for name in EVENT_KINDS if name not in of_runs]
+    assert (len(of_runs), len(others)) == (12, 17)
+    for name in [*EVENT_KINDS, "of_the_future"]:
+        trial.line(name, run_id="r1", case=trial.cases[0].id)
     trial.write()
     with synced(location, tmp_path) as store:
         found = queries.events_of(store, queries.run(store, "r1"))
-    assert [event.event for event in found] == [*EVENT_NUMBERS, "of_the_future"]
+        rows = store.rows("SELECT number, detail FROM trial_events ORDER BY seq")
+    assert [event.event for event in found] == [*of_runs, "of_the_future"]
+    assert [queries.event_name(*row) for row in rows] == others
 
 
 def test_late_and_double_events_do_not_change_what_a_run_is(tmp_path: Path) -> None:
@@ -191,13 +213,13 @@ def test_an_older_word_does_not_undo_a_newer_one(tmp_path: Path, location: Locat
     trial = TrialMaker(tmp_path, "late", [a_case(1)])
     trial.run(trial.cases[0], "r1")
     of = {"run_id": "r1", "case": trial.cases[0].id, "time": NOON}
-    trial.event(Name.CHECK_END, value=codes.FAILED.number, text="old", **of)
-    trial.event(Name.BINARY_EXECUTE_END, value=77, **of)
+    trial.event(RunJudged, code=codes.FAILED.number, reason="old", **of)
+    trial.event(ScriptEnded, exit_code=77, **of)
     trial.write()
     with synced(location, tmp_path) as store:
         run = queries.run(store, "r1")
     assert (run.verdict, run.why, run.exit_code, run.elapsed) == ("pass", "", 0, 1.0)
-    assert run.began == NOON
+    assert run.created == NOON + SECOND  # by its own event
 
 
 def test_a_case_that_the_trial_does_not_list_is_made(tmp_path: Path, location: Location) -> None:
@@ -216,8 +238,8 @@ def test_a_case_that_the_trial_does_not_list_is_made(tmp_path: Path, location: L
 def test_odd_values_of_a_job_break_nothing(tmp_path: Path, location: Location, value: Any) -> None:
     trial = TrialMaker(tmp_path, "odd", [a_case(1)])
     of = {"run_id": "r1", "case": trial.cases[0].id}
-    for name in (Name.METRIC, Name.BINARY_EXECUTE_END, Name.CHECK_END):
-        trial.event(name, value=value, alias="\ufdd0\x00", **of)
+    for name in ("metric", "binary_execute_end", "check_end"):
+        trial.line(name, value=value, alias="\ufdd0\x00", **of)
     trial.write()
     with synced(location, tmp_path) as store:
         run = queries.run(store, "r1")
@@ -231,10 +253,15 @@ def test_nul_in_names_stops_no_collection(tmp_path: Path, location: Location) ->
     """PostgreSQL holds none: both keep another character, and find what they kept."""
     trial = TrialMaker(tmp_path, "odd", [a_case(1)])
     of = {"run_id": "r\0", "case": "c\0", "test": "t\0", "app": "a\0"}
-    build = {"alias": "b\0", "path": "/builds/\0"}
-    for name in (Name.LOGGING_START, Name.METRIC, Name.CHECK_END):  # each in a read of its own
-        trial.event(name, alias="m\0", value=0, **of)
-        trial.event(Name.BUILD_END if name == Name.CHECK_END else Name.BUILD_START, **build)
+    build = {"key": "b\0", "path": "/builds/\0"}
+    started: tuple[type[Event], dict[str, Any]] = (BuildStarted, {})
+    for kind, more, (of_build, result) in (  # each in a read of its own
+        (RunCreated, {}, started),
+        (MetricRecorded, {"metric": "m\0", "value": 0}, started),
+        (RunJudged, {"verdict": "m\0", "code": 0}, (BuildEnded, {"code": 0})),
+    ):
+        trial.event(kind, **more, **of)
+        trial.event(of_build, **build, **result)
         trial.write()
         synced(location, tmp_path).close()
     with synced(location, tmp_path) as store:
@@ -267,7 +294,7 @@ def test_only_what_is_new_is_read(tmp_path: Path, location: Location) -> None:
         before = content(store)
         assert sync(store, tmp_path) == Synced(0, 0)
         assert content(store) == before
-        trial.event(Name.ALERT, text="hot")
+        trial.event(AlertRaised, text="hot")
         trial.write()
         assert sync(store, tmp_path) == Synced(1, 1)
         assert content(store) == of_memory(tmp_path)
@@ -423,7 +450,7 @@ def test_a_copy_with_another_middle_is_read_from_its_beginning(
 ) -> None:
     trial = TrialMaker(tmp_path, "long", [a_case(1)])
     for number in range(200):
-        trial.event(Name.ALERT, text=f"number {number:03}")
+        trial.event(AlertRaised, text=f"number {number:03}")
     trial.write()
     journal = trial.folder.journal
     with open_store(location) as store:
@@ -553,7 +580,7 @@ def test_what_cannot_be_written_can_still_be_read(open_folder: Path) -> None:
         assert not store.writable
         assert store.notices == []
         assert queries.count_runs(store, Filters()) == 3
-    trial.event(Name.ALERT, text="hot")
+    trial.event(AlertRaised, text="hot")
     trial.write()
     with powerless(open_folder), synced(path, open_folder) as store:
         (notice,) = store.notices
@@ -626,7 +653,7 @@ def test_a_journal_line_longer_than_a_block_is_read(
 ) -> None:
     monkeypatch.setattr(ingest, "READ_AT_ONCE", 64)
     trial = TrialMaker(tmp_path, "long", [a_case(1)])
-    line = encode(Event(time=NOON, event="alert", text="x" * 5000))
+    line = encode(AlertRaised(time=NOON, text="x" * 5000))
     trial.folder.journal.write_bytes(line + b"\n" + line + b"\n")
     with open_store(location) as store:
         assert sync(store, tmp_path) == Synced(1, 2)

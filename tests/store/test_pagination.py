@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
+from seatrial.journal.events import BuildEnded, BuildStarted
 from seatrial.store import pagination
 from seatrial.store.ingest import synced
 from seatrial.store.location import Location
@@ -105,9 +105,9 @@ def test_what_there_is_to_choose_from(location: Location, tmp_path: Path) -> Non
 def test_a_build_is_found_by_its_key(location: Location, tmp_path: Path) -> None:
     maker = TrialMaker(tmp_path / "trials", "building", [a_case(1)])
     for key, value in (("b1", 0), ("b2", 1), ("b3", None)):
-        start = maker.event(Name.BUILD_START, alias=key)
+        start = maker.event(BuildStarted, key=key)
         if value is not None:
-            maker.event(Name.BUILD_END, alias=key, value=value)
+            maker.event(BuildEnded, key=key, code=value)
     maker.write()
     with synced(location, tmp_path / "trials") as store:
         ((trial,),) = store.rows("SELECT id FROM trials")
@@ -137,8 +137,8 @@ def test_siblings_are_of_the_case_on_the_machine(location: Location, tmp_path: P
         assert found.older.run_id == "ties8"
         assert found.newer is not None
         assert found.newer.run_id == "later2"
-        began = [(one.began, one.row) for one in found.runs]
-        assert began == sorted(began, reverse=True)
+        created = [(one.created, one.row) for one in found.runs]
+        assert created == sorted(created, reverse=True)
         figures = earlier(store, found.runs, run)[("triad", "MB/s")]
         assert [value for _, value in figures] == [100.0, 104.0, 106.0, 100.0]  # two had failed
         dream = pagination.exact_run(store, "dream", "dream1")

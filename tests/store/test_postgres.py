@@ -11,12 +11,19 @@ from typing import Any
 import pytest
 
 from seatrial.errors import StoreError
-from seatrial.journal.codes import Name
-from seatrial.journal.events import encode
+from seatrial.journal.events import (
+    AlertRaised,
+    BuildEnded,
+    MetricRecorded,
+    RunCreated,
+    RunJudged,
+    encode,
+)
 from seatrial.store import ingest, queries
 from seatrial.store.ingest import Synced, sync, synced
 from seatrial.store.opening import create, open_store, reopen_empty
 from seatrial.store.rows import Filters
+from seatrial.store.run_upserts import LONGEST_TEXT
 from seatrial.store.tables import VERSION
 
 from .conftest import NEEDS_POSTGRES
@@ -87,7 +94,7 @@ def test_a_trial_that_is_seen_at_another_path_is_the_same(
     synced(postgres_url, tmp_path / "here").close()
     (tmp_path / "here").rename(tmp_path / "there")
     with (tmp_path / "there" / "nightly" / "journal.jsonl").open("ab") as file:
-        file.write(encode(trial.event(Name.ALERT)) + b"\n")
+        file.write(encode(trial.event(AlertRaised)) + b"\n")
     with synced(postgres_url, tmp_path / "there") as store:
         (row,) = queries.trials(store)
         assert row.path == str(tmp_path / "there" / "nightly")
@@ -146,7 +153,7 @@ def test_a_server_that_came_back_unnoticed_is_not_noticed(
         fragile.kill()
         fragile.start()
         assert queries.count_runs(store, Filters()) in (0, 3)
-        trial.event(Name.ALERT, text="hot")
+        trial.event(AlertRaised, text="hot")
         trial.write()
         fragile.kill()
         fragile.start()
@@ -188,7 +195,7 @@ def test_a_viewer_reads_what_is_stored_and_writes_nothing(
                 store.rows(statement)
     with pytest.raises(StoreError, match="connect as its writer"):
         reopen_empty(postgres.viewer(postgres_url))
-    trial.event(Name.ALERT, text="hot")
+    trial.event(AlertRaised, text="hot")
     trial.write()
     with synced(postgres.viewer(postgres_url), tmp_path) as store:
         assert "1 trial is newer" in store.notices[0]
@@ -293,17 +300,20 @@ def test_a_newer_store_is_refused_even_under_way(tmp_path: Path, postgres: Postg
 def test_names_and_texts_of_any_length_are_kept(tmp_path: Path, postgres_url: str) -> None:
     trial = TrialMaker(tmp_path, "long", [a_case(1)], tags=tuple(f"tag{n}" for n in range(2000)))
     of = {"app": "ä" * 9000, "test": "€" * 9000, "case": "𝄞" * 9000, "run_id": "𝄞" * 9000}
-    trial.event(Name.LOGGING_START, path="/" * 9000, **of)
-    trial.event(Name.METRIC, alias="𝄞" * 9000, unit="€" * 9000, value=1.5, better="ä" * 90, **of)
-    trial.event(Name.CHECK_END, value=1, text="a\tb\\c\r\nd\0e\\N" * 9000, **of)
-    trial.event(Name.BUILD_END, alias="k" * 9000, value=1)
-    trial.event(Name.ALERT, value="\0\\.\n", text="\\.\n")
+    trial.event(RunCreated, path="/" * 9000, **of)
+    trial.event(
+        MetricRecorded, metric="𝄞" * 9000, unit="€" * 9000, value=1.5, better="ä" * 90, **of
+    )
+    trial.event(RunJudged, code=1, reason="a\tb\\c\r\nd\0e\\N" * 9000, **of)
+    trial.event(BuildEnded, key="k" * 9000, code=1)
+    trial.event(AlertRaised, kind="\0\\.\n", text="\\.\n")
     trial.write()
     with synced(postgres_url, tmp_path) as store:
         (run,) = queries.runs(store, Filters())
         assert (run.run_id, run.why[:12]) == ("𝄞" * 200, "a\tb\\c\r\nd\ufffde\\N")
+        assert len(run.why) == LONGEST_TEXT
         assert queries.metrics_of(store, run)[0].value == 1.5
-        alert = store.rows("SELECT value, text FROM trial_events ORDER BY seq DESC LIMIT 1")
+        alert = store.rows("SELECT detail, text FROM trial_events ORDER BY seq DESC LIMIT 1")
         assert alert == [("\ufffd\\.\n", "\\.\n")]
 
 

@@ -13,7 +13,13 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    RunCreated,
+    TrialCancelled,
+    TrialEnded,
+    TrialPaused,
+    TrialResumed,
+)
 from seatrial.journal.journal import Journal
 from seatrial.plan.model import Component
 from seatrial.store import export, queries
@@ -146,8 +152,8 @@ def test_a_trial_counts_its_runs(tmp_path: Path, location: Location) -> None:
     trial.run(cases[0], "r2", codes.FAILED)
     trial.run(cases[1], "r3", codes.LOST, again=True)
     trial.run(cases[1], "r4", verdict=None)
-    trial.event(Name.LOGGING_START, run_id="r5", case=cases[2].id, test="stream")
-    trial.event(Name.TRIAL_PAUSE)
+    trial.event(RunCreated, run_id="r5", case=cases[2].id, test="stream")
+    trial.event(TrialPaused)
     row = one_trial(location, trial)
     assert (row.cases, row.runs) == (3, 6)
     assert (row.passed, row.failed, row.running, row.waiting) == (1, 1, 1, 3)
@@ -172,14 +178,14 @@ def test_what_was_cancelled_with_its_trial_waits(tmp_path: Path, location: Locat
     trial = TrialMaker(tmp_path, "stopped", [a_case(1), a_case(2)])
     trial.start()
     trial.run(trial.cases[0], "r1", codes.CANCELLED)  # by somebody else: that is its verdict
-    trial.event(Name.TRIAL_CANCEL)
+    trial.event(TrialCancelled)
     trial.run(trial.cases[1], "r2", codes.CANCELLED, again=True)
-    trial.event(Name.TRIAL_PAUSE)
+    trial.event(TrialPaused)
     row = one_trial(location, trial)
     assert (row.failed, row.waiting, row.state) == (1, 1, "cancelled")
-    trial.event(Name.TRIAL_RESUME)
+    trial.event(TrialResumed)
     trial.run(trial.cases[1], "r3")
-    trial.event(Name.TRIAL_END, value=1)
+    trial.event(TrialEnded, failed=1)
     row = one_trial(location, trial)
     assert (row.passed, row.failed, row.waiting, row.state) == (1, 1, 0, "ended")
 
@@ -190,8 +196,8 @@ def test_a_cancelled_run_waits_though_its_end_is_seen_after_a_resume(
     """The store takes the conductor's word, which the verdict bears."""
     trial = TrialMaker(tmp_path, "resumed", [a_case(1)])
     trial.start()
-    trial.event(Name.TRIAL_CANCEL)
-    trial.event(Name.TRIAL_RESUME)
+    trial.event(TrialCancelled)
+    trial.event(TrialResumed)
     trial.run(trial.cases[0], "r1", codes.CANCELLED, again=True)
     row = one_trial(location, trial)
     assert (row.failed, row.waiting) == (0, 1)
@@ -247,7 +253,7 @@ def test_the_state_of_a_trial(
 ) -> None:
     trial = TrialMaker(tmp_path, "state", [a_case(1)])
     for name in names:
-        trial.event(name)
+        trial.line(name)
     assert one_trial(location, trial).state == state
 
 
@@ -361,7 +367,7 @@ def test_runs_of_rehearsals_answer_only_where_they_are_asked(
 def test_an_abandoned_trial_stays_abandoned(tmp_path: Path, location: Location) -> None:
     trial = TrialMaker(tmp_path, "state", [a_case(1)])
     for name in ("trial_start", "trial_cancel", "trial_abandon", "trial_pause"):
-        trial.event(name)
+        trial.line(name)
     assert one_trial(location, trial).state == "abandoned"
 
 

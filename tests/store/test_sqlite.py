@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from seatrial.errors import StoreError
-from seatrial.journal.codes import Name
+from seatrial.journal.events import OutputQuiet
 from seatrial.store import queries, sqlite
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
@@ -88,7 +88,7 @@ def test_what_is_read_as_it_was_is_read_again_when_it_changed(open_folder: Path)
     with powerless(open_folder):
         store = open_store(path)
         assert len(queries.events_of(store, queries.run(store, "aaaa1111"))) == 11
-    trial.event(Name.ALERT, run_id="aaaa1111nightly", case=trial.cases[0].id)
+    trial.event(OutputQuiet, seconds=60, run_id="aaaa1111nightly", case=trial.cases[0].id)
     trial.write()
     synced(path, open_folder).close()
     with powerless(open_folder), store:

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from seatrial.journal.codes import BUILD_FAILED, PASS, WRONG_ANSWER, Code, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import BUILD_FAILED, PASS, WRONG_ANSWER, Code
+from seatrial.journal.events import (
+    BuildEnded,
+    BuildStarted,
+    CheckStarted,
+    Event,
+    JobEnded,
+    JobQueued,
+    MetricRecorded,
+    RunCreated,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    SubmitEnded,
+    TrialEnded,
+    TrialStarted,
+    UnknownEvent,
+)
 from seatrial.journal.journal import Journal
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Build, Case, RunSpec, Test
@@ -78,13 +96,21 @@ class TrialMaker:
         self.cases = cases
         self.events: list[Event] = []
 
-    def event(self, name: str, **fields: Any) -> Event:
-        """Keep an event a second after the one before; ``write`` puts it into the journal."""
+    def event(self, kind: type[Event], /, **fields: Any) -> Event:
+        """Keep an event of a kind a second after the one before; ``write`` puts it into the
+        journal."""
         self.now += SECOND
         given: dict[str, Any] = {"time": self.now, "trial": self.tag, "machine": self.machine}
-        event = Event(event=name, **(given | fields))
+        event = kind(**(given | fields))
         self.events.append(event)
         return event
+
+    def line(self, name: str, **members: Any) -> None:
+        """Keep an event as something else may have written it: with any members, by their names
+        on disk."""
+        time = self.now + SECOND
+        written = {"event": name, "time": time, "trial": self.tag, "machine": self.machine}
+        self.event(UnknownEvent, kind=name, raw=json.dumps(written | members).encode())
 
     def write(self) -> None:
         with Journal.own(self.folder.journal) as journal:
@@ -93,7 +119,7 @@ class TrialMaker:
         self.events.clear()
 
     def start(self) -> None:
-        self.event(Name.TRIAL_START)
+        self.event(TrialStarted)
 
     def run(
         self,
@@ -114,23 +140,23 @@ class TrialMaker:
             for name, data in files.items():
                 (path / name).write_bytes(data)
         of = {"app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
-        self.event(Name.LOGGING_START, path=str(path), **of)
-        self.event(Name.SUBMIT_START, alias="s1", target=target, stage=stage, **of)
-        self.event(Name.SUBMIT_END, value=0, **of)
-        self.event(Name.JOB_QUEUED, job_id="4711", **of)
-        self.event(Name.BINARY_EXECUTE_START, nodes="n001", **of)
+        self.event(RunCreated, path=str(path), **of)
+        self.event(RunSubmitted, submission="s1", target=target, stage=stage, **of)
+        self.event(SubmitEnded, refused=0, **of)
+        self.event(JobQueued, job_id="4711", **of)
+        self.event(ScriptStarted, nodes="n001", **of)
         if verdict is None:
             return
-        self.event(Name.BINARY_EXECUTE_END, value=0 if verdict == PASS else 3, **of)
-        self.event(Name.JOB_END, value=0, alias="COMPLETED", **of)
-        self.event(Name.CHECK_START, **of)
+        self.event(ScriptEnded, exit_code=0 if verdict == PASS else 3, **of)
+        self.event(JobEnded, code=0, state="COMPLETED", **of)
+        self.event(CheckStarted, **of)
         for name, value in (figures or {}).items():
-            self.event(Name.METRIC, alias=name, value=value, unit="MB/s", better="higher", **of)
-        said = {"alias": verdict.name, "text": why, "again": again}
-        self.event(Name.CHECK_END, value=verdict.number, **said, **of)
+            self.event(MetricRecorded, metric=name, value=value, unit="MB/s", better="higher", **of)
+        said = {"verdict": verdict.name, "reason": why, "will_rerun": again}
+        self.event(RunJudged, code=verdict.number, **said, **of)
 
     def end(self, passed: bool = True) -> None:
-        self.event(Name.TRIAL_END, value=0 if passed else 1)
+        self.event(TrialEnded, failed=0 if passed else 1)
         self.write()
 
 
@@ -139,9 +165,9 @@ def a_trial(trials: Path, tag: str = "nightly", **changes: Any) -> TrialMaker:
     cases = [a_case(1), a_case(2), a_case(3, test="hpl")]
     trial = TrialMaker(trials, tag, cases, **changes)
     trial.start()
-    build: dict[str, Any] = {"alias": "b1", "path": "/builds/b1", "test": "hpl"}
-    trial.event(Name.BUILD_START, **build)
-    trial.event(Name.BUILD_END, value=1, text="no compiler", **build)
+    build: dict[str, Any] = {"key": "b1", "path": "/builds/b1", "test": "hpl"}
+    trial.event(BuildStarted, **build)
+    trial.event(BuildEnded, code=1, log="no compiler", **build)
     trial.run(
         cases[0],
         f"aaaa1111{tag}",
@@ -157,7 +183,7 @@ def a_trial(trials: Path, tag: str = "nightly", **changes: Any) -> TrialMaker:
         files={"stdout": b"bad\x1b[2J\xff <&> ]]>\x00end\n", "stderr": b"x\r\ny\n"},
     )
     of = {"app": "hpl-app", "test": "hpl", "case": cases[2].id, "run_id": f"bbbb3333{tag}"}
-    trial.event(Name.LOGGING_START, path="/nowhere", **of)
-    trial.event(Name.CHECK_END, value=31, alias=BUILD_FAILED.name, text="no compiler", **of)
+    trial.event(RunCreated, path="/nowhere", **of)
+    trial.event(RunJudged, code=31, verdict=BUILD_FAILED.name, reason="no compiler", **of)
     trial.end(passed=False)
     return trial

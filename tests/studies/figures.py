@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.journal.codes import PASS, Code, Name
+from seatrial.journal.codes import PASS, Code
+from seatrial.journal.events import (
+    MetricRecorded,
+    RunCreated,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+)
 from seatrial.suite.model import Case
 
 from ..store.trials import TrialMaker, a_case
@@ -43,14 +51,14 @@ class Measuring(TrialMaker):
         self._count += 1
         run_id = f"r{self._count:05d}{self.tag}"
         of = {"app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
-        self.event(Name.LOGGING_START, path=str(self.folder.run(case.test, run_id)), **of)
-        self.event(Name.SUBMIT_START, alias="s1", stage=stage, **of)
-        self.event(Name.BINARY_EXECUTE_START, nodes=case.node or "n001", **of)
+        self.event(RunCreated, path=str(self.folder.run(case.test, run_id)), **of)
+        self.event(RunSubmitted, submission="s1", stage=stage, **of)
+        self.event(ScriptStarted, nodes=case.node or "n001", **of)
         self.now += round((elapsed - 1) * 1e9)
-        self.event(Name.BINARY_EXECUTE_END, value=0, **of)
+        self.event(ScriptEnded, exit_code=0, **of)
         for (name, unit, better), value in (figures or {}).items():
-            self.event(Name.METRIC, alias=name, value=value, unit=unit, better=better, **of)
-        self.event(Name.CHECK_END, value=verdict.number, alias=verdict.name, **of)
+            self.event(MetricRecorded, metric=name, value=value, unit=unit, better=better, **of)
+        self.event(RunJudged, code=verdict.number, verdict=verdict.name, **of)
 
     def series(self, case: Case, kind: Kind, values: Sequence[float], **more: Any) -> None:
         """A run for each figure."""

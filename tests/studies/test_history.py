@@ -11,7 +11,14 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.journal import codes
-from seatrial.journal.codes import Code, Name
+from seatrial.journal.codes import Code
+from seatrial.journal.events import (
+    MetricRecorded,
+    RunCreated,
+    RunJudged,
+    ScriptEnded,
+    ScriptStarted,
+)
 from seatrial.store import queries
 from seatrial.store.ingest import synced
 from seatrial.store.rows import Filters
@@ -52,11 +59,11 @@ class Story:
         for number, figure in enumerate(figures):
             run_id = f"r{self.day:03}{number:03}"
             of = {"test": case.test, "case": case.id, "run_id": run_id}
-            trial.event(Name.LOGGING_START, path="/r", **of)
-            trial.event(Name.BINARY_EXECUTE_START, nodes="n001", **of)
-            trial.event(Name.BINARY_EXECUTE_END, value=0, **of)
-            trial.event(Name.METRIC, alias=name, value=figure, unit=unit, better=better, **of)
-            trial.event(Name.CHECK_END, value=code.number, alias=code.name, **of)
+            trial.event(RunCreated, path="/r", **of)
+            trial.event(ScriptStarted, nodes="n001", **of)
+            trial.event(ScriptEnded, exit_code=0, **of)
+            trial.event(MetricRecorded, metric=name, value=figure, unit=unit, better=better, **of)
+            trial.event(RunJudged, code=code.number, verdict=code.name, **of)
         trial.end()
         return trial
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
+from seatrial.journal.events import MetricRecorded
 from seatrial.store import queries
 from seatrial.store.ingest import synced
 from seatrial.studies.learned import Learning, learn_from
@@ -54,7 +54,7 @@ def test_figures_that_differ_in_kind_are_not_pooled(tmp_path: Path, change: dict
         trial.run(case, f"r{case.node}", figures={"triad": 5.0})
     kind = {"unit": "MB/s", "better": "higher"} | change
     of = {"test": "stream", "case": trial.cases[0].id, "run_id": "rn001"}
-    trial.event(Name.METRIC, alias="triad", value=5.0, **kind, **of)
+    trial.event(MetricRecorded, metric="triad", value=5.0, **kind, **of)
     learning = learned(tmp_path, trial)
     assert learning.references == []
     assert "differ in unit or direction" in learning.left_out[0][1]

@@ -8,7 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    EVENT_NAMES,
+    Event,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    MetricRecorded,
+    RunJudged,
+    ScriptEnded,
+    SubmitEnded,
+)
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow
 from seatrial.studies.one_run import Expected, expected, phases, told
 from seatrial.verify.references import References, loads
@@ -28,11 +38,15 @@ def run_row(**changes: Any) -> RunRow:
         seq=1,
         code=0,
         why="",
-        began=0,
-        started=None,
-        ended=None,
+        created=0,
+        submitted=None,
+        queued=None,
+        job_started=None,
+        script_started=None,
+        script_ended=None,
+        job_ended=None,
+        judged=None,
         elapsed=None,
-        finished=None,
         exit_code=None,
         job_id="",
         nodes="",
@@ -42,21 +56,23 @@ def run_row(**changes: Any) -> RunRow:
 
 
 def event(
-    name: str, time: int = 0, value: Any = None, detail: str = "", text: str = ""
+    kind: type[Event] | str, time: int = 0, value: Any = None, detail: str = "", text: str = ""
 ) -> EventRow:
-    return EventRow(time, str(name), value, detail, text)
+    """A row of the store, of an event of that kind."""
+    name = kind if isinstance(kind, str) else EVENT_NAMES[kind]
+    return EventRow(time, name, value, detail, text)
 
 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (event(Name.METRIC, value=5694.2, detail="triad", text="MB/s"), "triad = 5694 MB/s"),
-        (event(Name.METRIC, value="none", detail="triad"), "triad = none"),
-        (event(Name.CHECK_END, value=2, detail="x", text="no\nmore"), "wrong answer: no"),
-        (event(Name.JOB_END, value=23, detail="TIMEOUT"), "timeout TIMEOUT"),
-        (event(Name.JOB_END, value=0, detail="COMPLETED"), "COMPLETED"),
-        (event(Name.BINARY_EXECUTE_END, value=139), "exit code 139"),
-        (event(Name.SUBMIT_END, value=0), "0"),
+        (event(MetricRecorded, value=5694.2, detail="triad", text="MB/s"), "triad = 5694 MB/s"),
+        (event(MetricRecorded, value="none", detail="triad"), "triad = none"),
+        (event(RunJudged, value=2, detail="x", text="no\nmore"), "wrong answer: no"),
+        (event(JobEnded, value=23, detail="TIMEOUT"), "timeout TIMEOUT"),
+        (event(JobEnded, value=0, detail="COMPLETED"), "COMPLETED"),
+        (event(ScriptEnded, value=139), "exit code 139"),
+        (event(SubmitEnded, value=0), "0"),
         (event("unheard", detail="a", text="b"), "a: b"),
     ],
 )
@@ -65,12 +81,12 @@ def test_each_event_is_told(said: EventRow, words: str) -> None:
 
 
 def spans(run: RunRow, *events: EventRow) -> list[tuple[str, int, int | None]]:
-    return [(phase.name, phase.began, phase.ended) for phase in phases(run, events)]
+    return [(phase.name, phase.since, phase.until) for phase in phases(run, events)]
 
 
 def test_phases_follow_each_other_without_gap() -> None:
-    run = run_row(began=10, started=40, ended=90, finished=95)
-    found = spans(run, event(Name.JOB_QUEUED, 20), event(Name.JOB_START, 35))
+    run = run_row(created=10, script_started=40, script_ended=90, judged=95)
+    found = spans(run, event(JobQueued, 20), event(JobStarted, 35))
     assert found == [
         ("prepared", 10, 20),
         ("queued", 20, 35),
@@ -81,11 +97,11 @@ def test_phases_follow_each_other_without_gap() -> None:
 
 
 def test_what_it_never_came_to_is_not_there() -> None:
-    assert spans(run_row(began=10)) == [("prepared", 10, None)]
-    failed = run_row(began=10, finished=12)
+    assert spans(run_row(created=10)) == [("prepared", 10, None)]
+    failed = run_row(created=10, judged=12)
     assert spans(failed) == [("prepared", 10, 12)]
-    lost = run_row(began=10, started=20, finished=60)
-    assert spans(lost, event(Name.JOB_END, 55)) == [
+    lost = run_row(created=10, script_started=20, judged=60)
+    assert spans(lost, event(JobEnded, 55)) == [
         ("prepared", 10, 20),
         ("running", 20, 55),
         ("judged", 55, 60),
@@ -93,8 +109,8 @@ def test_what_it_never_came_to_is_not_there() -> None:
 
 
 def test_clocks_of_nodes_that_are_off_make_no_negative_time() -> None:
-    run = run_row(began=10, started=5, ended=7, finished=30)
-    found = spans(run, event(Name.JOB_QUEUED, 20))
+    run = run_row(created=10, script_started=5, script_ended=7, judged=30)
+    found = spans(run, event(JobQueued, 20))
     assert all(end is None or end >= start for _, start, end in found)
     assert found[-1][2] == 30
 

@@ -16,12 +16,24 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import (
+    JobEnded,
+    JobStarted,
+    NodeDown,
+    NodeUp,
+    RunJudged,
+    RunSubmitted,
+    ScriptStarted,
+    TestAdmitted,
+    TestStopped,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+)
 from seatrial.machine.facts import unfold
-from tests.programs import Driving, Workplace, until
+from tests.programs import Driving, E, F, Workplace, until
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 from tests.trial.plans import TAG, accept, alerts, audit, ends, start, write_plan
 
@@ -120,7 +132,7 @@ class Scene:
         return self.starts >= starts and self._drives() > self._begun
 
     def _drives(self) -> int:
-        return len(self.events(Name.TRIAL_START, Name.TRIAL_RESUME))
+        return len(self.events(TrialStarted, TrialResumed))
 
     def arm(self, fault: str) -> None:
         """``hang.TEST`` or ``wrong.TEST`` once, ``doubt.TEST`` from now on."""
@@ -131,14 +143,19 @@ class Scene:
 
     # ---- what became of it ----------------------------------------------------------------
 
-    def events(self, *names: Name) -> list[Event]:
-        return self.place.events(TAG, *names)
+    @overload
+    def events(self, kind: type[E], /) -> list[E]: ...
+    @overload
+    def events(self, kind: type[E], /, *others: type[F]) -> list[E | F]: ...
+
+    def events(self, kind: type[E], /, *others: type[F]) -> list[E | F]:
+        return self.place.events(TAG, kind, *others)
 
     def victims(self, fault: str) -> list[str]:
         """The runs that took a fault."""
         return [path.suffix[1:] for path in self.faults.glob(f"{fault}.*.*")]
 
-    def verdict(self, run_id: str) -> Event:
+    def verdict(self, run_id: str) -> RunJudged:
         (found,) = [event for event in ends(self.place) if event.run_id == run_id]
         return found
 
@@ -158,20 +175,20 @@ class Scene:
     def occupancy(self) -> float:
         """Node-time in jobs over that of the nodes that were up, within the trial's duration, or
         until it was paused. Jobs that were killed end by the scheduler's word."""
-        begin = self.events(Name.TRIAL_START)[0].time / 1e9
+        begin = self.events(TrialStarted)[0].time / 1e9
         length = self.place.trial(TAG).record().policy.duration
-        for paused in self.events(Name.TRIAL_PAUSE):
+        for paused in self.events(TrialPaused):
             length = paused.time / 1e9 - begin
-        ends = {event.run_id: event.time / 1e9 for event in self.events(Name.JOB_END)}
+        ends = {event.run_id: event.time / 1e9 for event in self.events(JobEnded)}
         return occupancy(self.stamps(), begin, length, self.cluster, self.downs(), ends)
 
     def downs(self) -> list[tuple[float, float]]:
         """When nodes were down by the scheduler's word (s)."""
         since: dict[str, float] = {}
         spans = []
-        for event in self.events(Name.NODE_DOWN, Name.NODE_UP):
+        for event in self.events(NodeDown, NodeUp):
             for node in unfold(event.nodes):
-                if event.event == Name.NODE_DOWN:
+                if isinstance(event, NodeDown):
                     since[node] = event.time / 1e9
                 else:
                     spans.append((since.pop(node), event.time / 1e9))
@@ -266,7 +283,7 @@ def kill_busy_node(scene: Scene, *, declare_down: bool = False) -> None:
 
 def let_back_in(scene: Scene) -> None:
     """The stopped test, when it is cured, as a person would."""
-    until(lambda: bool(scene.events(Name.TEST_STOP)), "doubtful to be stopped")
+    until(lambda: bool(scene.events(TestStopped)), "doubtful to be stopped")
     scene.cure("doubt.doubtful")
     done = accept(scene.place, "--admit", "doubtful")
     assert done.code == 0, done.said
@@ -276,7 +293,7 @@ def start_node(scene: Scene) -> None:
     """The node comes back, but not before seatrial has called it down."""
 
     def called_down() -> bool:
-        return any(NODE in unfold(event.nodes) for event in scene.events(Name.NODE_DOWN))
+        return any(NODE in unfold(event.nodes) for event in scene.events(NodeDown))
 
     until(called_down, f"{NODE} to be called down")
     scene.back = time.time_ns()
@@ -292,16 +309,16 @@ def restart_controller(scene: Scene, away: float, *, abruptly: bool = False) -> 
 
 def node_failure(scene: Scene) -> str:
     """The node was called down, what ran there was a node failure, and was run elsewhere."""
-    downs = [event for event in scene.events(Name.NODE_DOWN) if NODE in unfold(event.nodes)]
+    downs = [event for event in scene.events(NodeDown) if NODE in unfold(event.nodes)]
     assert len(downs) == 1, f"{NODE} was called down {len(downs)} times"
-    ups = [event for event in scene.events(Name.NODE_UP) if NODE in unfold(event.nodes)]
+    ups = [event for event in scene.events(NodeUp) if NODE in unfold(event.nodes)]
     assert len(ups) == 1, f"{NODE} was called up {len(ups)} times"
-    failed = [event for event in ends(scene.place) if event.alias == "node failure"]
+    failed = [event for event in ends(scene.place) if event.verdict == "node failure"]
     assert failed, "no run was called a node failure"
     for verdict in failed:
         assert NODE in nodes_of(scene, verdict.run_id), f"{verdict.run_id} was not on {NODE}"
         assert NODE not in nodes_of(scene, next_run(scene, verdict))
-    there = [e for e in scene.events(Name.BINARY_EXECUTE_START) if NODE in unfold(e.nodes)]
+    there = [e for e in scene.events(ScriptStarted) if NODE in unfold(e.nodes)]
     assert not [e for e in there if downs[0].time < e.time < scene.back], f"runs on {NODE}"
     return f"slurmd killed: {NODE} down, {len(failed)} node failure, next run elsewhere"
 
@@ -310,11 +327,11 @@ def hung(scene: Scene) -> str:
     """The silent job was ended as hung, and its test's next run was elsewhere."""
     for run_id in (victims := scene.victims("hang")):
         verdict = scene.verdict(run_id)
-        assert verdict.alias == "hung", f"the hung run is called {verdict.alias}"
+        assert verdict.verdict == "hung", f"the hung run is called {verdict.verdict}"
         elsewhere = nodes_of(scene, next_run(scene, verdict))
         assert not elsewhere & nodes_of(scene, run_id), "it is run again where it hung"
     assert victims, "no job hung"
-    called = {event.run_id for event in ends(scene.place) if event.alias == "hung"}
+    called = {event.run_id for event in ends(scene.place) if event.verdict == "hung"}
     assert called == set(victims), "others are called hung"
     told = [event.text for event in alerts(scene.place, "hung")]
     assert len(told) == len(victims), "each is told once"
@@ -326,35 +343,37 @@ def wrong(scene: Scene) -> str:
     """A wrong answer is called so, and its test goes on."""
     (victim,) = scene.victims("wrong")
     verdict = scene.verdict(victim)
-    assert verdict.alias == "wrong answer", f"the wrong answer is called {verdict.alias}"
+    assert verdict.verdict == "wrong answer", f"it is called {verdict.verdict}"
     assert next_run(scene, verdict)
-    others = {e.run_id for e in ends(scene.place, verdict.test) if e.alias == "wrong answer"}
+    others = {e.run_id for e in ends(scene.place, verdict.test) if e.verdict == "wrong answer"}
     assert others == {victim}, "others are called wrong"
     return "wrong answer: called so, its test went on"
 
 
 def stopped(scene: Scene) -> str:
     """The test that gave three wrong answers in a row was stopped, and people were told."""
-    (stop,) = scene.events(Name.TEST_STOP)
+    (stop,) = scene.events(TestStopped)
     assert stop.test == "doubtful", f"{stop.test} was stopped"
-    assert [event.test for event in alerts(scene.place, "stopped")] == ["doubtful"]
-    before = [e.alias for e in ends(scene.place, "doubtful") if e.time <= stop.time]
+    assert [event.subject for event in alerts(scene.place, "stopped")] == ["doubtful"]
+    before = [e.verdict for e in ends(scene.place, "doubtful") if e.time <= stop.time]
     assert before.count("wrong answer") >= 3
-    (back,) = [event.time for event in scene.events(Name.TEST_ADMIT)]
-    launched = [e for e in scene.events(Name.SUBMIT_START) if e.test == "doubtful"]
+    (back,) = [event.time for event in scene.events(TestAdmitted)]
+    launched = [e for e in scene.events(RunSubmitted) if e.test == "doubtful"]
     assert not [e for e in launched if stop.time < e.time < back], "it was launched after that"
-    after = [e.alias for e in ends(scene.place, "doubtful") if e.time > back]
+    after = [e.verdict for e in ends(scene.place, "doubtful") if e.time > back]
     assert "pass" in after, "let back in, it never passed"
     return "3 wrong answers in a row: stopped, told, let back in by hand"
 
 
 def controller(scene: Scene) -> str:
     """What the controller forgot when it ended is lost by name, and run again; nothing else is."""
-    lost = [event for event in ends(scene.place) if event.alias == "lost"]
-    last = max(event.time for event in scene.events(Name.SUBMIT_START))
+    lost = [event for event in ends(scene.place) if event.verdict == "lost"]
+    last = max(event.time for event in scene.events(RunSubmitted))
     before_the_end = [event for event in lost if event.time < last]
     assert all(next_run(scene, each) for each in before_the_end if each.test != "doubtful")
-    assert not [event for event in ends(scene.place) if event.alias in ("failed", "launch failed")]
+    assert not [
+        event for event in ends(scene.place) if event.verdict in ("failed", "launch failed")
+    ]
     return f"slurmctld restarted: {len(lost)} runs that it forgot lost by name, and run again"
 
 
@@ -403,15 +422,15 @@ def nothing_lost_or_doubled(scene: Scene) -> None:
 
 def nodes_of(scene: Scene, run_id: str) -> set[str]:
     """The nodes that a run was on."""
-    found = scene.events(Name.JOB_START, Name.BINARY_EXECUTE_START, Name.JOB_END)
-    return {n for e in found if e.run_id == run_id for n in unfold(e.nodes)}
+    reports = [*scene.events(JobStarted, ScriptStarted), *scene.events(JobEnded)]
+    return {n for e in reports if e.run_id == run_id for n in unfold(e.nodes)}
 
 
-def next_run(scene: Scene, verdict: Event) -> str:
+def next_run(scene: Scene, verdict: RunJudged) -> str:
     """The run of a case that was launched next after a verdict."""
     later = [
         event.run_id
-        for event in scene.events(Name.SUBMIT_START)
+        for event in scene.events(RunSubmitted)
         if event.case == verdict.case and event.time > verdict.time
     ]
     assert later, f"{verdict.test} was not launched again"

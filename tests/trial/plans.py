@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import AlertRaised, RunCreated, RunJudged, RunSubmitted
 from tests.programs import Done, Driving, Workplace
 
 TAG = "p-mix"
@@ -52,23 +51,23 @@ def run_until(place: Workplace, enough: Callable[[], bool], what: str) -> None:
     assert done.code == 3, done.said
 
 
-def ends(place: Workplace, test: str = "") -> list[Event]:
+def ends(place: Workplace, test: str = "") -> list[RunJudged]:
     """The verdicts, those of a test."""
-    found = place.events(TAG, Name.CHECK_END)
+    found = place.events(TAG, RunJudged)
     return [event for event in found if not test or event.test == test]
 
 
 def passed(place: Workplace, test: str = "") -> int:
-    return sum(event.alias == "pass" for event in ends(place, test))
+    return sum(event.verdict == "pass" for event in ends(place, test))
 
 
 def paths(place: Workplace) -> list[Path]:
     """The directories of the runs, as the journal has them."""
-    return [Path(event.path) for event in place.events(TAG, Name.LOGGING_START)]
+    return [Path(event.path) for event in place.events(TAG, RunCreated)]
 
 
-def alerts(place: Workplace, kind: str) -> list[Event]:
-    return [event for event in place.events(TAG, Name.ALERT) if event.alias == kind]
+def alerts(place: Workplace, kind: str) -> list[AlertRaised]:
+    return [event for event in place.events(TAG, AlertRaised) if event.kind == kind]
 
 
 def processes(mark: str) -> list[int]:
@@ -84,8 +83,8 @@ def processes(mark: str) -> list[int]:
 def audit(place: Workplace) -> None:
     """No run is lost or doubled: each that was announced has one verdict, no script ran twice."""
     events = place.events(TAG)
-    announced = {e.run_id for e in events if e.event == Name.SUBMIT_START}
-    verdicts = [e.run_id for e in events if e.event == Name.CHECK_END]
+    announced = {e.run_id for e in events if isinstance(e, RunSubmitted)}
+    verdicts = [e.run_id for e in events if isinstance(e, RunJudged)]
     assert len(verdicts) == len(set(verdicts))
     assert announced <= set(verdicts)
     place.audit_log(TAG)

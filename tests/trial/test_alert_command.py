@@ -7,8 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import AlertRaised
 from seatrial.plan.model import Tell
 from seatrial.trial.alert_command import OWN_KIND, AlertCommand
 from seatrial.trial.observer import Silent
@@ -45,7 +44,7 @@ def test_alerts_of_one_moment_are_told_each_while_the_rate_has_room(tmp_path: Pa
         tasks = Tasks()
         telling = AlertCommand(record, Silent(), tasks)
         for kind in ("stopped", "idle", "hung", "gauge"):
-            telling.on_event(Event(time=1, event=Name.ALERT, alias=kind, text=f"of {kind}"), None)
+            telling.on_event(AlertRaised(time=1, kind=kind, text=f"of {kind}"), None)
         await telling.end()
         await tasks.end()
 

@@ -18,7 +18,13 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import TrialError
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    TrialResumed,
+)
 from seatrial.trial.driver import Driver
 from tests.programs import Driving, Workplace, until
 
@@ -42,7 +48,7 @@ def at_work(place: Workplace, *words: str) -> Driving:
 def complete(place: Workplace) -> None:
     done = place.resume()
     assert done.code == 0, done.said
-    tally = Counter(event.alias for event in place.events("t", Name.CHECK_END))
+    tally = Counter(event.verdict for event in place.events("t", RunJudged))
     assert tally == {"pass": CASES}
 
 
@@ -130,8 +136,8 @@ def test_a_torn_last_line_of_a_jobs_events_names_the_lost_run(
     done = place.resume()
     assert done.code == 0, done.said
     place.audit()
-    ends = place.events("t", Name.CHECK_END)
-    assert sorted(event.run_id for event in ends if event.alias == "lost") == sorted(lost)
+    ends = place.events("t", RunJudged)
+    assert sorted(event.run_id for event in ends if event.verdict == "lost") == sorted(lost)
 
 
 def _sessions(place: Workplace) -> str:
@@ -150,7 +156,7 @@ def test_an_event_of_an_unknown_case_is_told(place: Workplace) -> None:
     cases.write_bytes(whole.partition(b"\n")[2])
     done = place.resume()
     assert done.code == 3
-    assert place.events("t", Name.SUBMIT_START)[0].case in done.err
+    assert place.events("t", RunSubmitted)[0].case in done.err
     assert "cases.jsonl" in done.err and "defect" not in done.err
     cases.write_bytes(whole)
     complete(place)
@@ -203,7 +209,7 @@ def test_a_full_disk_stops_the_trial_and_resume_completes_it(
     done = place.resume()
     assert done.code in (0, 1), done.said  # what was judged on a full disk may have failed
     place.audit()
-    assert len({event.case for event in place.events("t", Name.CHECK_END)}) == CASES
+    assert len({event.case for event in place.events("t", RunJudged)}) == CASES
 
 
 def test_no_space_for_a_trial_at_all(place: Workplace, small_disk: Path) -> None:
@@ -252,10 +258,10 @@ def test_a_trial_can_be_resumed_by_another_path(place: Workplace) -> None:
         driving.until(lambda: len(place.ran()) == 2, "two runs at work")
         driving.kill()
     with place.start("resume", "t") as driving:
-        driving.until(lambda: place.count(Name.TRIAL_RESUME) == 1, "the resume")
+        driving.until(lambda: place.count(TrialResumed) == 1, "the resume")
         gate.touch()
         assert driving.end().code == 0
-    tally = Counter(event.alias for event in place.events("t", Name.CHECK_END))
+    tally = Counter(event.verdict for event in place.events("t", RunJudged))
     assert tally == {"pass": CASES}
     place.audit()
 
@@ -361,8 +367,8 @@ def test_a_clock_that_steps_back_reorders_nothing(
     assert calls > 40, "the clock never stepped"
     assert outcome.complete
     assert dict(outcome.verdicts) == {"pass": 20}
-    own = {Name.BINARY_EXECUTE_START, Name.BINARY_EXECUTE_END}  # by the jobs' clock
-    times = [event.time for event in place.events("t") if event.event not in own]
+    own = (ScriptStarted, ScriptEnded)  # by the jobs' clock
+    times = [event.time for event in place.events("t") if not isinstance(event, own)]
     assert times == sorted(times)
     assert place.seatrial("runs", "--trial", "t").code == 0
     place.audit()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +11,16 @@ from typing import Any
 import pytest
 
 from seatrial.backends.protocol import Ended
-from seatrial.journal.codes import Name
+from seatrial.conduct.in_flight import RunInFlight
+from seatrial.journal.codes import FAILED
+from seatrial.journal.events import OutputQuiet
+from seatrial.journal.lifecycle import RunState
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.trial import hang_detection, run_collector
 from seatrial.trial.driver import Driver
 from seatrial.trial.hang_detection import HangDetector, OutputState
-from seatrial.trial.tasks import DriverNote, Tasks
+from seatrial.trial.run_collector import CollectedRun, EndedRun
+from seatrial.trial.tasks import Tasks
 from tests.programs import LONG_S, Workplace
 
 
@@ -35,9 +38,12 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
 
     monkeypatch.setattr(hang_detection, "_look", look)
     monkeypatch.setattr(hang_detection, "SHORTEST_SECONDS", 0.01)
-    flight = SimpleNamespace(entry=0, launched=0, started=1, holds_room=True)
+    flight = RunInFlight(
+        case=0, entry=0, size=1, node_count=1, width=1, state=RunState.RUNNING, job_started=1
+    )
     policy = SimpleNamespace(entries=[SimpleNamespace(quiet_after=0.05)])
-    conductor: Any = SimpleNamespace(policy=policy, in_flight={"a": flight, "b": flight})
+    state = SimpleNamespace(policy=policy, in_flight={"a": flight, "b": flight})
+    conductor: Any = SimpleNamespace(state=state)
 
     async def work() -> tuple[str, str]:
         tasks = Tasks()
@@ -50,10 +56,9 @@ def test_a_target_that_hangs_keeps_no_other_from_being_looked_at(
         freed.set()
         second = await asyncio.wait_for(tasks.inbox.get(), LONG_S)
         await tasks.end()
-        assert isinstance(first, DriverNote)
-        assert isinstance(second, DriverNote)
-        assert first.event == second.event == Name.OUTPUT_QUIET
-        return first.more["run_id"], second.more["run_id"]
+        assert isinstance(first, OutputQuiet)
+        assert isinstance(second, OutputQuiet)
+        return first.run_id, second.run_id
 
     assert asyncio.run(work()) == ("a", "b")
 
@@ -64,7 +69,7 @@ def test_a_placed_run_is_settled_beside_the_loop(
     place.test("small")
     assert place.run("--name", "t", "--dry-run").code == 0
     driver = Driver(place.trial())
-    (case,) = driver.conductor.cases
+    (case,) = driver.conductor.state.cases
     (run,) = place.trial().path.glob("runs/small/*")
     freed = threading.Event()
 
@@ -74,14 +79,15 @@ def test_a_placed_run_is_settled_beside_the_loop(
 
     monkeypatch.setattr(run_collector, "job_events", hangs)
 
-    async def free(collected: Callable[[], Awaitable[Any]]) -> Any:
-        task = asyncio.ensure_future(collected())
+    async def collect() -> CollectedRun:
+        ended = Ended(run.name, None, "exited", 3)
+        collected = driver._collector.collect(EndedRun(case, run, "scratch", lambda _: ended))
+        assert not isinstance(collected, CollectedRun)
+        task = asyncio.ensure_future(collected)
         await asyncio.sleep(0.02)
         freed.set()  # the loop goes on meanwhile
         return await task
 
-    ended = Ended(run.name, None, "exited", 3)
-    collector = driver._collector
-    found = asyncio.run(free(lambda: collector.collect_away(case, run, ended, "scratch")))
-    assert found.code.name == "failed"
-    assert "exit code 3" in found.why
+    outcome = asyncio.run(collect())
+    assert outcome.code == FAILED
+    assert "exit code 3" in outcome.reason

@@ -17,7 +17,7 @@ import pytest
 from seatrial.backends.local import LocalBackend
 from seatrial.backends.protocol import Job, Submission
 from seatrial.errors import TrialError
-from seatrial.journal.codes import Name
+from seatrial.journal.events import RunSubmitted
 from seatrial.plan.prepare import prepare_plan
 from seatrial.runs.directory import prepare
 from seatrial.trial import staging
@@ -41,7 +41,7 @@ def scratch(place: Workplace, command: str) -> dict[str, Any]:
 
 def used(place: Workplace) -> set[str]:
     """The targets of the runs that passed."""
-    over = {event.run_id for event in ends(place) if event.alias == "pass"}
+    over = {event.run_id for event in ends(place) if event.verdict == "pass"}
     return {path.parent.parent.name for path in paths(place) if path.name in over}
 
 
@@ -104,7 +104,7 @@ def test_a_target_that_does_not_answer_holds_no_array_of_others(
         return used(place) == {"t1", "t2"} and len(ends(place)) > 8
 
     asyncio.run(drive_until(driver, others, freed, lambda: "t0" in used(place)))
-    announced = place.events(TAG, Name.SUBMIT_START)
+    announced = place.events(TAG, RunSubmitted)
     assert len({event.run_id for event in announced}) < len(announced), "they were parted"
     audit(place)
 
@@ -126,7 +126,7 @@ def test_a_target_that_dies_is_told(
     told = partial(alerts, place, "placement")
     asyncio.run(drive_until(driver, told, freed, lambda: "t0" in used(place)))
     (alert,) = told()
-    assert alert.test == "scratch/t0"
+    assert alert.subject == "scratch/t0"
     assert "has not answered for 50 ms" in alert.text
 
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 
 import pytest
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import RunJudged, RunSubmitted
 from tests.programs import Driving, Workplace, job_shells
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 
@@ -69,7 +69,7 @@ def test_killed_thirty_times_on_this_host(place: Workplace, chance: random.Rando
         tag = f"t{trials}"
         kills += kill_at_random(place, tag, chance, min(KILLS_OF_A_TRIAL, KILLS - kills), 0.9)
         finish(place, tag)
-        assert "lost" not in {event.alias for event in place.events(tag, Name.CHECK_END)}
+        assert "lost" not in {event.verdict for event in place.events(tag, RunJudged)}
         trials += 1
     assert trials >= KILLS // KILLS_OF_A_TRIAL
 
@@ -98,10 +98,10 @@ def assert_nothing_was_submitted_twice(place: Workplace, cluster: SlurmCluster, 
     for line in shown.splitlines():
         array, name = line.split("|")[:2]
         arrays[name.strip()].append(array.strip())
-    names = {event.alias for event in place.events(tag, Name.SUBMIT_START)}
+    names = {event.submission for event in place.events(tag, RunSubmitted)}
     ours = {name: ids for name, ids in arrays.items() if name in names}
     assert not [name for name, ids in ours.items() if len(set(ids)) > 1]
-    runs = {event.run_id for event in place.events(tag, Name.CHECK_END)}
+    runs = {event.run_id for event in place.events(tag, RunJudged)}
     assert sum(map(len, ours.values())) == len(runs)
 
 
@@ -127,10 +127,10 @@ def test_a_machine_that_dies_with_its_jobs_loses_runs_by_name_and_runs_them_agai
     assert done.code == 0, done.said
     assert f"{cases} passed" in done.out
     place.audit()
-    lost = [event for event in place.events("t", Name.CHECK_END) if event.alias == "lost"]
+    lost = [event for event in place.events("t", RunJudged) if event.verdict == "lost"]
     assert 1 <= len(lost) <= died
-    assert all(event.text for event in lost)
-    again = {event.case for event in place.events("t", Name.CHECK_END) if event.alias == "pass"}
+    assert all(event.reason for event in lost)
+    again = {event.case for event in place.events("t", RunJudged) if event.verdict == "pass"}
     assert {event.case for event in lost} <= again
 
 
@@ -163,8 +163,8 @@ def test_a_cluster_that_dies_with_its_jobs(place: Workplace, chance: random.Rand
         for node in cluster.node_names:
             cluster.start_node(node)
         done = place.resume()
-    ends = place.events("t", Name.CHECK_END)
-    tally = {name: [e for e in ends if e.alias == name] for name in {e.alias for e in ends}}
+    ends = place.events("t", RunJudged)
+    tally = {name: [e for e in ends if e.verdict == name] for name in {e.verdict for e in ends}}
     assert set(tally) <= {"pass", "lost", "node failure"}, done.said
     assert len(tally["pass"]) + len(tally.get("node failure", [])) == cases
     assert set(tally) != {"pass"}, "some runs had died"

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from functools import partial
 
 import pytest
 
 from seatrial.backends.protocol import Ended
-from seatrial.journal.codes import Name
+from seatrial.journal.events import RunJudged, TrialCancelled, TrialPaused
+from seatrial.runs.directory import JobEvents
 from seatrial.trial.driver import Driver
 from seatrial.trial.outcome import TWICE
+from seatrial.trial.run_collector import CollectedRun, EndedRun
 from tests.programs import LONG_S, Driving, Workplace, until
 
 
@@ -22,9 +25,13 @@ def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
     place.test("long", "sleep 1000", run={"walltime": "1s"})
     done = place.run("--name", "t")
     assert place.verdicts() == {"endless": "check error", "long": "timeout"}, done.said
-    ended = [event.test for event in place.events("t", Name.CHECK_END)]
+    ended = [event.test for event in place.events("t", RunJudged)]
     assert ended == ["long", "endless"]
     place.audit()
+
+
+def _exited(run_id: str, _: JobEvents) -> Ended:
+    return Ended(run_id, None, "exited", 0)
 
 
 def test_only_what_is_surely_quick_is_judged_at_once(place: Workplace) -> None:
@@ -42,15 +49,19 @@ def test_only_what_is_surely_quick_is_judged_at_once(place: Workplace) -> None:
     assert place.run("--name", "t", "--dry-run").code == 0
     driver = Driver(place.trial())
     quick = set()
-    for case in driver.conductor.cases:
+    for case in driver.conductor.state.cases:
         (run,) = place.trial().path.glob(f"runs/{case.test}/*")
         (run / "stdout").write_bytes(
             b"x" * (10_000 if "big" in (run / "job.sh").read_text() else 9)
         )
         if case.test == "page":
             (run / "stdout").write_bytes(b"x" * 10_000)
-        if driver._collector.collect_at_once(case, run, Ended(run.name, None, "exited", 0)):
+        ended = EndedRun(case, run, "", partial(_exited, run.name))
+        collected = driver._collector.collect(ended)
+        if isinstance(collected, CollectedRun):
             quick.add(case.test)
+        else:
+            collected.close()
     assert quick == {"nothing", "small", "big_but_not_read"}
 
 
@@ -92,7 +103,7 @@ def test_a_signal_to_end_does_not_wait_for_a_judgement(
         driving.send(number)
         done = driving.end()
     assert done.code == 3, done.said
-    assert not place.count(Name.CHECK_END)
+    assert not place.count(RunJudged)
     assert "seatrial resume t" in done.err
     assert place.resume().code == 0
     place.audit()
@@ -100,14 +111,15 @@ def test_a_signal_to_end_does_not_wait_for_a_judgement(
 
 def test_ctrl_c_three_times_leaves_at_once(place: Workplace) -> None:
     with _judged_long(place) as driving:
-        for name in (Name.TRIAL_PAUSE, Name.TRIAL_CANCEL):
-            driving.send(signal.SIGINT)
-            until(lambda name=name: place.count(name) == 1, name)  # type: ignore[misc]
-        assert place.events("t", Name.TRIAL_CANCEL)[0].text == TWICE
+        driving.send(signal.SIGINT)
+        until(lambda: place.count(TrialPaused) == 1, "the pause")
+        driving.send(signal.SIGINT)
+        until(lambda: place.count(TrialCancelled) == 1, "the cancellation")
+        assert place.events("t", TrialCancelled)[0].reason == TWICE
         driving.send(signal.SIGINT)
         done = driving.end()
     assert done.code == 3, done.said
-    assert not place.count(Name.CHECK_END)
+    assert not place.count(RunJudged)
     assert "three times; jobs that run go on" in done.err
     assert place.resume().code == 0
     place.audit()

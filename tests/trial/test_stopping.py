@@ -10,7 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    BuildStarted,
+    RunJudged,
+    RunSubmitted,
+    TrialCancelled,
+    TrialPaused,
+)
 from tests.programs import Driving, Workplace, job_shells, until
 from tests.slurm.cluster import SlurmCluster
 
@@ -38,7 +44,7 @@ class Jobs:
         if self.cluster is None:
             return len(job_shells(self.place.trial()))
         states = "PENDING,RUNNING,COMPLETING"
-        names = {event.alias for event in self.place.events("t", Name.SUBMIT_START)}
+        names = {event.submission for event in self.place.events("t", RunSubmitted)}
         asked = ("squeue", "-h", "--array", "-t", states, "-n", ",".join(names))
         return self.cluster.run(*asked).count("\n")
 
@@ -54,7 +60,7 @@ class Jobs:
         self.place.audit()
 
     def tally(self) -> Counter[str]:
-        return Counter(event.alias for event in self.place.events("t", Name.CHECK_END))
+        return Counter(event.verdict for event in self.place.events("t", RunJudged))
 
 
 @pytest.fixture(params=["local", pytest.param("slurm", marks=pytest.mark.slurm)])
@@ -71,7 +77,7 @@ def jobs(place: Workplace, request: pytest.FixtureRequest) -> Iterator[Jobs]:
 def test_ctrl_c_once_waits_for_what_runs_and_starts_nothing_more(jobs: Jobs) -> None:
     with jobs.start() as driving:
         driving.send(signal.SIGINT)
-        driving.until(lambda: jobs.place.count(Name.TRIAL_PAUSE) == 1, "the pause")
+        driving.until(lambda: jobs.place.count(TrialPaused) == 1, "the pause")
         assert jobs.alive() == AT_ONCE
         jobs.open()
         done = driving.end()
@@ -88,11 +94,11 @@ def test_ctrl_c_once_waits_for_what_runs_and_starts_nothing_more(jobs: Jobs) -> 
 def test_ctrl_c_twice_cancels_what_runs(jobs: Jobs) -> None:
     with jobs.start() as driving:
         driving.send(signal.SIGINT)
-        driving.until(lambda: jobs.place.count(Name.TRIAL_PAUSE) == 1, "the pause")
+        driving.until(lambda: jobs.place.count(TrialPaused) == 1, "the pause")
         driving.send(signal.SIGINT)
         done = driving.end()
     assert done.code == 3, done.said
-    assert jobs.place.count(Name.TRIAL_CANCEL) == 1
+    assert jobs.place.count(TrialCancelled) == 1
     until(lambda: jobs.alive() == 0, "the jobs to be gone")
     assert jobs.tally() == {"cancelled": AT_ONCE}
     jobs.complete()
@@ -162,7 +168,7 @@ def test_builds_are_ended_by_a_cancellation_and_made_again(place: Workplace) -> 
     with place.start_run("--name", "t") as driving:
         driving.until(begun.exists, "the build")
         driving.send(signal.SIGINT)
-        driving.until(lambda: place.count(Name.TRIAL_PAUSE) == 1, "the pause")
+        driving.until(lambda: place.count(TrialPaused) == 1, "the pause")
         driving.send(signal.SIGINT)
         assert driving.end().code == 3
     gate.touch()
@@ -183,7 +189,7 @@ def test_a_build_outlives_its_driver_and_is_not_made_twice(
         driving.send(number)
         driving.end()
     with place.start("resume", "t") as driving:
-        driving.until(lambda: place.count(Name.BUILD_START) == 2, "the build to be looked at")
+        driving.until(lambda: place.count(BuildStarted) == 2, "the build to be looked at")
         gate.touch()
         assert driving.end().code == 0
     if number == signal.SIGKILL:

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    GaugeRead,
+    OutputQuiet,
+    RunSubmitted,
+    TestStopped,
+    TrialEnded,
+    TrialStarted,
+)
 from tests.programs import Workplace, until
 from tests.trial.plans import (
     TAG,
@@ -88,7 +95,7 @@ def test_runs_are_placed_on_targets_with_their_decks(place: Workplace) -> None:
     for path in left:  # as a driver leaves them that is killed
         path.write_text("a copy")
     run_until(place, lambda: not any(map(Path.exists, left)), "what was left to be removed")
-    targets = {event.target for event in place.events(TAG, Name.SUBMIT_START)}
+    targets = {event.target for event in place.events(TAG, RunSubmitted)}
     assert targets == {"scratch/mdt0", "scratch/mdt1"}
 
 
@@ -118,7 +125,7 @@ esac"""
     run_until(place, seen, "runs on each target")
     audit(place)
     assert all(path.is_relative_to(root) for path in paths(place))
-    told = {event.test: event.text for event in alerts(place, "placement")}
+    told = {event.subject: event.text for event in alerts(place, "placement")}
     assert told.keys() == {f"scratch/{name}" for name in says}
     assert len(alerts(place, "placement")) == len(says), "each is told once"
     for name, words in says.items():
@@ -145,12 +152,12 @@ def test_a_gauge_holds_back_and_a_broken_one_is_told(place: Workplace) -> None:
     def reading(text: str, says: str = "") -> None:
         """Until it says so, without a value; a command that was late may be in between."""
         gauge.write_text(text)
-        seen = place.count(Name.GAUGE, tag=TAG)
+        seen = place.count(GaugeRead, tag=TAG)
 
         def read() -> bool:
-            last = place.events(TAG, Name.GAUGE)[seen + 1 :]
-            assert all(len(event.text) < 300 for event in last)
-            return any(says in e.text and (e.value is None or not says) for e in last)
+            last = place.events(TAG, GaugeRead)[seen + 1 :]
+            assert all(len(event.reason) < 300 for event in last)
+            return any(says in e.reason and (e.value is None or not says) for e in last)
 
         driving.until(read, f"the gauge to be read: {text}")
 
@@ -202,13 +209,13 @@ def test_a_hung_run_is_ended_and_others_are_not(place: Workplace) -> None:
         )
         assert accept(place, "--abandon", "seen enough").code == 0
         driving.end()
-    assert [event.alias for event in ends(place, "hangs")][:2] == ["hung", "hung"]
-    assert "no output for 2 s" in ends(place, "hangs")[0].text
-    quiet = place.events(TAG, Name.OUTPUT_QUIET)
+    assert [event.verdict for event in ends(place, "hangs")][:2] == ["hung", "hung"]
+    assert "no output for 2 s" in ends(place, "hangs")[0].reason
+    quiet = place.events(TAG, OutputQuiet)
     assert {event.test for event in quiet} == {"hangs", "told"}
     assert len({event.run_id for event in quiet}) == len(quiet), "a spell is told once"
     for name in ("slow", "told"):
-        assert {event.alias for event in ends(place, name)} <= {"pass", "cancelled"}
+        assert {event.verdict for event in ends(place, name)} <= {"pass", "cancelled"}
     assert alerts(place, "hung")
     gone("985.25")
     audit(place)
@@ -225,8 +232,8 @@ def test_alerts_run_the_sites_command_at_a_bounded_rate(place: Workplace) -> Non
     write_plan(place, "10m", alerts={"command": command, "at_most": 1, "per": "4s"},
                retry={"stop_after": 2})  # fmt: skip
     run_until(place, lambda: told.exists() and told.read_text().count("\n") > 1, "two alerts")
-    assert {event.test for event in place.events(TAG, Name.TEST_STOP)} == {"a", "b", "c"}
-    stopped = [event.test for event in alerts(place, "stopped")]
+    assert {event.test for event in place.events(TAG, TestStopped)} == {"a", "b", "c"}
+    stopped = [event.subject for event in alerts(place, "stopped")]
     assert sorted(stopped) == ["a", "b", "c"]
     lines = told.read_text().splitlines()
     assert len(lines) == 2
@@ -245,7 +252,7 @@ def test_an_alert_command_that_hangs_is_told_once_and_stalls_nothing(place: Work
     write_plan(place, "10m", alerts=command, retry={"stop_after": 1})
 
     def seen() -> bool:
-        stopped = {event.test for event in place.events(TAG, Name.TEST_STOP)}
+        stopped = {event.test for event in place.events(TAG, TestStopped)}
         return stopped == {"a", "b"} and bool(alerts(place, "alerts")) and passed(place, "good") > 5
 
     run_until(place, seen, "the alert that its command hangs, and good runs")
@@ -276,6 +283,6 @@ def test_killed_at_random_no_run_is_lost_or_doubled(place: Workplace) -> None:
     done = accept(place)
     assert done.code == 0, done.said
     audit(place)
-    assert {event.alias for event in ends(place)} == {"pass"}
-    began = place.events(TAG, Name.TRIAL_START)[0].time
-    assert (place.events(TAG, Name.TRIAL_END)[0].time - began) / 1e9 >= 4
+    assert {event.verdict for event in ends(place)} == {"pass"}
+    began = place.events(TAG, TrialStarted)[0].time
+    assert (place.events(TAG, TrialEnded)[0].time - began) / 1e9 >= 4

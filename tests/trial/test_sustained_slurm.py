@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import TrialResumed, TrialStarted
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.trial.disturbed import (
@@ -61,9 +61,9 @@ def test_each_fault_is_found_classed_and_answered(
 
 def test_nothing_is_lost_or_doubled(scene: Scene) -> None:
     nothing_lost_or_doubled(scene)
-    assert len(scene.events(Name.TRIAL_START)) == 1
+    assert len(scene.events(TrialStarted)) == 1
     # One that is killed while it starts has not told yet that it goes on; the last one has.
-    assert 1 <= len(scene.events(Name.TRIAL_RESUME)) <= KILLS
+    assert 1 <= len(scene.events(TrialResumed)) <= KILLS
 
 
 def test_the_nodes_are_kept_busy(scene: Scene) -> None:

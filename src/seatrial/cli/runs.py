@@ -74,7 +74,7 @@ def _print_table(folders: Folders, store: Store, filters: Filters, found: list[R
         TableColumn("run"),
         TableColumn("case", folds=True),
         TableColumn("verdict"),
-        TableColumn("began"),
+        TableColumn("created"),
         TableColumn("elapsed", right=True),
         TableColumn("nodes", folds=True),
         TableColumn("trial", folds=True),

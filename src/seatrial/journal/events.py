@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
 from seatrial.decoding import DAMAGED
 from seatrial.journal.codes import CHECK_ERROR, FAILED
 
 Number = int | float
+Whole = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]  # what a database can hold
 
 _MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
 _EXIT_CODE = "exit code "  # how version 0.1 wrote the exit code of a job
@@ -83,7 +84,7 @@ class SubmitEnded(RunEvent, frozen=True, kw_only=True, tag="submit_end"):
     """The backend took the run (``refused`` is 0) or refused it (1, with the reason)."""
 
     number: ClassVar[int] = 150
-    refused: int = field(name="value")
+    refused: Whole = field(name="value")
     reason: str = field(default="", name="text")
 
 
@@ -123,7 +124,7 @@ class ScriptEnded(RunEvent, frozen=True, kw_only=True, tag="binary_execute_end")
     """The run's script ended with an exit code; written by the job, with the node's time."""
 
     number: ClassVar[int] = 180
-    exit_code: int | None = field(default=None, name="value")
+    exit_code: Whole | None = field(default=None, name="value")
     job_id: str = ""
 
 
@@ -133,11 +134,11 @@ class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):
     it. ``recalled``: Seatrial recalled the run before its job started."""
 
     number: ClassVar[int] = 185
-    code: int = field(name="value")
+    code: Whole = field(name="value")
     state: str = field(default="", name="alias")
     text: str = ""
     nodes: str = ""
-    exit_code: int | None = None
+    exit_code: Whole | None = None
     recalled: bool = False
 
     def __post_init__(self) -> None:
@@ -171,7 +172,7 @@ class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     the case runs again."""
 
     number: ClassVar[int] = 200
-    code: int = field(name="value")
+    code: Whole = field(name="value")
     verdict: str = field(default="", name="alias")
     reason: str = field(default="", name="text")
     will_rerun: bool = field(default=False, name="again")
@@ -199,7 +200,7 @@ class BuildEnded(BuildEvent, frozen=True, kw_only=True, tag="build_end"):
     """A build ended: ``code`` is 0 (good), 1 (failed) or 23 (timeout), ``log`` its tail."""
 
     number: ClassVar[int] = 130
-    code: int = field(name="value")
+    code: Whole = field(name="value")
     log: str = field(default="", name="text")
 
 
@@ -245,7 +246,7 @@ class TrialEnded(Event, frozen=True, kw_only=True, tag="trial_end"):
     says why a sustained component ended before its time."""
 
     number: ClassVar[int] = 340
-    failed: int = field(name="value")
+    failed: Whole = field(name="value")
     reason: str = field(default="", name="text")
 
 
@@ -273,7 +274,7 @@ class AlertRaised(Event, frozen=True, kw_only=True, tag="alert"):
     kind: str = field(default="", name="alias")
     subject: str = field(default="", name="test")
     text: str = ""
-    active: int = field(default=1, name="value")
+    active: Whole = field(default=1, name="value")
 
 
 class NodeDown(Event, frozen=True, kw_only=True, tag="node_down"):

@@ -31,6 +31,7 @@ from seatrial.journal.events import (
     ScriptStarted,
     decode_block,
     decode_lines,
+    encode,
     encode_lines,
 )
 
@@ -77,10 +78,11 @@ class Journal:
         return self._last_time
 
     def append(self, event: Event) -> None:
-        self._pending += encode_lines((event,))
+        self._pending += encode(event)
+        self._pending += b"\n"
 
     def extend(self, events: Sequence[Event]) -> None:
-        """Append each of them."""
+        """Append events of known kinds."""
         self._pending += encode_lines(events)
 
     def flush(self, durable: bool = False) -> None:

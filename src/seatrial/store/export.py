@@ -17,25 +17,13 @@ import msgspec
 from seatrial.journal import codes
 from seatrial.store import queries
 from seatrial.store.queries import UNFINISHED
-from seatrial.store.rows import CaseRow, Filters, MetricRow, RunRow, TrialRow
+from seatrial.store.rows import RUN_TIMES, CaseRow, Filters, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.units import SECOND_NS, show_number
 
 LONGEST_OUTPUT = 16384
 
-_TIMES = (
-    "created",
-    "submitted",
-    "queued",
-    "job_started",
-    "script_started",
-    "script_ended",
-    "job_ended",
-    "judged",
-    "started",
-    "last",
-    "time",
-)
+_TIMES = (*RUN_TIMES, "started", "last", "time")
 # What XML 1.0 cannot hold, and what a terminal would take for a command.
 _ILLEGAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")

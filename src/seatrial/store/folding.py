@@ -33,10 +33,15 @@ from seatrial.journal.events import (
     members,
 )
 from seatrial.journal.lifecycle import TrialLife, TrialState
-from seatrial.store.run_upserts import LONGEST_NAME, MAX_INTEGER, RunUpserts, TrialRecord, replace
+from seatrial.store.run_upserts import (
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    MAX_INTEGER,
+    RunUpserts,
+    TrialRecord,
+    replace,
+)
 from seatrial.store.schema import Writer
-
-LONGEST_TEXT = 16384
 
 _MIN, _MAX = -MAX_INTEGER, MAX_INTEGER
 _EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
@@ -178,7 +183,7 @@ def _change_build(build: _Build, event: BuildEvent) -> None:
         build.started = max(build.started or 0, event.time)
     elif isinstance(event, BuildEnded) and (build.ended is None or event.time >= build.ended):
         build.ended = event.time
-        build.value = event.code if _MIN < event.code < _MAX else None
+        build.value = event.code
         build.text = event.log[:LONGEST_TEXT]
 
 

@@ -9,6 +9,18 @@ from msgspec import Struct
 
 from seatrial.journal import codes
 
+RUN_TIMES = (
+    "created",
+    "submitted",
+    "queued",
+    "job_started",
+    "script_started",
+    "script_ended",
+    "job_ended",
+    "judged",
+)
+"""The times of a run, in the order in which it comes to them: see ``journal.lifecycle.RunLife``."""
+
 
 class Filters(Struct, frozen=True, kw_only=True):
     """Which runs; what is empty does not matter. They were created from ``since`` to before
@@ -38,9 +50,10 @@ class Filters(Struct, frozen=True, kw_only=True):
 
 
 class RunRow(Struct, frozen=True):
-    """One run. Times in ns since the epoch; ``elapsed`` are the seconds of its script; ``target``
-    is the metadata target that it was placed on, ``stage`` is ``alone`` or ``full``;
-    ``environment`` is the hash of the one that its script had."""
+    """One run. Times in ns since the epoch, None where there is none yet: see ``RUN_TIMES``.
+    ``elapsed`` is in seconds, of its script; ``target`` is the metadata target that it was placed
+    on, ``stage`` is ``alone`` or ``full``; ``environment`` is the hash of its script's
+    environment."""
 
     row: int
     trial: str

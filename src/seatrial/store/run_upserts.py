@@ -23,6 +23,7 @@ from seatrial.store.schema import Writer
 from seatrial.store.tables import STATES, outcome_of
 
 MAX_INTEGER = 1 << 62
+LONGEST_TEXT = 16384
 LONGEST_NAME = 200  # of what is looked up by an index, which has a largest entry
 AT_ONCE = 500
 
@@ -76,6 +77,7 @@ _own_values, _values_of_life = attrgetter(*_OWN), attrgetter(*_OF_LIFE)
 
 def _row_of_run(run: RunRecord) -> tuple[Any, ...]:
     life = run.life
+    life.reason = life.reason[:LONGEST_TEXT]
     return (*_own_values(run), life.elapsed, int(life.state), *_values_of_life(life))
 
 

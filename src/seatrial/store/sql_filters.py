@@ -45,9 +45,9 @@ def conditions(
         if condition:
             add(condition)
     if filters.since:
-        add(f"{runs}.began >= ?", filters.since)
+        add(f"{runs}.created >= ?", filters.since)
     if filters.until:
-        add(f"{runs}.began < ?", filters.until)
+        add(f"{runs}.created < ?", filters.until)
     states = {FAILED} if filters.failed else set()
     if filters.states:
         named = set(map(state_number, filters.states))

@@ -58,14 +58,14 @@ PhaseName = Literal["prepared", "queued", "starting", "running", "judged"]
 
 
 class RunPhase(Struct, frozen=True):
-    """A part of a run's time, in ns; ``ended`` is None while it lasts."""
+    """A part of a run's time, in ns; ``until`` is None while it lasts."""
 
     name: PhaseName
-    began: int
-    ended: int | None
+    since: int
+    until: int | None
 
     def seconds(self, now: int) -> float:
-        return max(0, (now if self.ended is None else self.ended) - self.began) / SECOND_NS
+        return max(0, (now if self.until is None else self.until) - self.since) / SECOND_NS
 
 
 def phases(run: RunRow, events: Sequence[EventRow]) -> list[RunPhase]:

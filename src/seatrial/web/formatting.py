@@ -1,6 +1,6 @@
 """How values look on a page: the filters of the templates.
 
-{{ run.elapsed | seconds }}   {{ run.began | moment }}   {{ figure.value | number }}
+{{ run.elapsed | seconds }}   {{ run.created | moment }}   {{ figure.value | number }}
 
 Times are shown as this machine's clocks show them, inside ``<time>`` with UTC beside.
 """

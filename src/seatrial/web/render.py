@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 
 from seatrial import __version__
 from seatrial.store.export import iso
+from seatrial.store.rows import RUN_TIMES
 from seatrial.web.navigation import AREAS
 from seatrial.web.query import PageQuery
 from seatrial.web.output import run_figures
@@ -30,9 +31,7 @@ FOLDER = Path(str(files("seatrial.web")))
 STATIC = FOLDER / "static"
 
 # Fields that hold a time in ns, where they hold one number.
-_TIMES = frozenset(
-    ("began", "created", "ended", "finished", "last", "now", "since", "started", "time", "until")
-)
+_TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "time", "until"))
 
 _BREAKS = ("\t", "\r", "\n")
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")

@@ -30,8 +30,8 @@ from seatrial.journal.codes import (
     PERFORMANCE,
     TIMEOUT,
     WRONG_ANSWER,
-    Name,
 )
+from seatrial.journal.events import Event, NodeDown, NodeUp, TestStopped, TrialAbandoned, TrialEnded
 from seatrial.plan.model import Component, Criterion, CriterionName, Waiver
 from seatrial.verify.references import References, loads
 
@@ -57,7 +57,7 @@ def test_a_trial_without_a_run_breaks_nothing(name: CriterionName, ended: bool) 
     for policy in (None, sustained(cases_of(2, 2), 1)):
         story = Story(cases_of(2, 2), policy)
         if ended:
-            story.tell(0, Name.TRIAL_END)
+            story.tell(0, TrialEnded, failed=0)
         criterion = Criterion(criterion=name, at_least=1, metric="triad")
         for nodes in (0, 4):
             history = story.history(nodes)
@@ -72,7 +72,7 @@ def test_a_trial_without_a_run_breaks_nothing(name: CriterionName, ended: bool) 
 def test_a_waived_criterion_keeps_its_numbers() -> None:
     story = a_day(1)
     story.run(0, 0, 1, FAILED)
-    story.tell(1, Name.TRIAL_END)
+    story.tell(1, TrialEnded, failed=0)
     waiver = Waiver(reason="known bug", by="both", on="2026-05-01", criteria=["pass_rate"])
     component = Component(
         component="c",
@@ -95,13 +95,16 @@ def test_a_waived_criterion_keeps_its_numbers() -> None:
 
 
 def test_what_was_abandoned_or_ended_early_is_not_decided_but_by_what_is_certain() -> None:
-    for name in (Name.TRIAL_ABANDON, Name.TRIAL_END):
+    ends: list[tuple[type[Event], dict[str, int], str]] = [
+        (TrialAbandoned, {}, "was abandoned"),
+        (TrialEnded, {"failed": 1}, "has ended"),
+    ]
+    for kind, more, word in ends:
         story = a_day(10)
         story.run(0, 0, 2)
-        story.tell(2, name)
+        story.tell(2, kind, **more)
         assert story.result("pass_rate", at_least="90%").state == "undecided"
         assert story.result("accepted_runs", at_least=1, tests=["a"]).state == "met"
-        word = "was abandoned" if name == Name.TRIAL_ABANDON else "has ended"
         why = story.result("pass_rate", at_least="90%").why
         assert why == f"the trial {word} after 2 h 0 m of 10 h 0 m"
 
@@ -158,7 +161,7 @@ def test_pass_rate_leaves_out_what_was_cancelled_or_made_good() -> None:
     story.run(0, 2, 3, CANCELLED)
     story.run(0, 3, 4, NODE_FAILURE, again=True)
     story.run(1, 4, 5, TIMEOUT)
-    story.tell(10, Name.TRIAL_END)
+    story.tell(10, TrialEnded, failed=0)
     found = story.result("pass_rate", at_least="60%")
     assert (found.state, found.value, found.n) == ("met", 2 / 3, 3)
     assert found.numbers["rate of all attempts"] == 0.5
@@ -174,7 +177,7 @@ def test_nothing_is_met_by_runs_that_others_cancelled_where_each_counts() -> Non
     story.run(0, 0, 1)
     story.run(1, 0, 1, CANCELLED, again=True)
     story.run(1, 1, 2, CANCELLED)
-    story.tell(3, Name.TRIAL_END)
+    story.tell(3, TrialEnded, failed=0)
     for name in ("pass_rate", "correct_answers"):
         found = story.result(name, at_least="100%")
         assert (found.state, found.value, found.n) == ("undecided", 1.0, 1)
@@ -209,7 +212,7 @@ def test_correct_answers_counts_all_that_gave_one() -> None:
     for verdict in (PASS, PERFORMANCE, NO_FIGURE, FAILED, TIMEOUT):
         story.run(0, 0, 1, verdict)
     story.run(1, 1, 2, WRONG_ANSWER, again=True)
-    story.tell(10, Name.TRIAL_END)
+    story.tell(10, TrialEnded, failed=0)
     found = story.result("correct_answers", at_least="100%")
     assert (found.state, found.value, found.n) == ("not met", 0.75, 4)
     assert found.numbers == {"wrong": 1, "without an answer": 2}
@@ -221,13 +224,13 @@ def test_accepted_runs_of_each_test_and_the_one_that_has_fewest() -> None:
     for hour in range(3):
         story.run(0, hour, hour + 1)
     story.run(1, 0, 1)
-    story.tell(1, Name.TEST_STOP, test="b", text="wrong twice")
+    story.tell(1, TestStopped, test="b", reason="wrong twice")
     worst, a, b = story.judged("accepted_runs", at_least=2)
     assert (a.state, a.value, a.subject) == ("met", 3, "a")
     assert (b.state, b.value, b.subject) == ("undecided", 1, "b")
     assert (worst.state, worst.value, worst.subject, worst.n) == ("undecided", 1, "", 4)
     assert worst.numbers["worst"] == "b"
-    story.tell(10, Name.TRIAL_END)
+    story.tell(10, TrialEnded, failed=0)
     worst = story.result("accepted_runs", at_least=2)
     assert worst.state == "not met"
     assert worst.why == "b: 1 run passed of 1 that ended; the test was stopped: wrong twice"
@@ -240,7 +243,7 @@ def test_utilisation_is_accepted_over_available_node_hours() -> None:
     story = a_day(10, outages=[Window(start=8 * 3600, end=9 * 3600)])
     story.run(0, 0, 6)
     story.run(1, 1, 5, FAILED)
-    story.tell(10, Name.TRIAL_END)
+    story.tell(10, TrialEnded, failed=0)
     found = story.result("utilisation", at_least="30%")
     assert (found.state, found.value) == ("met", 12 / 36)
     assert found.numbers["failed node-hours"] == 8
@@ -266,11 +269,11 @@ def test_utilisation_is_decided_once_nothing_can_change_it() -> None:
 def test_availability_is_the_share_of_node_hours_up() -> None:
     story = a_day(10, outages=[Window(start=4 * 3600, end=5 * 3600, nodes="n1")])
     story.run(0, 1, 9, nodes="n1,n2")
-    story.tell(2, Name.NODE_DOWN, nodes="n1")
-    story.tell(5, Name.NODE_UP, nodes="n1")
+    story.tell(2, NodeDown, nodes="n1")
+    story.tell(5, NodeUp, nodes="n1")
     found = story.result("availability", at_least="99%", now=5)
     assert (found.value, found.n, found.state) == (1 - 2 / 19, 1, "not met")
-    story.tell(10, Name.TRIAL_END)
+    story.tell(10, TrialEnded, failed=0)
     found = story.result("availability", at_least="94%")
     assert (found.state, found.value) == ("met", 1 - 2 / 39)
     assert found.numbers["down node-hours"] == 2
@@ -279,13 +282,13 @@ def test_availability_is_the_share_of_node_hours_up() -> None:
 def test_mtbf_is_time_over_failures() -> None:
     story = a_day(12, outages=[Window(start=8 * 3600, end=9 * 3600)])
     for hour in (1, 5, 8.5):
-        story.tell(hour, Name.NODE_DOWN, nodes="n1")
-        story.tell(hour + 0.4, Name.NODE_UP, nodes="n1")
+        story.tell(hour, NodeDown, nodes="n1")
+        story.tell(hour + 0.4, NodeUp, nodes="n1")
     story.run(0, 4, 5.05, NODE_FAILURE)  # the one that was told
     story.run(0, 10, 11, NODE_FAILURE)  # a node that was back before it was missed
     assert story.result("mtbf", 3, at_least="13h").state == "not met"
     assert story.result("mtbf", 3, at_least="12h").state == "undecided"
-    story.tell(12, Name.TRIAL_END)
+    story.tell(12, TrialEnded, failed=0)
     found = story.result("mtbf", at_least="4h")
     assert (found.state, found.value, found.n) == ("met", 4 * 3600, 3)
     assert found.numbers["not told by the scheduler"] == 1
@@ -293,7 +296,7 @@ def test_mtbf_is_time_over_failures() -> None:
 
 def test_mtbf_without_a_failure_is_a_lower_bound() -> None:
     story = a_day(24)
-    story.tell(24, Name.TRIAL_END)
+    story.tell(24, TrialEnded, failed=0)
     found = story.result("mtbf", at_least="10h")
     assert found.value is not None
     assert math.exp(-24 * 3600 / found.value) == pytest.approx(0.1)
@@ -314,7 +317,7 @@ def test_jobs_in_flight_is_the_least_since_the_bound_was_reached() -> None:
     assert (found.state, found.value) == ("undecided", 2)
     found = story.result("jobs_in_flight", 6, at_least=2)
     assert (found.state, found.value) == ("not met", 1)  # whatever comes
-    story.tell(10, Name.TRIAL_END)
+    story.tell(10, TrialEnded, failed=0)
     found = story.result("jobs_in_flight", at_least=2)
     assert found.numbers == {
         "share of time below": 1 / 8,
@@ -343,7 +346,7 @@ def test_jobs_in_flight_bears_the_moment_between_two_runs() -> None:
         story.run(0, 0, hours)
         story.run(1, 0, hours / 2)
         story.run(1, hours / 2 + gap, hours)
-        story.tell(hours, Name.TRIAL_END)
+        story.tell(hours, TrialEnded, failed=0)
         found = story.result("jobs_in_flight", at_least=2)
         assert (found.state, found.value) == (state, 2 if state == "met" else 1), gap
         assert found.numbers["longest below"] == pytest.approx(gap * 3600)
@@ -371,7 +374,7 @@ def test_variability_is_that_of_the_worst_test() -> None:
         story.run(0, 0, hour, PERFORMANCE if hour > 1.2 else PASS)
     story.run(0, 0, 9, TIMEOUT)
     story.run(1, 0, 1)
-    story.tell(240, Name.TRIAL_END)
+    story.tell(240, TrialEnded, failed=0)
     worst, a, b = story.judged("variability", at_most="20%")
     assert a.value == pytest.approx(stdev(hours) / mean(hours))
     off = median(abs(hour - median(hours)) for hour in hours)
@@ -391,7 +394,7 @@ def test_cases_of_a_test_are_compared_with_their_own_mean() -> None:
     for factor, case in ((1, 0), (10, 1)):
         story.run(case, 0, 1 * factor)
         story.run(case, 0, 1.2 * factor)
-    story.tell(20, Name.TRIAL_END)
+    story.tell(20, TrialEnded, failed=0)
     (found,) = story.judged("variability", at_most="20%")
     assert found.value == pytest.approx(stdev([1, 1.2]) / 1.1)
     assert found.n == 4
@@ -408,7 +411,7 @@ def figures(*values: float, **bounds: Any) -> Any:
     for value in values:
         story.run(0, 0, 1, figures={"triad": value})
     story.run(0, 0, 1, WRONG_ANSWER, figures={"triad": 1})
-    story.tell(9, Name.TRIAL_END)
+    story.tell(9, TrialEnded, failed=0)
     criterion = Criterion(criterion="figure_of_merit", metric="triad", tests=["a"], **bounds)
     history = story.history()
     held: References = loads(REFERENCES, Path("references.yaml"))
@@ -430,7 +433,7 @@ def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:
 def test_a_figure_without_a_reference_is_not_decided() -> None:
     story = Story(cases_of(1))
     story.run(0, 0, 1, figures={"triad": 100})
-    story.tell(9, Name.TRIAL_END)
+    story.tell(9, TrialEnded, failed=0)
     wanted: list[tuple[dict[str, Any], str]] = [
         ({}, "there is no reference for triad"),
         ({"at_least": "95%"}, "'95%' is of a reference in the same unit, and there is none"),

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from seatrial.acceptance.criteria.paired import waves_of
-from seatrial.journal.codes import FAILED, TIMEOUT, WRONG_ANSWER, Name
+from seatrial.journal.codes import FAILED, TIMEOUT, WRONG_ANSWER
+from seatrial.journal.events import TrialEnded
 
 from ..stories import Story, cases_of
 
@@ -23,7 +24,7 @@ def compared(alone: list[float], *waves: list[float], **bounds: Any) -> Any:
     for i, wave in enumerate(waves, len(alone)):
         for hours in wave:
             story.run(0, 10 * i, 10 * i + hours, stage="full")
-    story.tell(1000, Name.TRIAL_END)
+    story.tell(1000, TrialEnded, failed=0)
     return story.result("slowdown", **bounds)
 
 
@@ -114,7 +115,7 @@ def test_cases_that_differ_in_their_node_are_each_compared_with_themselves() -> 
             story.run(case, 20 * i, 20 * i + hours, stage="alone")
         for i in range(3, 5):
             story.run(case, 20 * i, 20 * i + 1.1 * hours, stage="full")
-    story.tell(200, Name.TRIAL_END)
+    story.tell(200, TrialEnded, failed=0)
     found: Any = story.result("slowdown", at_most="12%")
     assert (found.state, found.value) == ("met", pytest.approx(-10))
     numbers = found.numbers
@@ -129,7 +130,7 @@ def test_a_metric_goes_by_its_direction(better: str, expected: float) -> None:
         story.run(0, 0, 1, stage="alone", figures={"triad": 100}, better=better)
         story.run(0, 0, 1, stage="full", figures={"triad": 80}, better=better)
     story.run(0, 0, 1, WRONG_ANSWER, stage="full", figures={"triad": 1}, better=better)
-    story.tell(9, Name.TRIAL_END)
+    story.tell(9, TrialEnded, failed=0)
     found = story.result("slowdown", at_most="5%", metric="triad")
     assert (found.value, found.n) == (expected, 4)
     assert found.state == ("met" if expected > 0 else "not met")

@@ -46,8 +46,8 @@ NOT_WRONG = (codes.PASS.number, *UNFINISHED, *WILLED, *NOT_OF_NODES)
 
 
 class View(NamedTuple):
-    """What is looked at. ``mask`` are the runs that began in the window and are of the test that is
-    asked for; ``machine`` is None where no record of these trials can be read."""
+    """What is looked at. ``mask`` are the runs of the wanted test that were created in the window;
+    ``machine`` is None where no record of these trials can be read."""
 
     name: str
     trials: list[TrialRow]
@@ -125,9 +125,9 @@ def _mask(held: RunSelection, since: int, until: int, test: str) -> Mask:
 
     mask = np.ones(len(held.columns.row), dtype=bool)
     if since:
-        mask &= held.columns.began >= since
+        mask &= held.columns.created >= since
     if until:
-        mask &= held.columns.began < until
+        mask &= held.columns.created < until
     if test:
         cases = [row for row, case in held.cases.items() if case.test == test]
         mask &= np.isin(held.columns.case, cases)
@@ -187,7 +187,7 @@ def _figures_of(site: ServerState, view: View, metric: str) -> RunFigures:
         fits = (columns.row[at] == rows) & right[at] if len(order) else np.zeros(0, dtype=bool)
         at, which, figures = at[fits], which[fits], figures[fits]
         if len(at):
-            latest = which[int(np.argmax(columns.began[at]))]
+            latest = which[int(np.argmax(columns.created[at]))]
             _, unit, better = next(kind for kind in kinds if kind.row == latest)
             if others := int((which != latest).sum()):
                 left_out["in another unit, or with another direction"] = others
@@ -315,5 +315,5 @@ def columns_chosen(columns: Columns, mask: np.ndarray) -> list[int]:
     import numpy as np
 
     there = np.flatnonzero(mask)
-    ordered = there[np.argsort(columns.began[there], kind="stable")[::-1]]
+    ordered = there[np.argsort(columns.created[there], kind="stable")[::-1]]
     return [int(row) for row in columns.row[ordered]]

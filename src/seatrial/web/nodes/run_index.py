@@ -41,7 +41,7 @@ NEVER = -1
 T = TypeVar("T")
 
 _SIMPLE = re.compile(r"([A-Za-z0-9._-]*?)\[([0-9,-]+)\]([A-Za-z0-9._-]*)")
-_COLUMNS = ("row", "case", "code", "again", "began", "started", "finished")
+_COLUMNS = ("row", "case", "code", "again", "created", "script_started", "judged")
 
 Span = tuple[int, int]
 
@@ -54,9 +54,9 @@ class Columns(NamedTuple):
     case: Numbers
     code: Numbers
     again: Numbers
-    began: Numbers
-    started: Numbers
-    finished: Numbers
+    created: Numbers
+    script_started: Numbers
+    judged: Numbers
     elapsed: Figures
     owner: Numbers
     first: Numbers
@@ -161,7 +161,7 @@ class TrialRuns:
             cases = node_runs.cases_of(store, self.trial.row)
             self.cases = {case.row: case for case in cases}
         new = columns_of(found, names)
-        is_over = new.finished != NEVER
+        is_over = new.judged != NEVER
         self._open = new.row[~is_over].tolist()
         over = new if is_over.all() else chosen(new, is_over)
         self._over = over if self._over is None else joined([self._over, over])
@@ -286,7 +286,7 @@ class RunSelection(NamedTuple):
 
         columns = self.columns
         known = np.flatnonzero(np.isfinite(values))
-        newest = known[np.argsort(columns.began[known], kind="stable")[::-1]]
+        newest = known[np.argsort(columns.created[known], kind="stable")[::-1]]
         kept = newest[np.cumsum(self.sizes()[newest]) <= most]
         rank = np.full(len(values), -1)
         ordered = kept[np.argsort(values[kept], kind="stable")]

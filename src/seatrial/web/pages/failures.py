@@ -133,9 +133,9 @@ def _columns(asked: PageQuery) -> list[str]:
 
 
 def _by_verdict(filters: Filters) -> tuple[Filters, list[str]]:
-    """The window is of the time at which a run failed, not of its beginning."""
-    window = [f"runs.finished >= {filters.since:d}"] if filters.since else []
-    window += [f"runs.finished < {filters.until:d}"] if filters.until else []
+    """The window is of the time at which a run failed, not at which it was created."""
+    window = [f"runs.judged >= {filters.since:d}"] if filters.since else []
+    window += [f"runs.judged < {filters.until:d}"] if filters.until else []
     anew = msgspec.structs.replace(filters, since=0, until=0, states=(), failed=True)
     return anew, window
 

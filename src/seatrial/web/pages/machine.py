@@ -345,7 +345,7 @@ def accused_of(site: ServerState, view: View) -> tuple[Suspects | None, int]:
     import numpy as np
 
     columns = view.held.columns
-    over = np.sort(columns.began[view.over()])
+    over = np.sort(columns.created[view.over()])
     since = int(over[-MOST_JUDGED]) if len(over) > MOST_JUDGED else 0
     paths = tuple(trial.path for trial in view.trials)
     name = ("suspects", view.name, paths, view.since, view.until, view.test)

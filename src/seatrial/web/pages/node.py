@@ -255,7 +255,8 @@ def _over_time(
     except UsageError as error:
         return None, None, str(error)
     columns = view.held.columns
-    times = np.where(columns.started > 0, columns.started, columns.began) / SECOND_NS
+    started = columns.script_started
+    times = np.where(started > 0, started, columns.created) / SECOND_NS
     known = np.isfinite(figures.values)
     mine = np.flatnonzero(known & here)
     if not len(mine):

@@ -107,7 +107,7 @@ def _running(site: ServerState, row: TrialRow) -> Running:
 
 
 def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
-    """The runs that had their verdicts last; before there are any, those that began last."""
+    """The runs that had their verdicts last; before there are any, those that were created last."""
     if not judged:
         return queries.runs(store, Filters(trial=row.path, limit=LATEST_RUNS))
     marks = ", ".join("?" * len(judged))

@@ -37,7 +37,7 @@ MOST_SHOWN = 40  # siblings in the table
 
 
 class EventLine(Struct, frozen=True, kw_only=True):
-    """An event: its time in ns, the seconds since the run began, its name and what it says."""
+    """An event: its time in ns, the seconds since the run's creation, its name and what it says."""
 
     time: int
     after: float
@@ -46,9 +46,9 @@ class EventLine(Struct, frozen=True, kw_only=True):
 
 
 class EarlierValue(Struct, frozen=True):
-    """A figure of an earlier run of the case; ``began`` in ns."""
+    """A figure of an earlier run of the case; ``created`` in ns."""
 
-    began: int
+    created: int
     trial: str
     run_id: str
     value: float

@@ -33,10 +33,15 @@ class RunLine(Struct, frozen=True, kw_only=True):
     verdict: str
     again: bool
     why: str
-    began: int
-    started: int | None
+    created: int
+    submitted: int | None
+    queued: int | None
+    job_started: int | None
+    script_started: int | None
+    script_ended: int | None
+    job_ended: int | None
+    judged: int | None
     elapsed: float | None
-    finished: int | None
     nodes: str
     job_id: str
     rehearsed: bool
@@ -120,10 +125,15 @@ def line_of(run: RunRow, again: bool) -> RunLine:
         verdict=run.verdict,
         again=again,
         why=run.why.partition("\n")[0][:300],
-        began=run.created,
-        started=run.script_started,
+        created=run.created,
+        submitted=run.submitted,
+        queued=run.queued,
+        job_started=run.job_started,
+        script_started=run.script_started,
+        script_ended=run.script_ended,
+        job_ended=run.job_ended,
+        judged=run.judged,
         elapsed=run.elapsed,
-        finished=run.judged,
         nodes=run.nodes,
         job_id=run.job_id,
         rehearsed=run.rehearsed,
