@@ -170,8 +170,8 @@ def _failing(served: Served, page: str) -> str:
 def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> None:
     from urllib.parse import parse_qsl
 
-    from seatrial.web.query import PageQuery
     from seatrial.web.pages import failures, run, runs
+    from seatrial.web.query import PageQuery
     from seatrial.web.render import as_json
     from seatrial.web.server_state import ServerState
 
@@ -186,7 +186,9 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
     of = {"trial": "weekly", "run_id": "slow1"}
     pages += [(run.data, of, ""), (run.data, {**of, "run_id": "broken1"}, "find=line")]
     with PostgresServer() as postgres:
-        sites = [ServerState(trials, place) for place in (tmp_path / "s.sqlite", postgres.database())]
+        sites = [
+            ServerState(trials, place) for place in (tmp_path / "s.sqlite", postgres.database())
+        ]
         for site in sites:
             synced(site.place, trials).close()
         for page, path, query in pages:

@@ -17,10 +17,10 @@ from seatrial.journal.journal import read
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
-from seatrial.web.trials import trial_cache as followed_module
-from seatrial.web.trials.trial_fold import TrialFold
 from seatrial.web.background import BackgroundCompute, ResultSlots
-from seatrial.web.trials.trial_cache import TrialCache, TailedTrial
+from seatrial.web.trials import trial_cache as followed_module
+from seatrial.web.trials.trial_cache import TailedTrial, TrialCache
+from seatrial.web.trials.trial_fold import TrialFold
 from tests.programs import LONG_S, until
 from tests.rehearse.stage import Played
 

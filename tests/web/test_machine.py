@@ -17,12 +17,12 @@ from seatrial.store import node_runs
 from seatrial.store.ingest import synced
 from seatrial.store.queries import trials
 from seatrial.web import journal_watch
-from seatrial.web.query import PageQuery
 from seatrial.web.nodes import node_figures
 from seatrial.web.nodes.layout import blocks_of, names_of
 from seatrial.web.nodes.node_figures import prepare
 from seatrial.web.nodes.run_index import NodeRunIndex
 from seatrial.web.pages import machine, node
+from seatrial.web.query import PageQuery
 from seatrial.web.server_state import ServerState
 
 from ..programs import until

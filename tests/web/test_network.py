@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from seatrial.studies.matrices import Matrix, judged
-from seatrial.web.matrices import (MUTE, SELF, Cells, Charted, MatrixPanel)
+from seatrial.web.matrices import MUTE, SELF, Cells, Charted, MatrixPanel
 
 from ..programs import until
 from ..store.trials import TrialMaker, a_case

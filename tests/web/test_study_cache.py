@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.web.study_cache import (KEPT, MOST_WAITING, computed)
 from seatrial.web.server_state import ServerState
+from seatrial.web.study_cache import KEPT, MOST_WAITING, computed
 
 from ..programs import LONG_S, until
 

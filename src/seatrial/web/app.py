@@ -25,14 +25,14 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from seatrial.errors import SeatrialError, StoreError, UsageError
-from seatrial.web.query import PageQuery, BadQuery
 from seatrial.web.access import LOCAL_NAMES, AccessMiddleware
-from seatrial.web.response_cache import (Answer, Overloaded, ResponseCache)
+from seatrial.web.journal_watch import JournalWatch, TooMany
 from seatrial.web.page import Page
+from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.render import STATIC, Renderer, as_csv, as_json
+from seatrial.web.response_cache import Answer, Overloaded, ResponseCache
 from seatrial.web.routes import PAGES
 from seatrial.web.server_state import ServerState
-from seatrial.web.journal_watch import TooMany, JournalWatch
 
 LONGEST_QUERY = 16384
 

@@ -19,7 +19,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 WORKERS = 3
-MAX_FIRST_WAIT_S = 0.04  # a page waits so long for what was never made: nobody knows how long it takes
+MAX_FIRST_WAIT_S = (
+    0.04  # a page waits so long for what was never made: nobody knows how long it takes
+)
 MAX_QUICK_S = 0.15  # what took no longer is waited for
 MIN_IDLE_FACTOR = 29.0  # times its cost that something is left alone before it is made again
 

@@ -27,10 +27,10 @@ from seatrial.studies import matrices
 from seatrial.studies.matrices import Matrix, MatrixJudgement
 from seatrial.units import show_bytes
 from seatrial.verify.reading import plain
-from seatrial.web.study_cache import computed
 from seatrial.web.output.run_files import FileMissing, RunFiles
 from seatrial.web.record_cache import record_of
 from seatrial.web.server_state import ServerState
+from seatrial.web.study_cache import computed
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,11 +20,11 @@ from msgspec import Struct, structs
 from seatrial import __version__
 from seatrial.store.export import iso
 from seatrial.store.rows import RUN_TIMES
+from seatrial.web.formatting import FILTERS, GLOBALS
 from seatrial.web.navigation import AREAS
-from seatrial.web.query import PageQuery
 from seatrial.web.output import run_figures
 from seatrial.web.page import Page
-from seatrial.web.formatting import FILTERS, GLOBALS
+from seatrial.web.query import PageQuery
 from seatrial.web.server_state import ServerState
 
 FOLDER = Path(str(files("seatrial.web")))
@@ -54,12 +54,16 @@ class Renderer:
             version=__version__, static=_static(), areas=AREAS, json_link=json_link
         )
 
-    def html(self, page: Page, site: ServerState, asked: PageQuery, data: Struct, refused: str = "") -> bytes:
+    def html(
+        self, page: Page, site: ServerState, asked: PageQuery, data: Struct, refused: str = ""
+    ) -> bytes:
         """A page as it is sent; ``refused`` is why its form chooses nothing."""
         values = {"asked": asked, "data": data, "refused": refused}
         return self._render(page.template, page=page, site=site, **values)
 
-    def error(self, site: ServerState, status: int, title: str, text: str, remedy: str = "") -> bytes:
+    def error(
+        self, site: ServerState, status: int, title: str, text: str, remedy: str = ""
+    ) -> bytes:
         """A page that says what is wrong and what to do."""
         page = Page("", "", lambda _site, _asked: Struct(), "error.html")
         words = {"status": status, "title": title, "text": text, "remedy": remedy, "refused": ""}

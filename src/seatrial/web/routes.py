@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from seatrial.web import pages
-from seatrial.web.query import PageQuery
 from seatrial.web.page import Page
+from seatrial.web.query import PageQuery
 from seatrial.web.server_state import ServerState
 
 if TYPE_CHECKING:

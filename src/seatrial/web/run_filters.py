@@ -20,7 +20,7 @@ from seatrial.store.pagination import Order, PageCursor, place_of, tests_of
 from seatrial.store.queries import trial as trial_of
 from seatrial.store.rows import Filters, GapRow, RunRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.query import PageQuery, BadQuery
+from seatrial.web.query import BadQuery, PageQuery
 
 LARGEST_ROW = 1 << 53
 MOST_GAPS = 20

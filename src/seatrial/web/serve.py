@@ -55,10 +55,12 @@ def serve(
             super().handle_exit(sig, frame)
 
     from seatrial.web.app import create_app
-    from seatrial.web.timeouts import TimeoutProtocol
     from seatrial.web.server_state import ServerState
+    from seatrial.web.timeouts import TimeoutProtocol
 
-    app = create_app(ServerState(trials, store), token, None if token else LOCAL_NAMES | {_named(host)})
+    app = create_app(
+        ServerState(trials, store), token, None if token else LOCAL_NAMES | {_named(host)}
+    )
     config = uvicorn.Config(
         app,
         http=TimeoutProtocol,

@@ -15,8 +15,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from seatrial.errors import UsageError
-from seatrial.web.server_state import ServerState
 from seatrial.web.background import BackgroundCompute, ResultSlots
+from seatrial.web.server_state import ServerState
 
 KEPT = 48  # judgements that are kept, those that were asked for last
 LARGE = 3  # of those that are large

@@ -19,7 +19,9 @@ MOST_CONNECTIONS = 600
 REQUEST_S = 10.0  # from the first moment of a connection, or its next request, to the request's end
 TAKING_S = 30.0  # for a client that takes nothing of an answer that waits for it
 
-_waiting: OrderedDict[TimeoutProtocol, None] = OrderedDict()  # without a whole request, by their age
+_waiting: OrderedDict[TimeoutProtocol, None] = (
+    OrderedDict()
+)  # without a whole request, by their age
 
 
 class TimeoutProtocol(H11Protocol):

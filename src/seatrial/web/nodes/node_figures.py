@@ -27,17 +27,17 @@ from seatrial.store.rows import TrialRow
 from seatrial.studies.evidence import NOT_OF_NODES, WILLED
 from seatrial.studies.history import ELAPSED
 from seatrial.units import Better
-from seatrial.web.query import PageQuery
-from seatrial.web.nodes.lru import ByteLru
 from seatrial.web.nodes.layout import names_of
-from seatrial.web.nodes.run_index import (Columns, RunSelection, fleet_of, narrow)
+from seatrial.web.nodes.lru import ByteLru
+from seatrial.web.nodes.run_index import Columns, RunSelection, fleet_of, narrow
+from seatrial.web.query import PageQuery
 from seatrial.web.record_cache import record_of
 from seatrial.web.server_state import ServerState
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from seatrial.web.nodes.run_index import (Figures, Mask, Numbers)
+    from seatrial.web.nodes.run_index import Figures, Mask, Numbers
 
 MOST_PAIRS = 500_000  # runs times nodes of which medians are taken; of the latest runs else
 MOST_PREPARED = 1_000_000  # runs that are read before anybody asked

@@ -75,7 +75,9 @@ class RunFiles:
             with self._folder() as folder, _opened(name, _FILE, folder) as file:
                 return _piece(file, limit, from_end)
         except FileNotFoundError:
-            return FileMissing("is not there" if self._has_folder() else "is gone with its directory")
+            return FileMissing(
+                "is not there" if self._has_folder() else "is gone with its directory"
+            )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             return FileMissing(f"is not shown: {reason}")

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.verify.reading import plain
+from seatrial.web.output.run_files import FileMissing, FilePiece, RunFiles
 from seatrial.web.query import PageQuery, Pattern
-from seatrial.web.output.run_files import (FileMissing, FilePiece, RunFiles)
 
 LARGEST = 256 << 10  # bytes that are read of a file, from its end
 USUAL = 32 << 10  # and are shown where nothing is searched for

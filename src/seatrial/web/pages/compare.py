@@ -21,11 +21,11 @@ from seatrial.studies.compare import (
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
 from seatrial.units import share_of, show_number
-from seatrial.web.query import PageQuery
-from seatrial.web.study_cache import computed_for_form
-from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.compare_form import names_rehearsal, side_of
+from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.query import PageQuery
 from seatrial.web.server_state import ServerState
+from seatrial.web.study_cache import computed_for_form
 
 VERDICTS: tuple[State, ...] = (
     *("worse", "better", "unclear"),

@@ -14,9 +14,9 @@ from seatrial.store import pagination
 from seatrial.store.pagination import BY_VERDICT, Choices, End
 from seatrial.store.rows import Filters, GapRow, RunRow
 from seatrial.verify.reading import plain
-from seatrial.web.query import PageQuery, BadQuery
-from seatrial.web.run_filters import (VERDICTS, behind, choice_of, next_place)
-from seatrial.web.output.run_files import (FilePiece, RunFiles, in_time)
+from seatrial.web.output.run_files import FilePiece, RunFiles, in_time
+from seatrial.web.query import BadQuery, PageQuery
+from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
 from seatrial.web.server_state import ServerState
 
 SHOWN = 50

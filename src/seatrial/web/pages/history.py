@@ -17,12 +17,12 @@ from seatrial.studies.history import ELAPSED, History, Point, ReportedChange, hi
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.units import SECOND_NS, show_seconds
-from seatrial.web.query import PageQuery
-from seatrial.web.study_cache import computed_for_form
-from seatrial.web.record_cache import references_of
-from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.compare_form import names_rehearsal
+from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.query import PageQuery
+from seatrial.web.record_cache import references_of
 from seatrial.web.server_state import ServerState
+from seatrial.web.study_cache import computed_for_form
 
 MULTIPLES = 24  # small plots on a page
 POINTS = 50  # rows of the table of figures
@@ -150,7 +150,9 @@ def data(site: ServerState, asked: PageQuery) -> HistoryPage:
     version = (_notes_mark(site), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
     answer: _Answer | None
-    answer, state, why = computed_for_form(site, name, version, lambda: _judged(site, metric, filters, case))
+    answer, state, why = computed_for_form(
+        site, name, version, lambda: _judged(site, metric, filters, case)
+    )
     if answer is None:
         asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
         return HistoryPage(state=state, why=why, any_rehearsed=asked_for, **question)

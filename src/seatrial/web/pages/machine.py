@@ -17,8 +17,6 @@ from seatrial.store import series
 from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.studies import evidence
 from seatrial.studies.history import ELAPSED
-from seatrial.web.query import PageQuery, BadQuery
-from seatrial.web.study_cache import computed
 from seatrial.web.nodes import node_map
 from seatrial.web.nodes.layout import NodeBlock, blocks_of
 from seatrial.web.nodes.node_figures import (
@@ -31,8 +29,10 @@ from seatrial.web.nodes.node_figures import (
     view_of,
 )
 from seatrial.web.nodes.node_map import Shading
-from seatrial.web.nodes.node_states import (NodeState, states_of, turns_of)
+from seatrial.web.nodes.node_states import NodeState, states_of, turns_of
+from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.server_state import ServerState
+from seatrial.web.study_cache import computed
 
 if TYPE_CHECKING:
     from seatrial.web.nodes.run_index import Numbers

@@ -10,8 +10,17 @@ from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Network
 from seatrial.store import queries
 from seatrial.store.rows import RunRow
+from seatrial.web.matrices import (
+    ASPECTS,
+    ORDERS,
+    SHOWS,
+    Cells,
+    Charted,
+    MatrixPanel,
+    charted_of,
+    runs_with,
+)
 from seatrial.web.query import PageQuery
-from seatrial.web.matrices import (ASPECTS, ORDERS, SHOWS, Cells, Charted, MatrixPanel, charted_of, runs_with)
 from seatrial.web.server_state import ServerState
 
 MOST = 200  # findings of a kind that are listed
@@ -214,7 +223,9 @@ def _mute(net: Network, at: _Places) -> Iterator[NetworkFinding]:
             )
     for sender, receiver in net.pairs:
         x, y = at.of(sender, receiver)
-        yield NetworkFinding(kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y)
+        yield NetworkFinding(
+            kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y
+        )
 
 
 def _together(names: Sequence[str]) -> str:
@@ -232,7 +243,9 @@ def _slow(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for link in net.links:
         x, y = at.of(link.sender, link.receiver)
         what = f"{link.sender} to {link.receiver}"
-        yield NetworkFinding(kind="slow link", what=what, rate=link.value, effect=link.effect, x=x, y=y)
+        yield NetworkFinding(
+            kind="slow link", what=what, rate=link.value, effect=link.effect, x=x, y=y
+        )
     for pair in sorted(net.slow_groups, key=lambda pair: pair.effect or 0.0):
         if not pair.cut:
             x, y = at.of(pair.sender, pair.receiver)

@@ -15,8 +15,7 @@ from seatrial.store.pagination import again_of
 from seatrial.store.rows import RunRow
 from seatrial.studies.history import ELAPSED
 from seatrial.units import SECOND_NS
-from seatrial.web.query import PageQuery
-from seatrial.web.study_cache import computed
+from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.nodes.layout import blocks_of
 from seatrial.web.nodes.node_figures import (
     RunFigures,
@@ -28,10 +27,19 @@ from seatrial.web.nodes.node_figures import (
     metrics_to_choose,
     view_of,
 )
-from seatrial.web.nodes.node_states import (DOWN, EXCLUDED, UP, NodeState, NodeEvent, turns_of, turns_of_node)
+from seatrial.web.nodes.node_states import (
+    DOWN,
+    EXCLUDED,
+    UP,
+    NodeEvent,
+    NodeState,
+    turns_of,
+    turns_of_node,
+)
 from seatrial.web.pages.machine import accused_of, machine_states
-from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.query import PageQuery
 from seatrial.web.server_state import ServerState
+from seatrial.web.study_cache import computed
 
 if TYPE_CHECKING:
     from seatrial.web.nodes.run_index import Mask
@@ -140,7 +148,9 @@ def _points(times: list[float], values: list[float]) -> list[tuple[float, float 
     return list(zip(times, values, strict=True))
 
 
-def _spans(turns: list[NodeEvent], over: Over, ends: dict[str, float]) -> list[tuple[float, float, str]]:
+def _spans(
+    turns: list[NodeEvent], over: Over, ends: dict[str, float]
+) -> list[tuple[float, float, str]]:
     """When the node was down or excluded, within the time of its figures. What a trial excluded is
     so until that trial lets it in or ends; ``ends`` has those that are over."""
     end = max([*over.times, *over.span_times], default=0.0)

@@ -22,11 +22,11 @@ from seatrial.studies.one_run import Expected, RunPhase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
-from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import MOST_GAPS
-from seatrial.web.output.run_files import (FileMissing, RunFiles, in_time)
+from seatrial.web.output.run_files import FileMissing, RunFiles, in_time
 from seatrial.web.output.run_text import Output, Search, output_of, search_of
+from seatrial.web.query import PageQuery
 from seatrial.web.record_cache import record_of, references_of
+from seatrial.web.run_filters import MOST_GAPS
 from seatrial.web.server_state import ServerState
 
 LARGEST_SCRIPT = 128 << 10

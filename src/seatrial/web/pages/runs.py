@@ -9,7 +9,7 @@ from seatrial.store import pagination, queries
 from seatrial.store.pagination import ORDERS, Choices
 from seatrial.store.rows import Filters, GapRow, RunCounts, RunRow
 from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import (VERDICTS, behind, choice_of, next_place)
+from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
 from seatrial.web.server_state import ServerState
 
 SHOWN = 100

@@ -16,11 +16,11 @@ from seatrial.studies.history import ELAPSED
 from seatrial.studies.scaling import PAYS, Best, Cell, ScalingLine, ScalingTable, scaling
 from seatrial.studies.scaling import ScalingQuery as Question
 from seatrial.studies.selection import NUMBERS, Side, gather
-from seatrial.web.query import PageQuery
-from seatrial.web.study_cache import computed_for_form
-from seatrial.web.formatting import NARROW
 from seatrial.web.compare_form import names_rehearsal, side_of
+from seatrial.web.formatting import NARROW
+from seatrial.web.query import PageQuery
 from seatrial.web.server_state import ServerState
+from seatrial.web.study_cache import computed_for_form
 
 TABLES = 8  # on a page
 MOST_NAMED = 300

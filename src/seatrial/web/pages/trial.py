@@ -12,11 +12,11 @@ from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.query import PageQuery
 from seatrial.web.pages.now import sinks_of
 from seatrial.web.pages.trial_plots import WindowSpan, windows_of
+from seatrial.web.query import PageQuery
 from seatrial.web.server_state import ServerState
-from seatrial.web.trials.trial_cache import (TailedTrial, Standing, TestNow)
+from seatrial.web.trials.trial_cache import Standing, TailedTrial, TestNow
 from seatrial.web.trials.trial_facts import (
     Builds,
     CriterionShown,

@@ -17,9 +17,9 @@ from seatrial.store import queries
 from seatrial.store.elapsed_series import elapsed_points
 from seatrial.store.rows import TrialRow
 from seatrial.units import SECOND_NS
-from seatrial.web.query import PageQuery, BadQuery
-from seatrial.web.server_state import ServerState
 from seatrial.web.background import MIN_IDLE_FACTOR
+from seatrial.web.query import BadQuery, PageQuery
+from seatrial.web.server_state import ServerState
 from seatrial.web.trials.trial_cache import TailedTrial
 from seatrial.web.trials.trial_variability import CLASSES, classes_of
 
@@ -204,7 +204,11 @@ def _nothing(axis: TimeAxis) -> Elapsed:
 
 
 def _elapsed(
-    site: ServerState, row: TrialRow, chosen: list[str], axis: TimeAxis, classes: dict[str, str] | None
+    site: ServerState,
+    row: TrialRow,
+    chosen: list[str],
+    axis: TimeAxis,
+    classes: dict[str, str] | None,
 ) -> Elapsed:
     import numpy as np
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError
-from seatrial.web.background import (MIN_IDLE_FACTOR, BackgroundCompute, ResultSlots)
+from seatrial.web.background import MIN_IDLE_FACTOR, BackgroundCompute, ResultSlots
 
 if TYPE_CHECKING:
     from seatrial.acceptance.criteria import Overall
@@ -275,7 +275,11 @@ class TailedTrial:
         return self._desk.have(self.shelf, name, version, make, self._patience())
 
     def have_few(
-        self, name: str, version: Hashable, make: Callable[[], Any], leisure: float = MIN_IDLE_FACTOR
+        self,
+        name: str,
+        version: Hashable,
+        make: Callable[[], Any],
+        leisure: float = MIN_IDLE_FACTOR,
     ) -> Any | None:
         """As ``have``, of what there may be many kinds of; the first word of the name is common to
         all, and of these few are kept."""

@@ -70,7 +70,9 @@ class VariabilityShown(Struct, frozen=True, kw_only=True):
     left_to: str = ""
 
 
-def variability_of(site: ServerState, row: TrialRow, following: TailedTrial) -> VariabilityShown | None:
+def variability_of(
+    site: ServerState, row: TrialRow, following: TailedTrial
+) -> VariabilityShown | None:
     """The table of a trial, by the store."""
     if row.passed + row.failed > MOST_JUDGED:
         return _left_to(f"seatrial variability {row.tag}")
