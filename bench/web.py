@@ -38,11 +38,11 @@ from seatrial.errors import SeatrialError
 from seatrial.journal.events import decode
 from seatrial.journal.journal import Journal
 from seatrial.store.ingest import synced
-from seatrial.web.query import PageQuery
 from seatrial.web.nodes.node_figures import prepare
 from seatrial.web.page import Page
+from seatrial.web.query import PageQuery
 from seatrial.web.render import as_json
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 STARTS = 9
 ROUNDS = 7

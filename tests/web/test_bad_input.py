@@ -21,7 +21,7 @@ from ..store.postgres import PostgresServer
 from .lists import STREAMS, make_site, weekly
 from .served import Served
 
-QUICKLY = {"web.server_state.WAIT_S": 0.3}
+QUICKLY = {"web.state.server_state.WAIT_S": 0.3}
 PAGES = ("/", "/runs", "/failures", "/runs/weekly/broken1", "/runs.json")
 
 
@@ -173,7 +173,7 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
     from seatrial.web.pages import failures, run, runs
     from seatrial.web.query import PageQuery
     from seatrial.web.render import as_json
-    from seatrial.web.server_state import ServerState
+    from seatrial.web.state.server_state import ServerState
 
     pages: list[tuple[Any, dict[str, str], str]] = [
         (runs.data, {}, query)

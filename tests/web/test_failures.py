@@ -113,7 +113,7 @@ def test_a_file_system_that_hangs_holds_no_page_up(
 
     from seatrial.store.ingest import synced
     from seatrial.web.query import PageQuery
-    from seatrial.web.server_state import ServerState
+    from seatrial.web.state.server_state import ServerState
 
     weekly(tmp_path / "trials")
     synced(tmp_path / "s.sqlite", tmp_path / "trials").close()

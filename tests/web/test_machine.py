@@ -23,7 +23,7 @@ from seatrial.web.nodes.node_figures import prepare
 from seatrial.web.nodes.run_index import NodeRunIndex
 from seatrial.web.pages import machine, node
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 from ..programs import until
 from ..store.trials import NOON, SECOND, a_case

@@ -1,6 +1,6 @@
 """What is new, told to every open page: one thread looks at the journals, server-sent events tell.
 
-    watch = JournalWatch(site)
+    watch = JournalWatch(state)
     watch.start()                          # in the server's event loop
     async for number in watch.news():      # a number at once, another whenever there is news
         ...
@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 EVERY_S = 0.2  # between looks while somebody is there
 IDLE_S = 5.0  # and while nobody is
@@ -31,14 +31,14 @@ class TooMany(Exception):
 
 
 class JournalWatch:
-    """The one thread that refreshes the site, and those who listen."""
+    """The one thread that refreshes the state, and those who listen."""
 
-    def __init__(self, site: ServerState) -> None:
-        self.site = site
+    def __init__(self, state: ServerState) -> None:
+        self.state = state
         self.listeners: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-        self._preparing = threading.Timer(PREPARE_AFTER_S, _prepare, (site,))
+        self._preparing = threading.Timer(PREPARE_AFTER_S, _prepare, (state,))
         self._preparing.daemon = True
         self._wake = threading.Event()
         self._looked = threading.Condition()
@@ -90,7 +90,7 @@ class JournalWatch:
         try:
             while not self._stopped:
                 bell.clear()
-                yield self.site.generation
+                yield self.state.generation
                 try:
                     async with asyncio.timeout(BEAT_S):
                         await bell.wait()
@@ -102,13 +102,13 @@ class JournalWatch:
     def _run(self) -> None:
         while not self._stopped:
             self._wake.clear()
-            self.site.refresh()
+            self.state.refresh()
             with self._looked:
                 self._looks += 1
                 self._last_look = time.monotonic()
                 self._looked.notify_all()
             # Beside the journals' news there is what was made for pages in the meantime.
-            new, self._told = self._told != self.site.generation, self.site.generation
+            new, self._told = self._told != self.state.generation, self.state.generation
             if new and self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._tell)
             watched = self.listeners or self._last_look - self._last_asked < LINGER_S
@@ -116,15 +116,15 @@ class JournalWatch:
                 time.sleep(EVERY_S)
             else:
                 self._wake.wait(IDLE_S)
-        self.site.close()
+        self.state.close()
 
     def _tell(self) -> None:
         for bell in self.listeners:
             bell.set()
 
 
-def _prepare(site: ServerState) -> None:
+def _prepare(state: ServerState) -> None:
     """What would keep the first who asks waiting: read while nobody asks."""
     from seatrial.web.nodes.node_figures import prepare
 
-    prepare(site)
+    prepare(state)

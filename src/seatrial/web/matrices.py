@@ -1,6 +1,6 @@
 """All-pairs matrices of runs: found, read, judged, and drawn as a heat map of any part and size.
 
-    charted = charted_of(site, run)                  # None: it is being read and judged
+    charted = charted_of(state, run)                  # None: it is being read and judged
     cells = charted.cells(MatrixPanel(0, 0, 4096), 700, ("group", "rank"), "worst", "rate")
 
 A rate is drawn as one of 254 levels: by itself, or by how much it is above or below the others of
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,9 +27,8 @@ from seatrial.studies.matrices import Matrix, MatrixJudgement
 from seatrial.units import show_bytes
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FileMissing, RunFiles
-from seatrial.web.record_cache import record_of
-from seatrial.web.server_state import ServerState
-from seatrial.web.study_cache import computed
+from seatrial.web.state.cache import LruCache
+from seatrial.web.state.server_state import ServerState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +95,7 @@ class Charted:
         ]
         self.rates: Rates = matrix.rates.astype(np.float32)
         self._scales: dict[str, ColourScale] = {}
-        self._pictures: OrderedDict[tuple[object, ...], Levels] = OrderedDict()
+        self._pictures: LruCache[tuple[object, ...], Levels] = LruCache(KEPT_PICTURES)
         self._orders: dict[tuple[str, int], Places] = {}
         self._turn = threading.Lock()
 
@@ -138,15 +136,10 @@ class Charted:
         x, y = (min(at, count - size) for at in (part.x, part.y))
         pairs = -(-size // most)
         rows, columns = self._places(orders[0], 0, y, size), self._places(orders[1], 1, x, size)
-        key = (x, y, size, pairs, orders, aspect, show)
-        with self._turn:
-            found = self._pictures.get(key)
-        if found is None:
-            found = _reduced(self.scale(show).levels[rows][:, columns], pairs, aspect)
-            with self._turn:
-                self._pictures[key] = found
-                while len(self._pictures) > KEPT_PICTURES:
-                    self._pictures.popitem(last=False)
+        found = self._pictures.get_or_make(
+            (x, y, size, pairs, orders, aspect, show),
+            lambda: _reduced(self.scale(show).levels[rows][:, columns], pairs, aspect),
+        )
         rates = None
         if pairs == 1 and size * size <= EXACT:
             rates = [round(rate, 3) for rate in self.rates[rows][:, columns].ravel().tolist()]
@@ -253,27 +246,27 @@ def file_of(run: RunRow) -> str | None:
     return None
 
 
-def runs_with(site: ServerState) -> list[RunRow] | None:
+def runs_with(state: ServerState) -> list[RunRow] | None:
     """The latest measured runs that have a matrix, the newest first; None while they are looked
     for."""
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials(site.store()))
+    version = tuple((trial.row, trial.last, trial.passed) for trial in trials(state.store()))
 
     def look() -> list[RunRow]:
-        return [run for run in node_runs.widest_runs(site.store(), MOST_CASES) if file_of(run)]
+        return [run for run in node_runs.widest_runs(state.store(), MOST_CASES) if file_of(run)]
 
-    made: list[RunRow] | None = computed(site, "runs with a matrix", version, look)
+    made: list[RunRow] | None = state.studies.latest("runs with a matrix", version, look)
     return made
 
 
-def charted_of(site: ServerState, run: RunRow) -> Charted | None:
+def charted_of(state: ServerState, run: RunRow) -> Charted | None:
     """The matrix of a run, judged; None while that is being done. Raises UsageError where the run
     has no whole one."""
-    trial = trial_of(site.store(), run)
-    record = record_of(trial)
+    trial = trial_of(state.store(), run)
+    record = state.records.record(trial)
     groups = groups_of(record.machine) if record is not None else {}
     version = (run.row, run.judged)
-    made: Charted | None = computed(
-        site, ("matrix", trial.path, run.run_id), version, lambda: _read(run, groups), large=True
+    made: Charted | None = state.studies.latest(
+        ("matrix", trial.path, run.run_id), version, lambda: _read(run, groups), large=True
     )
     return made
 

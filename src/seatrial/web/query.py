@@ -1,8 +1,8 @@
 """What a page was asked for: its path's words and its query string, read with bounds.
 
-asked = PageQuery({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
-asked.number("limit", 100, least=1, most=1000)      # 200
-asked.link(limit="", verdict="timeout")             # "?verdict=timeout"
+query = PageQuery({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
+query.number("limit", 100, least=1, most=1000)      # 200
+query.link(limit="", verdict="timeout")             # "?verdict=timeout"
 
 Whatever cannot be read is an ``BadQuery``, which names the parameter, the value and the remedy.
 """

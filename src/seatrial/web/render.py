@@ -1,6 +1,6 @@
 """Data into HTML and JSON.
 
-html = Renderer().html(page, site, asked, data)
+html = Renderer().html(page, state, query, data)
 text = as_json(data)                         # bytes; times of one fact as ISO 8601 in UTC
 """
 
@@ -21,11 +21,10 @@ from seatrial import __version__
 from seatrial.store.export import iso
 from seatrial.store.rows import RUN_TIMES
 from seatrial.web.formatting import FILTERS, GLOBALS
-from seatrial.web.navigation import AREAS
 from seatrial.web.output import run_figures
-from seatrial.web.page import Page
+from seatrial.web.page import AREAS, Page
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 FOLDER = Path(str(files("seatrial.web")))
 STATIC = FOLDER / "static"
@@ -55,19 +54,19 @@ class Renderer:
         )
 
     def html(
-        self, page: Page, site: ServerState, asked: PageQuery, data: Struct, refused: str = ""
+        self, page: Page, state: ServerState, query: PageQuery, data: Struct, refused: str = ""
     ) -> bytes:
         """A page as it is sent; ``refused`` is why its form chooses nothing."""
-        values = {"asked": asked, "data": data, "refused": refused}
-        return self._render(page.template, page=page, site=site, **values)
+        values = {"query": query, "data": data, "refused": refused}
+        return self._render(page.template, page=page, state=state, **values)
 
     def error(
-        self, site: ServerState, status: int, title: str, text: str, remedy: str = ""
+        self, state: ServerState, status: int, title: str, text: str, remedy: str = ""
     ) -> bytes:
         """A page that says what is wrong and what to do."""
-        page = Page("", "", lambda _site, _asked: Struct(), "error.html")
+        page = Page("", "", lambda _state, _query: Struct(), "error.html")
         words = {"status": status, "title": title, "text": text, "remedy": remedy, "refused": ""}
-        return self._render("error.html", page=page, site=site, asked=None, **words)
+        return self._render("error.html", page=page, state=state, query=None, **words)
 
     def sign_in(self, wrong: bool, way: str) -> bytes:
         """The page that asks for the token; ``way`` is where to go with it."""
@@ -77,10 +76,10 @@ class Renderer:
         return self._environment.get_template(template).render(**values).encode()
 
 
-def json_link(asked: PageQuery, ending: str = ".json") -> str:
+def json_link(query: PageQuery, ending: str = ".json") -> str:
     """The address of a page's data as JSON, or its rows as CSV."""
-    query = asked.here.removeprefix(asked.address)
-    return ("/now" if asked.address == "/" else asked.address) + ending + query
+    parameters = query.here.removeprefix(query.address)
+    return ("/now" if query.address == "/" else query.address) + ending + parameters
 
 
 def _static() -> Any:

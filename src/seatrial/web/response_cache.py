@@ -1,104 +1,92 @@
-"""Answers made beside the event loop: few at a time, each once, none for too long.
+"""Responses made in worker threads: few at a time, each once, none for too long.
 
-    answer = await ResponseCache().make(key, generation, work)
+    response = await ResponseCache().make(key, generation, work)
 
 Two hundred open pages that show the same ask for it at the same moment: it is made once and given
-to all. What is older than a moment, or than the last news, is made anew.
+to all. A response of an older generation (the store has news since), or older than MAX_AGE_S, is
+made anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from seatrial.web.state.cache import LruCache
+
 WORKERS = 4
-MOST_WAITING = 64
-LONGEST_S = 20.0
-KEPT = 64
-KEPT_S = 2.0
-LARGEST_KEPT = 4 << 20
-MOST_KEPT = 32 << 20  # bytes, of all together
-MOST_LEFT = 16  # times that all threads may be left behind
+MAX_WAITING = 64
+MAX_SECONDS = 20.0
+MAX_KEPT = 64
+MAX_AGE_S = 2.0
+MAX_BYTES = 4 << 20  # of a response that is kept
+MAX_KEPT_BYTES = 32 << 20
+MAX_REPLACED = 16  # how often threads that do not come back are replaced
 
 
 class Overloaded(Exception):
-    """Too many questions wait, or one took too long."""
+    """Too many requests wait, or one took too long."""
 
 
 class Answer(NamedTuple):
-    """What is sent."""
+    """The status and the body of a response."""
 
     status: int
     body: bytes
 
 
-class _Kept(NamedTuple):
-    generation: int
-    made: float
-    answer: Answer
+Key = tuple[str, int]  # of a response: what was asked for, and the generation
 
 
 class ResponseCache:
-    """The threads that make answers, and the answers made lately."""
+    """The threads that make responses, and the latest responses."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="page")
         self._stuck: set[asyncio.Future[Answer]] = set()
-        self._left = 0
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._making: dict[tuple[str, int], asyncio.Future[Answer]] = {}
+        self._replaced = 0
+        self._kept: LruCache[Key, Answer] = LruCache(
+            MAX_KEPT, MAX_KEPT_BYTES, MAX_AGE_S, size_of=lambda answer: len(answer.body)
+        )
+        self._making: dict[Key, asyncio.Future[Answer]] = {}
 
-    async def make(self, key: str, generation: int, work: Callable[[], Answer]) -> Answer:
-        """The answer to ``key``; ``work`` makes it in a thread. Raises Busy."""
-        kept = self._kept.get(key)
-        if (
-            kept
-            and kept.generation == generation
-            and kept.answer.status == 200
-            and time.monotonic() - kept.made < KEPT_S
-        ):
-            return kept.answer
-        making = self._making.get((key, generation))
+    async def make(self, name: str, generation: int, work: Callable[[], Answer]) -> Answer:
+        """Return the response of this name and generation, which ``work`` makes in a thread. Raises
+        Overloaded."""
+        key = (name, generation)
+        if kept := self._kept.get(key):
+            return kept
+        making = self._making.get(key)
         if making is None:
-            if len(self._making) >= MOST_WAITING:
+            if len(self._making) >= MAX_WAITING:
                 raise Overloaded("too many pages are being made at this moment; try again")
             making = asyncio.get_running_loop().run_in_executor(self._threads, work)
-            self._making[key, generation] = making
-            making.add_done_callback(lambda _: self._making.pop((key, generation), None))
+            self._making[key] = making
+            making.add_done_callback(lambda _: self._making.pop(key, None))
         try:
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(MAX_SECONDS):
                 answer = await asyncio.shield(making)
         except TimeoutError:
             self._leave(making)
             raise Overloaded(
-                f"this took longer than {LONGEST_S:g} s; narrow it: a trial, a shorter time"
+                f"this took longer than {MAX_SECONDS:g} s; narrow it: a trial, a shorter time"
             ) from None
-        self._keep(key, _Kept(generation, time.monotonic(), answer))
+        if answer.status == 200 and len(answer.body) <= MAX_BYTES:
+            self._kept.put(key, answer)
         return answer
 
-    def _keep(self, key: str, made: _Kept) -> None:
-        if len(made.answer.body) > LARGEST_KEPT:
-            return
-        self._kept.pop(key, None)
-        self._kept[key] = made
-        size = sum(len(kept.answer.body) for kept in self._kept.values())
-        while len(self._kept) > KEPT or size > MOST_KEPT:
-            size -= len(self._kept.popitem(last=False)[1].answer.body)
-
     def _leave(self, making: asyncio.Future[Answer]) -> None:
-        """Count a thread that does not come back; when none is left, others take their place."""
+        """Count a thread that does not come back. When none is left, start new ones."""
         self._stuck.add(making)
         making.add_done_callback(self._stuck.discard)
-        if len(self._stuck) >= WORKERS and self._left < MOST_LEFT:
-            self._left += 1
+        if len(self._stuck) >= WORKERS and self._replaced < MAX_REPLACED:
+            self._replaced += 1
             self._stuck.clear()
             self._threads.shutdown(wait=False)
             self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="page")
 
     def close(self) -> None:
-        """End the threads; what they are making is not waited for."""
+        """End the threads without waiting for what they are making."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from seatrial.web import pages
 from seatrial.web.page import Page
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 if TYPE_CHECKING:
     from seatrial.web.pages import (
@@ -41,8 +41,8 @@ else:
             self._name = f"{pages.__name__}.{name}"
 
         def __getattr__(self, function: str) -> Callable[[ServerState, PageQuery], Struct]:
-            def data(site: ServerState, asked: PageQuery) -> Struct:
-                return getattr(importlib.import_module(self._name), function)(site, asked)
+            def data(state: ServerState, query: PageQuery) -> Struct:
+                return getattr(importlib.import_module(self._name), function)(state, query)
 
             return data
 

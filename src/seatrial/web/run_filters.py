@@ -1,6 +1,6 @@
 """Which runs a page asks for: the filters of the query string, the same on every list of runs.
 
-    choice = choice_of(site, asked)
+    choice = choice_of(state, query)
     queries.counts(store, choice.filters)
 
 A regular expression becomes the set of tests whose name or application it finds, so that the
@@ -37,24 +37,24 @@ class Choice(Struct, frozen=True, kw_only=True):
     rehearsed: bool  # whether rehearsed runs may be among what is shown
 
 
-def choice_of(store: Store, asked: PageQuery, states: Sequence[str] = ()) -> Choice:
+def choice_of(store: Store, query: PageQuery, states: Sequence[str] = ()) -> Choice:
     """What the query string chooses; ``states`` are of ``store.tables.STATES``."""
-    named = asked.text("trial")
+    named = query.text("trial")
     trial = trial_of(store, named) if named else None
-    since, until = asked.moment("since"), asked.moment("until")
+    since, until = query.moment("since"), query.moment("until")
     if until and until <= since:
         raise BadQuery("until: is not after since; swap them", "until")
-    verdict = asked.choice("verdict", VERDICTS)
+    verdict = query.choice("verdict", VERDICTS)
     filters = Filters(
         trial=named,
-        tests=_tests(store, asked),
-        tag=asked.text("tag"),
-        machine=asked.text("machine"),
+        tests=_tests(store, query),
+        tag=query.text("tag"),
+        machine=query.text("machine"),
         since=since,
         until=until,
         states=states,
         verdicts=[verdict] if verdict else (),
-        rehearsed=asked.flag("rehearsed"),
+        rehearsed=query.flag("rehearsed"),
     )
     return Choice(
         filters=filters,
@@ -64,8 +64,8 @@ def choice_of(store: Store, asked: PageQuery, states: Sequence[str] = ()) -> Cho
     )
 
 
-def _tests(store: Store, asked: PageQuery) -> frozenset[str] | None:
-    pattern = asked.pattern("match")
+def _tests(store: Store, query: PageQuery) -> frozenset[str] | None:
+    pattern = query.pattern("match")
     if pattern is None:
         return None
     return frozenset(
@@ -73,9 +73,9 @@ def _tests(store: Store, asked: PageQuery) -> frozenset[str] | None:
     )
 
 
-def behind(asked: PageQuery) -> PageCursor | None:
+def behind(query: PageQuery) -> PageCursor | None:
     """The place behind which a page begins, from ``before``."""
-    text = asked.text("before")
+    text = query.text("before")
     if not text:
         return None
     key, _, row = text.partition("~")

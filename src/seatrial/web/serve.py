@@ -55,7 +55,7 @@ def serve(
             super().handle_exit(sig, frame)
 
     from seatrial.web.app import create_app
-    from seatrial.web.server_state import ServerState
+    from seatrial.web.state.server_state import ServerState
     from seatrial.web.timeouts import TimeoutProtocol
 
     app = create_app(

@@ -11,11 +11,9 @@ node they are pinned to) each figure is taken relative to the median of its kind
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal import codes
@@ -28,11 +26,9 @@ from seatrial.studies.evidence import NOT_OF_NODES, WILLED
 from seatrial.studies.history import ELAPSED
 from seatrial.units import Better
 from seatrial.web.nodes.layout import names_of
-from seatrial.web.nodes.lru import ByteLru
 from seatrial.web.nodes.run_index import Columns, RunSelection, fleet_of, narrow
 from seatrial.web.query import PageQuery
-from seatrial.web.record_cache import record_of
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,7 +92,7 @@ def view_of(site: ServerState, asked: PageQuery) -> View:
     else:
         rehearsed = asked.flag("rehearsed")
         chosen = [trial for trial in every if rehearsed or not trial.rehearsed]
-    machine = _machine_of(chosen or every)
+    machine = _machine_of(site, chosen or every)
     names = names_of(machine) if machine is not None else []
     held = fleet_of(site, name, names).held(store, chosen)
     since, until = asked.moment("since"), asked.moment("until")
@@ -134,10 +130,10 @@ def _mask(held: RunSelection, since: int, until: int, test: str) -> Mask:
     return mask
 
 
-def _machine_of(trials: Sequence[TrialRow]) -> Machine | None:
+def _machine_of(site: ServerState, trials: Sequence[TrialRow]) -> Machine | None:
     """The description in the newest record that can be read."""
     for trial in trials[:RECORDS_TRIED]:
-        if (record := record_of(trial)) is not None:
+        if (record := site.records.record(trial)) is not None:
             return record.machine
     return None
 
@@ -159,9 +155,6 @@ class RunFigures(NamedTuple):
 
 
 _Pairs = tuple["Numbers", "Numbers", "Figures"]  # run, kind of metric, value
-_KEPT: WeakKeyDictionary[ServerState, ByteLru] = WeakKeyDictionary()
-_LOCK = threading.Lock()
-MOST_KEPT = 128 << 20  # bytes of figures as they were read
 
 
 def figures_of(site: ServerState, view: View, metric: str) -> RunFigures:
@@ -206,8 +199,7 @@ def _measured(site: ServerState, view: View, metric: str, kinds: list[int]) -> _
     """All figures of a metric in the chosen trials; read again of a trial that has news."""
     import numpy as np
 
-    with _LOCK:
-        kept = _KEPT.setdefault(site, ByteLru(MOST_KEPT))
+    kept = site.node_figures
     parts = []
     for trial in view.trials:
         seen = (trial.row, trial.last, trial.passed, trial.failed, view.held.rebuilt)

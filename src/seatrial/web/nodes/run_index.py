@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from seatrial.machine.facts import unfold
 from seatrial.store import node_runs
@@ -23,8 +22,8 @@ from seatrial.store.node_runs import NodeCase, NodeRuns
 from seatrial.store.queries import MEASURED
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.nodes.lru import ByteLru
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.cache import LruCache, array_bytes
+from seatrial.web.state.server_state import ServerState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -224,15 +223,12 @@ class RunSelection(NamedTuple):
     columns: Columns
     cases: dict[int, NodeCase]
     place_of: dict[str, int]
-    memory: ByteLru
+    memory: LruCache[Hashable, Any]
     rebuilt: int
 
     def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
         """What was made under this key, or is made now."""
-        found: T | None = self.memory.get(key)
-        if found is None:
-            found = make()
-            self.memory.put(key, found)
+        found: T = self.memory.get_or_make(key, make)
         return found
 
     def tests(self) -> dict[str, int]:
@@ -322,7 +318,7 @@ class NodeRunIndex:
         self.names = Names(names)
         self._trials: dict[str, TrialRuns] = {}
         self._turn = threading.Lock()
-        self._joined: tuple[object, Columns, ByteLru] | None = None
+        self._joined: tuple[object, Columns, LruCache[Hashable, Any]] | None = None
         self._rebuilt = 0
 
     def held(self, store: Store, trials: Sequence[TrialRow]) -> RunSelection:
@@ -333,7 +329,11 @@ class NodeRunIndex:
             if self._joined is None or self._joined[0] != key:
                 parts = [one.columns for one in kept if one.columns is not None]
                 columns = parts[0] if len(parts) == 1 else joined([*parts, nothing(self.names)])
-                self._joined = (key, columns, ByteLru(MOST_REMEMBERED))
+                self._joined = (
+                    key,
+                    columns,
+                    LruCache(max_size=MOST_REMEMBERED, size_of=array_bytes),
+                )
             cases = {row: case for one in kept for row, case in one.cases.items()}
             names, known = self.names, list(self.names.names)
             _, columns, memory = self._joined
@@ -355,15 +355,10 @@ class NodeRunIndex:
         return one
 
 
-_FLEETS: WeakKeyDictionary[ServerState, dict[str, NodeRunIndex]] = WeakKeyDictionary()
-_LOCK = threading.Lock()
-
-
 def fleet_of(site: ServerState, machine: str, names: Sequence[str]) -> NodeRunIndex:
     """The fleet of a machine with those nodes; made anew where its description changed."""
-    with _LOCK:
-        fleets = _FLEETS.setdefault(site, {})
-        found = fleets.get(machine)
-        if found is None or found.names.names[: found.names.described] != list(names):
-            found = fleets[machine] = NodeRunIndex(names)
-        return found
+    found: NodeRunIndex | None = site.node_runs.get(machine)
+    if found is None or found.names.names[: found.names.described] != list(names):
+        found = NodeRunIndex(names)
+        site.node_runs.put(machine, found)
+    return found

@@ -2,7 +2,7 @@
 nothing that any link leads to.
 
     files = RunFiles(run)
-    files.tail("stdout", 65536)          # FilePiece(text, size, start), or FileMissing("it is not there")
+    files.tail("stdout", 65536)          # FilePiece(text, size, start), or FileMissing
 
 The journal says where a run's directory is: in the trial's folder, or where its plan placed it. The
 way from there on is walked name by name without following links, so that a job that replaces its
@@ -16,23 +16,16 @@ import contextlib
 import errno
 import os
 import stat
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from seatrial.store.rows import RunRow
 
 NAMES = ("job.sh", "stdout", "stderr")
-WAIT_S = 3.0
-MOST_STUCK = 8
 
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_PLACES = threading.BoundedSemaphore(MOST_STUCK)
-
-T = TypeVar("T")
 
 
 class FilePiece(NamedTuple):
@@ -133,25 +126,3 @@ def _piece(file: int, limit: int, from_end: bool) -> FilePiece:
         data = data.lstrip(bytes(range(0x80, 0xC0)))
         start += cut - len(data)
     return FilePiece(data.decode("utf-8", errors="replace"), max(found.st_size, len(data)), start)
-
-
-def in_time(work: Callable[[], T], instead: T, wait_s: float = WAIT_S) -> T:
-    """What ``work`` gives, or ``instead`` where it takes longer: its thread is left behind, and
-    while too many are, nothing more is begun."""
-    if not _PLACES.acquire(blocking=False):
-        return instead
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-        finally:
-            _PLACES.release()
-
-    threading.Thread(target=run, name="files", daemon=True).start()
-    try:
-        return done.result(wait_s)
-    except TimeoutError:
-        return instead

@@ -1,6 +1,6 @@
 """The text of a run's files as a page shows it: its end, or what a search finds in that.
 
-search = search_of(asked)                           # from find= and regex=1, or None
+search = search_of(query)                           # from find= and regex=1, or None
 output_of(files, "stdout", search, whole=False)     # Output(blocks=[Block(...)], found=3, ...)
 """
 
@@ -72,13 +72,13 @@ class Search(NamedTuple):
                 yield start, end
 
 
-def search_of(asked: PageQuery) -> Search | None:
+def search_of(query: PageQuery) -> Search | None:
     """What ``find`` asks for: text without regard to case, with ``regex`` a regular expression."""
-    text = asked.text("find")
+    text = query.text("find")
     if not text:
         return None
-    if asked.flag("regex"):
-        pattern = asked.pattern("find")
+    if query.flag("regex"):
+        pattern = query.pattern("find")
         assert pattern is not None
         return Search(text, pattern)
     return Search(text, re.compile(re.escape(text), re.IGNORECASE))

@@ -24,8 +24,7 @@ from seatrial.units import share_of, show_number
 from seatrial.web.compare_form import names_rehearsal, side_of
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
-from seatrial.web.study_cache import computed_for_form
+from seatrial.web.state.server_state import ServerState
 
 VERDICTS: tuple[State, ...] = (
     *("worse", "better", "unclear"),
@@ -86,38 +85,36 @@ class _Answer(NamedTuple):
     rehearsed: bool
 
 
-def data(site: ServerState, asked: PageQuery) -> ComparePage:
-    before, after = asked.text("before"), asked.text("after")
-    trials = queries.trials(site.store())
+def data(state: ServerState, query: PageQuery) -> ComparePage:
+    before, after = query.text("before"), query.text("after")
+    trials = queries.trials(state.store())
     question: dict[str, Any] = {
         "before": before,
         "after": after,
-        "metric": asked.text("metric"),
-        "test": asked.text("test"),
-        "least": asked.text("least"),
-        "across": asked.text("across"),
-        "each_node": asked.flag("each_node"),
-        "verdict": asked.choice("verdict", VERDICTS),
-        "sort": asked.choice("sort", SORTS, "verdict"),
+        "metric": query.text("metric"),
+        "test": query.text("test"),
+        "least": query.text("least"),
+        "across": query.text("across"),
+        "each_node": query.flag("each_node"),
+        "verdict": query.choice("verdict", VERDICTS),
+        "sort": query.choice("sort", SORTS, "verdict"),
         "tags": [trial.tag for trial in trials][:MOST_NAMED],
     }
     question["latest"] = _latest(trials)
-    least = asked.share("least", "What matters", MIN_RELATIVE_CHANGE)
-    rehearsed = asked.flag("rehearsed")
-    shown = asked.number("rows", ROWS, least=1, most=MOST_ROWS)
+    least = query.share("least", "What matters", MIN_RELATIVE_CHANGE)
+    rehearsed = query.flag("rehearsed")
+    shown = query.number("rows", ROWS, least=1, most=MOST_ROWS)
     if not before or not after:
         return ComparePage(state="asked", **question)
     key = ("compare", *(question[name] for name in ("before", "after", "metric", "test")))
     key = (*key, least, question["across"], question["each_node"], rehearsed)
     version = tuple((trial.row, trial.last, trial.state) for trial in trials)
-    answer: _Answer | None
-    answer, state, why = computed_for_form(
-        site, key, version, lambda: _judged(site, question, least, rehearsed)
-    )
+    study = state.studies.answer(key, version, lambda: _judged(state, question, least, rehearsed))
+    answer: _Answer | None = study.value
     if answer is None:
-        made_up = names_rehearsal(site.store(), (before, after), rehearsed)
-        why = why.replace("--across", "“Across”")
-        return ComparePage(state=state, why=why, rehearsed=made_up, **question)
+        made_up = names_rehearsal(state.store(), (before, after), rehearsed)
+        why = study.reason.replace("--across", "“Across”")
+        return ComparePage(state=study.state, why=why, rehearsed=made_up, **question)
     found = answer.comparison
     rows = [row for row in found.rows if question["verdict"] in ("", row.verdict)]
     return ComparePage(
@@ -143,8 +140,8 @@ def _latest(trials: list[TrialRow]) -> list[str]:
     return alike[1::-1] if len(alike) > 1 else []
 
 
-def _judged(site: ServerState, question: dict[str, Any], least: float, rehearsed: bool) -> _Answer:
-    store = site.store()
+def _judged(state: ServerState, question: dict[str, Any], least: float, rehearsed: bool) -> _Answer:
+    store = state.store()
     tests, metrics = ([question[name]] if question[name] else [] for name in ("test", "metric"))
     first, second = (
         gather(store, side_of(question[name], rehearsed), tests) for name in ("before", "after")

@@ -14,10 +14,11 @@ from seatrial.store import pagination
 from seatrial.store.pagination import BY_VERDICT, Choices, End
 from seatrial.store.rows import Filters, GapRow, RunRow
 from seatrial.verify.reading import plain
-from seatrial.web.output.run_files import FilePiece, RunFiles, in_time
+from seatrial.web.output.run_files import FilePiece, RunFiles
 from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.background import in_time
+from seatrial.web.state.server_state import ServerState
 
 SHOWN = 50
 MOST_SHOWN = 200
@@ -96,13 +97,13 @@ class FailuresPage(Struct, frozen=True, kw_only=True):
     verdicts: tuple[str, ...] = VERDICTS
 
 
-def data(site: ServerState, asked: PageQuery) -> FailuresPage:
-    limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
-    shown = _columns(asked)
-    place = behind(asked)
-    store = site.store()
+def data(state: ServerState, query: PageQuery) -> FailuresPage:
+    limit = query.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+    shown = _columns(query)
+    place = behind(query)
+    store = state.store()
     with store.reading():
-        choice = choice_of(store, asked, ["failed"])
+        choice = choice_of(store, query, ["failed"])
         filters, window = _by_verdict(choice.filters)
         found = pagination.page(store, filters, BY_VERDICT, place, limit + 1, window)
         number = pagination.number_of(store, filters, window)
@@ -116,17 +117,17 @@ def data(site: ServerState, asked: PageQuery) -> FailuresPage:
         shown=shown,
         columns=COLUMNS,
         usual=tuple(shown) == USUAL,
-        newest=asked.link(before="") if place else "",
-        older=asked.link(before=next_place(found[limit - 1], BY_VERDICT)) if more else "",
+        newest=query.link(before="") if place else "",
+        older=query.link(before=next_place(found[limit - 1], BY_VERDICT)) if more else "",
         choices=choices,
         gaps=choice.gaps,
         rehearsed=choice.rehearsed,
     )
 
 
-def _columns(asked: PageQuery) -> list[str]:
+def _columns(query: PageQuery) -> list[str]:
     """The chosen columns in the order of the page."""
-    chosen, known = set(asked.all("column")), [column.name for column in COLUMNS]
+    chosen, known = set(query.all("column")), [column.name for column in COLUMNS]
     if odd := sorted(chosen.difference(known)):
         raise BadQuery(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
     return [column.name for column in COLUMNS if column.name in chosen] or list(USUAL)

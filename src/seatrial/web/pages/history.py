@@ -20,9 +20,7 @@ from seatrial.units import SECOND_NS, show_seconds
 from seatrial.web.compare_form import names_rehearsal
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
-from seatrial.web.record_cache import references_of
-from seatrial.web.server_state import ServerState
-from seatrial.web.study_cache import computed_for_form
+from seatrial.web.state.server_state import ServerState
 
 MULTIPLES = 24  # small plots on a page
 POINTS = 50  # rows of the table of figures
@@ -124,20 +122,20 @@ class _Answer(NamedTuple):
     lines: dict[int, HistoryLine]
 
 
-def data(site: ServerState, asked: PageQuery) -> HistoryPage:
-    store = site.store()
+def data(state: ServerState, query: PageQuery) -> HistoryPage:
+    store = state.store()
     trials = queries.trials(store)
     filters = Filters(
-        test=asked.text("test"),
-        machine=asked.text("machine"),
-        toolchain=asked.text("toolchain"),
-        trial=asked.text("trial"),
-        since=asked.moment("since"),
-        until=asked.moment("until"),
-        rehearsed=asked.flag("rehearsed"),
+        test=query.text("test"),
+        machine=query.text("machine"),
+        toolchain=query.text("toolchain"),
+        trial=query.text("trial"),
+        since=query.moment("since"),
+        until=query.moment("until"),
+        rehearsed=query.flag("rehearsed"),
     )
-    metric, case = asked.text("metric"), asked.text("case")
-    first = asked.number("first", 0)
+    metric, case = query.text("metric"), query.text("case")
+    first = query.number("first", 0)
     question: dict[str, Any] = {
         "metric": metric,
         "case": case,
@@ -147,25 +145,23 @@ def data(site: ServerState, asked: PageQuery) -> HistoryPage:
     }
     if not metric:
         return HistoryPage(state="asked", **question)
-    version = (_notes_mark(site), *((trial.row, trial.last, trial.passed) for trial in trials))
+    version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
-    answer: _Answer | None
-    answer, state, why = computed_for_form(
-        site, name, version, lambda: _judged(site, metric, filters, case)
-    )
+    study = state.studies.answer(name, version, lambda: _judged(state, metric, filters, case))
+    answer: _Answer | None = study.value
     if answer is None:
         asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
-        return HistoryPage(state=state, why=why, any_rehearsed=asked_for, **question)
+        return HistoryPage(state=study.state, why=study.reason, any_rehearsed=asked_for, **question)
     found = answer.histories
     if first >= len(found):
         first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
-    points = asked.number("points", POINTS, least=1, most=MOST_POINTS)
+    points = query.number("points", POINTS, least=1, most=MOST_POINTS)
     latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
     shown = found[first : first + MULTIPLES]
     lines = []
     for place, each in enumerate(shown, start=first):
         if place not in answer.lines:
-            answer.lines[place] = _line(site, each, trials)
+            answer.lines[place] = _line(state, each, trials)
         lines.append(answer.lines[place])
     return HistoryPage(
         state="judged",
@@ -191,19 +187,19 @@ def _shown(point: Point, machine: str, rehearsed: set[tuple[str, str]]) -> Shown
     return Shown(point.time, point.value, point.run_id, point.trial, made_up)
 
 
-def _notes_mark(site: ServerState) -> int:
+def _notes_mark(state: ServerState) -> int:
     try:
-        return (site.trials / note_file.FILE).stat().st_mtime_ns
+        return (state.folder / note_file.FILE).stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _judged(site: ServerState, metric: str, filters: Filters, case: str) -> _Answer:
+def _judged(state: ServerState, metric: str, filters: Filters, case: str) -> _Answer:
     try:
-        notes = note_file.read(site.trials / note_file.FILE)
+        notes = note_file.read(state.folder / note_file.FILE)
     except TrialError:
         notes = note_file.Diary([])
-    found = histories(site.store(), metric, filters, case, notes.notes)
+    found = histories(state.store(), metric, filters, case, notes.notes)
     return _Answer(sorted(found, key=_rank), notes.damaged, {})
 
 
@@ -221,9 +217,9 @@ def _rank(history: History) -> tuple[float, str, str]:
 # ---- a series -----------------------------------------------------------------------------
 
 
-def _line(site: ServerState, history: History, trials: list[TrialRow]) -> HistoryLine:
+def _line(state: ServerState, history: History, trials: list[TrialRow]) -> HistoryLine:
     series, analysis = history.series, history.analysis
-    wanted = _expected(site, history, trials)
+    wanted = _expected(state, history, trials)
     middle = median(series.values) if series.values else None
     rehearsed = _rehearsed(trials)
     points = [
@@ -310,22 +306,22 @@ def _near(told: ReportedChange) -> str:
     return f"{show_seconds(abs(away))} {'before' if away < 0 else 'after'}"
 
 
-def _expected(site: ServerState, history: History, trials: list[TrialRow]) -> Expected | None:
+def _expected(state: ServerState, history: History, trials: list[TrialRow]) -> Expected | None:
     """The reference by which the latest run was judged."""
     series = history.series
     if not series.points:
         return None
     last = series.points[-1]
     trial = next((t for t in trials if (t.tag, t.machine) == (last.trial, series.machine)), None)
-    case = _case(site, trial, series.case) if trial is not None else None
+    case = _case(state, trial, series.case) if trial is not None else None
     if trial is None or case is None:
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
-    return expected(figure, case, references_of(trial))
+    return expected(figure, case, state.records.references(trial))
 
 
-def _case(site: ServerState, trial: TrialRow, case: str) -> CaseRow | None:
-    return next((c for c in queries.cases_of(site.store(), trial) if c.id == case), None)
+def _case(state: ServerState, trial: TrialRow, case: str) -> CaseRow | None:
+    return next((c for c in queries.cases_of(state.store(), trial) if c.id == case), None)
 
 
 def chart(line: HistoryLine, large: bool, metric: str, width: int) -> Any:

@@ -31,8 +31,7 @@ from seatrial.web.nodes.node_figures import (
 from seatrial.web.nodes.node_map import Shading
 from seatrial.web.nodes.node_states import NodeState, states_of, turns_of
 from seatrial.web.query import BadQuery, PageQuery
-from seatrial.web.server_state import ServerState
-from seatrial.web.study_cache import computed
+from seatrial.web.state.server_state import ServerState
 
 if TYPE_CHECKING:
     from seatrial.web.nodes.run_index import Numbers
@@ -115,16 +114,16 @@ class MachinePage(Struct, frozen=True, kw_only=True):
         return node_map.picture(self.blocks[number], number, self.shading, self.marks, self.names)
 
 
-def data(site: ServerState, asked: PageQuery) -> MachinePage:
-    view = view_of(site, asked)
-    show = asked.choice("show", SHOWS, "state")
-    sort = asked.choice("sort", SORTS, "z" if show in ("metric", "z") else "worst")
-    shown = asked.number("rows", ROWS, least=1, most=MOST_ROWS)
-    test, metric = asked.text("test"), asked.text("metric", ELAPSED)
-    states, states_of_trials = machine_states(site, view)
+def data(state: ServerState, query: PageQuery) -> MachinePage:
+    view = view_of(state, query)
+    show = query.choice("show", SHOWS, "state")
+    sort = query.choice("sort", SORTS, "z" if show in ("metric", "z") else "worst")
+    shown = query.number("rows", ROWS, least=1, most=MOST_ROWS)
+    test, metric = query.text("test"), query.text("metric", ELAPSED)
+    states, states_of_trials = machine_states(state, view)
     over, wrong = view.held.counts(view.over()), view.held.counts(view.wrong())
-    figures, found, why = _figures(site, view, metric)
-    accused, since = accused_of(site, view)
+    figures, found, why = _figures(state, view, metric)
+    accused, since = accused_of(state, view)
     words = _words(view, states, over)
     marks = _marks(view, show, states, wrong, found, accused)
     names = view.held.names
@@ -135,7 +134,7 @@ def data(site: ServerState, asked: PageQuery) -> MachinePage:
         about=view.machine.about if view.machine is not None else "",
         trials=[trial.tag for trial in view.trials],
         others=view.others,
-        trial=asked.text("trial"),
+        trial=query.text("trial"),
         rehearsed=view.rehearsed,
         described=view.machine is not None,
         show=show,
@@ -148,11 +147,11 @@ def data(site: ServerState, asked: PageQuery) -> MachinePage:
         latest_only=found.runs if found and found.latest_only else 0,
         why=why,
         tests=sorted({case.test for case in view.held.cases.values()}),
-        metrics=metrics_to_choose(site, view),
+        metrics=metrics_to_choose(state, view),
         runs=int(view.over().sum()),
         failed=int(view.wrong().sum()),
-        down=sum(bool(state.down) for state in states.values()),
-        excluded=sum(bool(state.excluded) for state in states.values()),
+        down=sum(bool(node.down) for node in states.values()),
+        excluded=sum(bool(node.excluded) for node in states.values()),
         states_of=states_of_trials,
         shading=_shading(show, words, over, wrong, figures, found),
         blocks=titled,
@@ -168,13 +167,13 @@ def data(site: ServerState, asked: PageQuery) -> MachinePage:
 
 
 def _figures(
-    site: ServerState, view: View, metric: str
+    state: ServerState, view: View, metric: str
 ) -> tuple[RunFigures | None, NodeFigures | None, str]:
     """The figures of a metric; without any, why not."""
     from seatrial.errors import UsageError
 
     try:
-        figures = figures_of(site, view, metric)
+        figures = figures_of(state, view, metric)
     except BadQuery:
         raise
     except UsageError as error:
@@ -183,12 +182,12 @@ def _figures(
     return figures, found, found.survey.why
 
 
-def machine_states(site: ServerState, view: View) -> tuple[dict[str, NodeState], list[str]]:
+def machine_states(state: ServerState, view: View) -> tuple[dict[str, NodeState], list[str]]:
     """What is down or excluded by the trials that run, or else by those that were last over; the
     tags of the trials that say so."""
     running = [trial for trial in view.trials if trial.state in ("running", "paused")]
     said = running or view.trials[:STATES_OF]
-    return states_of(turns_of(site.store(), said)), [trial.tag for trial in said]
+    return states_of(turns_of(state.store(), said)), [trial.tag for trial in said]
 
 
 def _words(view: View, states: dict[str, NodeState], over: Numbers) -> list[str]:
@@ -339,7 +338,7 @@ def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
 # ---- suspects -----------------------------------------------------------------------------
 
 
-def accused_of(site: ServerState, view: View) -> tuple[Suspects | None, int]:
+def accused_of(state: ServerState, view: View) -> tuple[Suspects | None, int]:
     """The nodes that explain what went wrong, by the chosen trials and window; None while they are
     being judged. The second is from when on runs were judged, where they are too many (ns)."""
     import numpy as np
@@ -357,16 +356,16 @@ def accused_of(site: ServerState, view: View) -> tuple[Suspects | None, int]:
     trials = view.trials
 
     def judge() -> Suspects:
-        found = _outcomes(site, trials, wanted)
+        found = _outcomes(state, trials, wanted)
         jobs = evidence.jobs_of(evidence.classified(found)).jobs
         return suspects.find(jobs, {node: [group] for node, group in groups.items()})
 
-    made: Suspects | None = computed(site, name, version, judge)
+    made: Suspects | None = state.studies.latest(name, version, judge)
     return made, since
 
 
-def _outcomes(site: ServerState, trials: list[TrialRow], wanted: Filters) -> list[RunOutcome]:
-    store = site.store()
+def _outcomes(state: ServerState, trials: list[TrialRow], wanted: Filters) -> list[RunOutcome]:
+    store = state.store()
     return [
         one
         for trial in trials

@@ -7,7 +7,7 @@ from msgspec import Struct
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 
 class MachineRow(Struct, frozen=True, kw_only=True):
@@ -33,10 +33,10 @@ class MachinesPage(Struct, frozen=True):
     rehearsed: bool
 
 
-def data(site: ServerState, asked: PageQuery) -> MachinesPage:
-    rehearsed = asked.flag("rehearsed")
+def data(state: ServerState, query: PageQuery) -> MachinesPage:
+    rehearsed = query.flag("rehearsed")
     by_name: dict[str, list[TrialRow]] = {}
-    for trial in queries.trials(site.store()):
+    for trial in queries.trials(state.store()):
         by_name.setdefault(trial.machine, []).append(trial)
     rows = [_row(name, trials, rehearsed) for name, trials in by_name.items()]
     return MachinesPage(sorted(rows, key=lambda row: (row.rehearsed, -row.last)), rehearsed)

@@ -21,7 +21,7 @@ from seatrial.web.matrices import (
     runs_with,
 )
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 MOST = 200  # findings of a kind that are listed
 NEAR = 32  # ranks beside a finding that are shown with it
@@ -37,9 +37,9 @@ class NetworksPage(Struct, frozen=True):
     machines: list[str]
 
 
-def listed(site: ServerState, asked: PageQuery) -> NetworksPage:
-    found = runs_with(site)
-    machine = asked.text("machine")
+def listed(state: ServerState, query: PageQuery) -> NetworksPage:
+    found = runs_with(state)
+    machine = query.text("machine")
     machines = sorted({run.machine for run in found or ()})
     if found is not None and machine:
         found = [run for run in found if run.machine == machine]
@@ -91,10 +91,10 @@ class Pairs(Struct, frozen=True, kw_only=True):
     column_order: list[int] = []
 
 
-def data(site: ServerState, asked: PageQuery) -> Pairs:
-    run = _run(site, asked)
-    rows, columns, of, show = _look(asked)
-    charted = charted_of(site, run)
+def data(state: ServerState, query: PageQuery) -> Pairs:
+    run = _run(state, query)
+    rows, columns, of, show = _look(query)
+    charted = charted_of(state, run)
     if charted is None:
         return Pairs(
             run=run,
@@ -117,7 +117,7 @@ def data(site: ServerState, asked: PageQuery) -> Pairs:
         columns=columns,
         of=of,
         show=show,
-        part=_part(asked, count),
+        part=_part(query, count),
         near=min(2 * NEAR, count),
         unit=charted.judged.unit,
         ranks=charted.judged.ranks,
@@ -137,32 +137,32 @@ def data(site: ServerState, asked: PageQuery) -> Pairs:
     )
 
 
-def cells(site: ServerState, asked: PageQuery) -> Cells:
+def cells(state: ServerState, query: PageQuery) -> Cells:
     """A part of a matrix as a picture."""
-    run = _run(site, asked)
-    rows, columns, of, show = _look(asked)
-    most = asked.number("most", 700, least=16, most=FINEST)
-    charted = charted_of(site, run)
+    run = _run(state, query)
+    rows, columns, of, show = _look(query)
+    most = query.number("most", 700, least=16, most=FINEST)
+    charted = charted_of(state, run)
     if charted is None:
         part = MatrixPanel(0, 0, 0)
         return Cells(x=0, y=0, size=0, pairs=0, width=0, height=0, cells="", rates=None)
-    part = _part(asked, len(charted.names))
+    part = _part(query, len(charted.names))
     return charted.cells(part, most, (rows, columns), of, show)
 
 
-def _run(site: ServerState, asked: PageQuery) -> RunRow:
-    return queries.run(site.store(), f"{asked.path['trial']}/{asked.path['run_id']}")
+def _run(state: ServerState, query: PageQuery) -> RunRow:
+    return queries.run(state.store(), f"{query.path['trial']}/{query.path['run_id']}")
 
 
-def _look(asked: PageQuery) -> tuple[str, str, str, str]:
-    rows, columns = (asked.choice(name, ORDERS, "rank") for name in ("rows", "columns"))
-    of, show = asked.choice("of", ASPECTS, "worst"), asked.choice("show", SHOWS, "rate")
+def _look(query: PageQuery) -> tuple[str, str, str, str]:
+    rows, columns = (query.choice(name, ORDERS, "rank") for name in ("rows", "columns"))
+    of, show = query.choice("of", ASPECTS, "worst"), query.choice("show", SHOWS, "rate")
     return rows, columns, of, show
 
 
-def _part(asked: PageQuery, count: int) -> MatrixPanel:
-    size = min(asked.number("size", count, least=1, most=LARGEST), count)
-    x, y = (asked.number(name, 0, most=LARGEST) for name in ("x", "y"))
+def _part(query: PageQuery, count: int) -> MatrixPanel:
+    size = min(query.number("size", count, least=1, most=LARGEST), count)
+    x, y = (query.number(name, 0, most=LARGEST) for name in ("x", "y"))
     return MatrixPanel(min(x, count - size), min(y, count - size), size)
 
 

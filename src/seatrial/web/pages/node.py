@@ -38,8 +38,7 @@ from seatrial.web.nodes.node_states import (
 )
 from seatrial.web.pages.machine import accused_of, machine_states
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
-from seatrial.web.study_cache import computed
+from seatrial.web.state.server_state import ServerState
 
 if TYPE_CHECKING:
     from seatrial.web.nodes.run_index import Mask
@@ -170,9 +169,9 @@ def _spans(
     return [one for one in found if one[0] <= end]
 
 
-def data(site: ServerState, asked: PageQuery) -> NodePage:
-    view = view_of(site, asked)
-    name = asked.path["node"]
+def data(state: ServerState, query: PageQuery) -> NodePage:
+    view = view_of(state, query)
+    name = query.path["node"]
     place = view.held.place_of.get(name)
     if place is None:
         near = difflib.get_close_matches(name[:60], view.held.names[:20_000], n=1, cutoff=0.5)
@@ -181,14 +180,14 @@ def data(site: ServerState, asked: PageQuery) -> NodePage:
             + (f"; did you mean {near[0]}?" if near else "")
         )
     here = view.held.on(place)
-    shown = asked.number("runs", RUNS, least=1, most=MOST_RUNS)
-    test, metric = asked.text("test"), asked.text("metric", ELAPSED)
-    states, said = machine_states(site, view)
-    accused, _ = accused_of(site, view)
+    shown = query.number("runs", RUNS, least=1, most=MOST_RUNS)
+    test, metric = query.text("test"), query.text("metric", ELAPSED)
+    states, said = machine_states(state, view)
+    accused, _ = accused_of(state, view)
     alike = _alike(view, here)
-    figures, over, why = _over_time(site, alike, metric, here)
+    figures, over, why = _over_time(state, alike, metric, here)
     runs = node_runs.runs_of(
-        site.store(), columns_chosen(view.held.columns, view.mask & here)[:shown]
+        state.store(), columns_chosen(view.held.columns, view.mask & here)[:shown]
     )
     titles = [
         b.titles
@@ -205,20 +204,20 @@ def data(site: ServerState, asked: PageQuery) -> NodePage:
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
         failed=int((view.wrong() & here).sum()),
-        turns=turns_of_node(turns_of(site.store(), view.trials), name)[-MOST_TURNS:],
+        turns=turns_of_node(turns_of(state.store(), view.trials), name)[-MOST_TURNS:],
         ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
         causes=_causes(view, here),
-        figures=_figures_beside(site, alike, name, place),
+        figures=_figures_beside(state, alike, name, place),
         test=test,
         metric=metric,
         unit=figures.unit if figures else "",
         relative=figures.relative if figures else False,
         tests=sorted({case.test for case in view.held.cases.values()}),
-        metrics=metrics_to_choose(site, view),
+        metrics=metrics_to_choose(state, view),
         why=why,
         over=over,
         listed=runs,
-        again=sorted(again_of(site.store(), runs)),
+        again=sorted(again_of(state.store(), runs)),
         shown=len(runs),
     )
 
@@ -255,13 +254,13 @@ def _causes(view: View, here: Mask) -> list[NodeFailureCause]:
 
 
 def _over_time(
-    site: ServerState, view: View, metric: str, here: Mask
+    state: ServerState, view: View, metric: str, here: Mask
 ) -> tuple[RunFigures | None, Over | None, str]:
     """The node's figures of a metric, and what all runs had at that time."""
     import numpy as np
 
     try:
-        figures = figures_of(site, view, metric)
+        figures = figures_of(state, view, metric)
     except UsageError as error:
         return None, None, str(error)
     columns = view.held.columns
@@ -292,30 +291,32 @@ def _over_time(
     )
 
 
-def _figures_beside(site: ServerState, view: View, name: str, place: int) -> list[FigureRow] | None:
+def _figures_beside(
+    state: ServerState, view: View, name: str, place: int
+) -> list[FigureRow] | None:
     """Every metric of every test that the node ran; made beside the page where it takes long."""
     paths = tuple(trial.path for trial in view.trials)
     key = ("node", view.name, name, paths, view.since, view.until, view.test)
     version = (len(view.held.columns.row), int(view.over().sum()), int(view.wrong().sum()))
-    made: list[FigureRow] | None = computed(
-        site, key, version, lambda: _figure_rows(site, view, name, place)
+    made: list[FigureRow] | None = state.studies.latest(
+        key, version, lambda: _figure_rows(state, view, name, place)
     )
     return made
 
 
-def _figure_rows(site: ServerState, view: View, name: str, place: int) -> list[FigureRow]:
+def _figure_rows(state: ServerState, view: View, name: str, place: int) -> list[FigureRow]:
     import numpy as np
 
     columns, here = view.held.columns, view.held.on(place) & view.mask
     tests = {view.held.cases[case].test for case in np.unique(columns.case[here]).tolist()}
-    metrics = metrics_by_test(site, view)
+    metrics = metrics_by_test(state, view)
     wanted = sorted({(test, name) for test in tests for name in (ELAPSED, *metrics[test])})
     found = []
     for test, metric in wanted[:MOST_FIGURES]:
         cases = [row for row, case in view.held.cases.items() if case.test == test]
         only = view._replace(mask=view.mask & np.isin(columns.case, cases), test=test)
         try:
-            figures = figures_of(site, only, metric)
+            figures = figures_of(state, only, metric)
         except UsageError:
             continue
         row = _figure_row(only, figures, test, name, place)

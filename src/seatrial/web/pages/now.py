@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -11,9 +12,10 @@ from seatrial.errors import SeatrialError
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.trial.folder import TrialFolder
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
-from seatrial.web.trials.trial_cache import Standing
+from seatrial.web.state.server_state import ServerState
+from seatrial.web.state.trial_cache import Standing
 from seatrial.web.trials.trial_facts import (
     Builds,
     CriterionShown,
@@ -26,7 +28,7 @@ from seatrial.web.trials.trial_facts import (
 if TYPE_CHECKING:
     from seatrial.acceptance.criteria import Overall
     from seatrial.sinks.lag import SinkLag as SinkStanding
-    from seatrial.web.trials.trial_cache import TestNow
+    from seatrial.web.state.trial_cache import TestNow
 
 LATELY = 12
 MOST_RUNNING = 8  # that are shown in full
@@ -71,25 +73,25 @@ class NowPage(Struct, frozen=True, kw_only=True):
     folder: str
 
 
-def data(site: ServerState, asked: PageQuery) -> NowPage:
-    found = queries.trials(site.store())
+def data(state: ServerState, query: PageQuery) -> NowPage:
+    found = queries.trials(state.store())
     running = [row for row in found if row.state == "running"]
     others = [row for row in found if row.state != "running"]
     others.sort(key=lambda row: row.created if row.rehearsed else row.last or row.created)
     return NowPage(
-        running=[_running(site, row) for row in running[:MOST_RUNNING]],
-        lately=[_late(site, row) for row in reversed(others[-LATELY:])],
+        running=[_running(state, row) for row in running[:MOST_RUNNING]],
+        lately=[_late(state, row) for row in reversed(others[-LATELY:])],
         trials=len(found),
         more=max(0, len(running) - MOST_RUNNING),
-        folder=str(site.trials),
+        folder=str(state.folder),
     )
 
 
-def _running(site: ServerState, row: TrialRow) -> Running:
-    store = site.store()
-    following = site.followed.of(row)
-    standing = following.standing()
-    status = following.status()
+def _running(state: ServerState, row: TrialRow) -> Running:
+    store = state.store()
+    tailed = state.trials.of(row)
+    standing = tailed.standing()
+    status = tailed.status()
     return Running(
         trial=row,
         standing=standing,
@@ -100,9 +102,9 @@ def _running(site: ServerState, row: TrialRow) -> Running:
         criteria=criteria_of(status) if status else None,
         builds=builds_of(store, row),
         latest=_latest(store, row, standing.judged if standing else []),
-        sinks=sinks_of(site, row),
-        share_read=following.share_read,
-        trouble=trouble_of(store, row, following),
+        sinks=sinks_of(state, row),
+        share_read=tailed.share_read,
+        trouble=trouble_of(store, row, tailed),
     )
 
 
@@ -117,14 +119,14 @@ def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
     return sorted(over, key=lambda run: run.judged or 0, reverse=True)
 
 
-def _late(site: ServerState, row: TrialRow) -> Late:
-    return Late(trial=row, verdict=site.followed.verdict(row) if row.component else "")
+def _late(state: ServerState, row: TrialRow) -> Late:
+    return Late(trial=row, verdict=state.trials.verdict(row) if row.component else "")
 
 
-def sinks_of(site: ServerState, row: TrialRow) -> list[SinkStanding]:
+def sinks_of(state: ServerState, row: TrialRow) -> list[SinkStanding]:
     """Where the sinks of a trial stand; none where nothing can be said of them."""
     from seatrial.sinks.lag import sink_lags
 
     with contextlib.suppress(SeatrialError, OSError):
-        return sink_lags(site.folder(row))
+        return sink_lags(TrialFolder(Path(row.path)))
     return []

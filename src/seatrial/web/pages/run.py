@@ -22,12 +22,13 @@ from seatrial.studies.one_run import Expected, RunPhase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
-from seatrial.web.output.run_files import FileMissing, RunFiles, in_time
+from seatrial.verify.references import References
+from seatrial.web.output.run_files import FileMissing, RunFiles
 from seatrial.web.output.run_text import Output, Search, output_of, search_of
 from seatrial.web.query import PageQuery
-from seatrial.web.record_cache import record_of, references_of
 from seatrial.web.run_filters import MOST_GAPS
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.background import in_time
+from seatrial.web.state.server_state import ServerState
 
 LARGEST_SCRIPT = 128 << 10
 MOST_EVENTS = 2000
@@ -119,12 +120,12 @@ _STATES = ("waiting", "running", "passed", "failed", "again")
 _SLOW = "is not shown: its file system was too slow to answer"
 
 
-def data(site: ServerState, asked: PageQuery) -> RunPage:
-    search = search_of(asked)
-    whole = asked.flag("whole")
-    store = site.store()
+def data(state: ServerState, query: PageQuery) -> RunPage:
+    search = search_of(query)
+    whole = query.flag("whole")
+    store = state.store()
     with store.reading():
-        run = _run(store, asked)
+        run = _run(store, query)
         trial = queries.trial_of(store, run)
         case = queries.case_of(store, run)
         events = queries.events_of(store, run)
@@ -134,7 +135,7 @@ def data(site: ServerState, asked: PageQuery) -> RunPage:
         beside = siblings(store, run)
         past = earlier(store, beside.runs, run)
         damage = gaps(store, trial)[:MOST_GAPS] if trial.damaged else []
-    record = record_of(trial)
+    record = state.records.record(trial)
     shown = _without_files(run) if run.rehearsed or not run.path else None
     outputs, job = shown or in_time(lambda: _files(run, search, whole), instead=_too_slow())
     same, known = _environments(run, beside.runs)
@@ -157,7 +158,7 @@ def data(site: ServerState, asked: PageQuery) -> RunPage:
         phases=phases(run, events),
         events=[_event(event, run) for event in events[:MOST_EVENTS]],
         events_left_out=max(0, len(events) - MOST_EVENTS),
-        metrics=_metrics(metrics[:MOST_METRICS], trial, case, past, run),
+        metrics=_metrics(metrics[:MOST_METRICS], case, past, run, state.records.references(trial)),
         metrics_left_out=max(0, len(metrics) - MOST_METRICS),
         nodes=_nodes(run.nodes),
         scripts=[*_scripts_of_test(record, run), *job],
@@ -165,14 +166,14 @@ def data(site: ServerState, asked: PageQuery) -> RunPage:
         siblings=_nearest(beside, run),
         gaps=damage,
         find=search.text if search else "",
-        regex=asked.flag("regex"),
+        regex=query.flag("regex"),
         whole=whole,
     )
 
 
-def _run(store: Store, asked: PageQuery) -> RunRow:
+def _run(store: Store, query: PageQuery) -> RunRow:
     """The run of that id, or of a unique beginning of it."""
-    tag, run_id = asked.path["trial"], asked.path["run_id"]
+    tag, run_id = query.path["trial"], query.path["run_id"]
     if not tag.strip() or not run_id.strip():
         raise UsageError("a run's address is /runs/TRIAL/RUN")
     return pagination.exact_run(store, tag, run_id) or queries.run(store, f"{tag}/{run_id}")
@@ -218,12 +219,11 @@ def _nodes(text: str) -> Nodes:
 
 def _metrics(
     metrics: Sequence[MetricRow],
-    trial: TrialRow,
     case: CaseRow,
     past: dict[tuple[str, str], list[tuple[Sibling, float]]],
     run: RunRow,
+    references: References,
 ) -> list[RunMetric]:
-    references = references_of(trial)
     return [
         RunMetric(
             name=one.name,

@@ -10,7 +10,7 @@ from seatrial.store.pagination import ORDERS, Choices
 from seatrial.store.rows import Filters, GapRow, RunCounts, RunRow
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 SHOWN = 100
 MOST_SHOWN = 2000
@@ -73,27 +73,27 @@ class RunsPage(Struct, frozen=True, kw_only=True):
     verdicts: tuple[str, ...] = VERDICTS
 
 
-def data(site: ServerState, asked: PageQuery) -> RunsPage:
-    limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
-    state = asked.choice("state", STATES)
-    order = asked.choice("sort", tuple(ORDERS), "newest")
-    place = behind(asked)
-    store = site.store()
+def data(state: ServerState, query: PageQuery) -> RunsPage:
+    limit = query.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+    chosen = query.choice("state", STATES)
+    order = query.choice("sort", tuple(ORDERS), "newest")
+    place = behind(query)
+    store = state.store()
     with store.reading():
-        choice = choice_of(store, asked, [state] if state else ())
+        choice = choice_of(store, query, [chosen] if chosen else ())
         found = pagination.page(store, choice.filters, ORDERS[order], place, limit + 1)
         again = pagination.again_of(store, found)
         counts = queries.counts(store, _of_any_state(choice.filters))
         choices = pagination.choices(store)
     more = len(found) > limit
-    tallies = [_tally(asked, name, counts, state) for name in STATES]
+    tallies = [_tally(query, name, counts, chosen) for name in STATES]
     return RunsPage(
         runs=[line_of(run, run.row in again) for run in found[:limit]],
         counts=tallies,
         total=sum(tally.runs for tally in tallies),
-        found=sum(tally.runs for tally in tallies if state in ("", tally.state)),
-        newest=asked.link(before="") if place else "",
-        older=asked.link(before=next_place(found[limit - 1], ORDERS[order])) if more else "",
+        found=sum(tally.runs for tally in tallies if chosen in ("", tally.state)),
+        newest=query.link(before="") if place else "",
+        older=query.link(before=next_place(found[limit - 1], ORDERS[order])) if more else "",
         order=order,
         choices=choices,
         gaps=choice.gaps,
@@ -105,10 +105,9 @@ def _of_any_state(filters: Filters) -> Filters:
     return msgspec.structs.replace(filters, states=())
 
 
-def _tally(asked: PageQuery, name: str, counts: RunCounts, state: str) -> Tally:
-    chosen = name == state
-    link = asked.link(state="" if chosen else name, before="")
-    return Tally(state=name, runs=getattr(counts, name), chosen=chosen, link=link)
+def _tally(query: PageQuery, name: str, counts: RunCounts, chosen: str) -> Tally:
+    link = query.link(state="" if name == chosen else name, before="")
+    return Tally(state=name, runs=getattr(counts, name), chosen=name == chosen, link=link)
 
 
 def line_of(run: RunRow, again: bool) -> RunLine:

@@ -19,8 +19,7 @@ from seatrial.studies.selection import NUMBERS, Side, gather
 from seatrial.web.compare_form import names_rehearsal, side_of
 from seatrial.web.formatting import NARROW
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
-from seatrial.web.study_cache import computed_for_form
+from seatrial.web.state.server_state import ServerState
 
 TABLES = 8  # on a page
 MOST_NAMED = 300
@@ -88,30 +87,30 @@ class _Answer(NamedTuple):
     rehearsed: bool
 
 
-def data(site: ServerState, asked: PageQuery) -> ScalingPage:
-    trials = queries.trials(site.store())
+def data(state: ServerState, query: PageQuery) -> ScalingPage:
+    trials = queries.trials(state.store())
     question: dict[str, Any] = {
-        name: asked.text(name) for name in ("trial", "x", "by", "test", "pays")
+        name: query.text(name) for name in ("trial", "x", "by", "test", "pays")
     }
-    question["metric"] = asked.text("metric", ELAPSED)
-    question["weak"] = asked.flag("weak")
+    question["metric"] = query.text("metric", ELAPSED)
+    question["weak"] = query.flag("weak")
     listed: dict[str, Any] = {
         "tags": [trial.tag for trial in trials][:MOST_NAMED],
-        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(site.store())]))[:MOST_NAMED],
+        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MOST_NAMED],
     }
-    pays, first = asked.share("pays", LABELS["pays"], PAYS), asked.number("first", 0)
-    rehearsed = asked.flag("rehearsed")
+    pays, first = query.share("pays", LABELS["pays"], PAYS), query.number("first", 0)
+    rehearsed = query.flag("rehearsed")
     if not question["trial"]:
         return ScalingPage(state="asked", **question, **listed)
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
     name = ("scaling", *question.values(), rehearsed)
-    answer: _Answer | None
-    answer, state, why = computed_for_form(
-        site, name, version, lambda: _judged(site, question, pays, rehearsed)
-    )
+    study = state.studies.answer(name, version, lambda: _judged(state, question, pays, rehearsed))
+    answer: _Answer | None = study.value
     if answer is None:
-        made_up = names_rehearsal(site.store(), question["trial"].split(), rehearsed)
-        return ScalingPage(state=state, why=_plainly(why), rehearsed=made_up, **question, **listed)
+        made_up = names_rehearsal(state.store(), question["trial"].split(), rehearsed)
+        return ScalingPage(
+            state=study.state, why=_plainly(study.reason), rehearsed=made_up, **question, **listed
+        )
     return ScalingPage(
         state="judged",
         xs=answer.xs,
@@ -129,9 +128,9 @@ def _plainly(why: str) -> str:
     return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", why)
 
 
-def _judged(site: ServerState, question: dict[str, Any], pays: float, rehearsed: bool) -> _Answer:
+def _judged(state: ServerState, question: dict[str, Any], pays: float, rehearsed: bool) -> _Answer:
     tests = [question["test"]] if question["test"] else []
-    store = site.store()
+    store = state.store()
     sides = [gather(store, side_of(text, rehearsed), tests) for text in question["trial"].split()]
     xs = _growing(sides)
     x = question["x"] or (xs[0] if xs else "")

@@ -15,8 +15,8 @@ from seatrial.store.schema import Store
 from seatrial.web.pages.now import sinks_of
 from seatrial.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
-from seatrial.web.trials.trial_cache import Standing, TailedTrial, TestNow
+from seatrial.web.state.server_state import ServerState
+from seatrial.web.state.trial_cache import Standing, TailedTrial, TestNow
 from seatrial.web.trials.trial_facts import (
     Builds,
     CriterionShown,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seatrial.acceptance.status import Status
     from seatrial.acceptance.sub_phases import SubPhase
     from seatrial.sinks.lag import SinkLag as SinkStanding
-    from seatrial.web.trials.trial_results import Steps
+    from seatrial.web.state.trial_results import Steps
 
 MOST_GAPS = 20
 MOST_ALERTS = 20
@@ -131,45 +131,45 @@ class TrialPage(Struct, frozen=True, kw_only=True):
     chosen: list[str]
 
 
-def data(site: ServerState, asked: PageQuery) -> TrialPage:
-    store = site.store()
-    row = queries.trial(store, asked.path["tag"])
-    following = site.followed.of(row)
-    standing = following.standing()
-    status = following.status()
-    tests = standing.tests if standing and not following.trouble else tests_of_store(store, row)
-    alerts = _alerts(following)
-    loads = following.loads()
+def data(state: ServerState, query: PageQuery) -> TrialPage:
+    store = state.store()
+    row = queries.trial(store, query.path["tag"])
+    tailed = state.trials.of(row)
+    standing = tailed.standing()
+    status = tailed.status()
+    tests = standing.tests if standing and not tailed.trouble else tests_of_store(store, row)
+    alerts = _alerts(tailed)
+    loads = tailed.loads()
     names = {test.test for test in tests}
     return TrialPage(
         trial=row,
-        about=_about(store, row, following),
+        about=_about(store, row, tailed),
         standing=standing,
         status=status,
         criteria=criteria_of(status) if status else None,
         sub_phases=status.sub_phases if status else [],
-        uses=_uses(following),
+        uses=_uses(tailed),
         tests=tests,
         causes=_causes(tests),
         again=sum(test.others.get("again", 0) for test in tests),
-        windows=windows_of(following),
+        windows=windows_of(tailed),
         alerts=alerts[:MOST_ALERTS],
         told=len(alerts),
-        variability=variability_of(site, row, following),
+        variability=variability_of(state, row, tailed),
         loads=None if loads is None else [_load(steps) for steps in loads if steps.times],
         builds=builds_of(store, row),
-        sinks=sinks_of(site, row),
+        sinks=sinks_of(state, row),
         gaps=gaps(store, row)[:MOST_GAPS],
-        share_read=following.share_read,
-        trouble=trouble_of(store, row, following),
-        chosen=[name for name in asked.all("test") if name in names],
+        share_read=tailed.share_read,
+        trouble=trouble_of(store, row, tailed),
+        chosen=[name for name in query.all("test") if name in names],
     )
 
 
-def _about(store: Store, row: TrialRow, following: TailedTrial) -> About:
+def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
     sql = "SELECT version, owner, host FROM trials WHERE id = ?"
     ((version, owner, host),) = store.rows(sql, (row.row,))
-    record = following.course.record if following.course is not None else None
+    record = tailed.fold.record if tailed.fold is not None else None
     kind = ""
     if record is not None:
         kind = record.component.kind if record.component else record.policy.kind
@@ -181,13 +181,13 @@ def _about(store: Store, row: TrialRow, following: TailedTrial) -> About:
         suites=record.asked.suites if record else [],
         plan_file=record.plan_file if record else "",
         toolchains=list(record.machine.toolchains) if record else [],
-        nodes=following.course.history.nodes if following.course is not None else None,
+        nodes=tailed.fold.history.nodes if tailed.fold is not None else None,
         seed=record.seed if record and record.rehearsed else None,
     )
 
 
-def _uses(following: TailedTrial) -> UsesShown | None:
-    found = following.uses()
+def _uses(tailed: TailedTrial) -> UsesShown | None:
+    found = tailed.uses()
     if found is None:
         return None
     shown = [
@@ -224,14 +224,14 @@ def _causes(tests: list[TestNow]) -> list[FailureCause]:
     return sorted(found, key=lambda cause: -cause.runs)
 
 
-def _alerts(following: TailedTrial) -> list[AlertLine]:
+def _alerts(tailed: TailedTrial) -> list[AlertLine]:
     """All alerts, the latest first."""
-    course = following.course
-    if course is None:
+    fold = tailed.fold
+    if fold is None:
         return []
     return [
         AlertLine(time=told.time, kind=told.kind, test=told.subject, text=told.text)
-        for told in reversed(course.history.alerts)
+        for told in reversed(fold.history.alerts)
     ]
 
 

@@ -17,14 +17,14 @@ from seatrial.store import queries
 from seatrial.store.elapsed_series import elapsed_points
 from seatrial.store.rows import TrialRow
 from seatrial.units import SECOND_NS
-from seatrial.web.background import MIN_IDLE_FACTOR
 from seatrial.web.query import BadQuery, PageQuery
-from seatrial.web.server_state import ServerState
-from seatrial.web.trials.trial_cache import TailedTrial
+from seatrial.web.state.background import MIN_IDLE_FACTOR
+from seatrial.web.state.server_state import ServerState
+from seatrial.web.state.trial_cache import TailedTrial
 from seatrial.web.trials.trial_variability import CLASSES, classes_of
 
 if TYPE_CHECKING:
-    from seatrial.web.trials.trial_results import Steps
+    from seatrial.web.state.trial_results import Steps
 
 BINS = 480
 MOST_BINS = 2000
@@ -115,30 +115,30 @@ class Elapsed(Struct, frozen=True, kw_only=True):
     older: int
 
 
-def utilisation(site: ServerState, asked: PageQuery) -> UsePlot:
+def utilisation(state: ServerState, query: PageQuery) -> UsePlot:
     """How the nodes were used; ``since`` and ``until`` (s) cut a span out, ``bins`` says how
     fine."""
-    row, following = _trial(site, asked)
-    bins = asked.number("bins", BINS, least=1, most=MOST_BINS)
-    since, until = _second(asked, "since"), _second(asked, "until")
-    found = following.uses()
+    row, tailed = _trial(state, query)
+    bins = query.number("bins", BINS, least=1, most=MOST_BINS)
+    since, until = _second(query, "since"), _second(query, "until")
+    found = tailed.uses()
     times, shares, step = found.bins(bins, since, until) if found else ([], {}, 0.0)
     return UsePlot(
         ready=found is not None,
-        axis=_axis(row, following),
+        axis=_axis(row, tailed),
         t=times,
         step=step,
         shares={use: each for use, each in shares.items() if any(each)},
         meanings=USES,
-        windows=windows_of(following),
+        windows=windows_of(tailed),
     )
 
 
-def in_flight(site: ServerState, asked: PageQuery) -> Lines:
+def in_flight(state: ServerState, query: PageQuery) -> Lines:
     """The runs that held nodes, of all tests (its name is "") and of each."""
-    row, following = _trial(site, asked)
-    chosen = asked.all("test")
-    found = following.flights()
+    row, tailed = _trial(state, query)
+    chosen = query.all("test")
+    found = tailed.flights()
     lines = [
         _line(steps)
         for steps in found or ()
@@ -146,43 +146,43 @@ def in_flight(site: ServerState, asked: PageQuery) -> Lines:
     ]
     return Lines(
         ready=found is not None,
-        axis=_axis(row, following),
+        axis=_axis(row, tailed),
         lines=lines,
-        alerts=_alerts(following, chosen),
-        windows=windows_of(following),
+        alerts=_alerts(tailed, chosen),
+        windows=windows_of(tailed),
     )
 
 
-def loads(site: ServerState, asked: PageQuery) -> Lines:
+def loads(state: ServerState, query: PageQuery) -> Lines:
     """The loads of metadata targets, and the readings of gauges."""
-    row, following = _trial(site, asked)
-    found = following.loads()
+    row, tailed = _trial(state, query)
+    found = tailed.loads()
     return Lines(
         ready=found is not None,
-        axis=_axis(row, following),
+        axis=_axis(row, tailed),
         lines=[_line(steps) for steps in found or () if steps.times],
         alerts=[],
-        windows=windows_of(following),
+        windows=windows_of(tailed),
     )
 
 
-def elapsed(site: ServerState, asked: PageQuery) -> Elapsed:
+def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
     """The times of the runs, the latest ``MOST_POINTS``; ``test`` chooses tests by name."""
-    row, following = _trial(site, asked)
-    axis = _axis(row, following)
-    chosen = sorted(set(asked.all("test")))
-    classes = classes_of(site, row, following)
+    row, tailed = _trial(state, query)
+    axis = _axis(row, tailed)
+    chosen = sorted(set(query.all("test")))
+    classes = classes_of(state, row, tailed)
     version = (row.row, row.passed, row.failed, axis.start, classes is not None)
 
     def make() -> Elapsed:
-        return _elapsed(site, row, chosen, axis, classes)
+        return _elapsed(state, row, chosen, axis, classes)
 
-    name = f"elapsed {chosen}"
-    kept = following.shelf.get(name)
+    name = tuple(chosen)
+    kept = tailed.plots.results.get(name)
     # What was drawn before the judgement is drawn again as soon as that is there.
     waits = kept is not None and kept.value is not None and not kept.value.judged
-    leisure = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
-    found: Elapsed | None = following.have_few(name, version, make, leisure)
+    idle_factor = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
+    found: Elapsed | None = tailed.latest(name, version, make, tailed.plots, idle_factor)
     return replace(found, axis=axis) if found else _nothing(axis)
 
 
@@ -204,7 +204,7 @@ def _nothing(axis: TimeAxis) -> Elapsed:
 
 
 def _elapsed(
-    site: ServerState,
+    state: ServerState,
     row: TrialRow,
     chosen: list[str],
     axis: TimeAxis,
@@ -212,7 +212,7 @@ def _elapsed(
 ) -> Elapsed:
     import numpy as np
 
-    found = elapsed_points(site.store(), row.row, chosen)
+    found = elapsed_points(state.store(), row.row, chosen)
     tests = list(dict.fromkeys(each.test for each in found.points if each.script_started))
     kinds = [NORMAL, *CLASSES]
     of_run = {run: _AT_LIMIT.get(code, "failed") for run, code in found.odd.items()}
@@ -246,15 +246,15 @@ def _elapsed(
 # ---- what they share ----------------------------------------------------------------------
 
 
-def _trial(site: ServerState, asked: PageQuery) -> tuple[TrialRow, TailedTrial]:
-    row = queries.trial(site.store(), asked.path["tag"])
-    following = site.followed.of(row)
-    following.standing()
-    return row, following
+def _trial(state: ServerState, query: PageQuery) -> tuple[TrialRow, TailedTrial]:
+    row = queries.trial(state.store(), query.path["tag"])
+    tailed = state.trials.of(row)
+    tailed.standing()
+    return row, tailed
 
 
-def _second(asked: PageQuery, name: str) -> float:
-    text = asked.text(name)
+def _second(query: PageQuery, name: str) -> float:
+    text = query.text(name)
     try:
         found = float(text or 0)
     except ValueError:
@@ -264,13 +264,13 @@ def _second(asked: PageQuery, name: str) -> float:
     return found
 
 
-def _axis(row: TrialRow, following: TailedTrial) -> TimeAxis:
+def _axis(row: TrialRow, tailed: TailedTrial) -> TimeAxis:
     start = (row.started or row.created) / SECOND_NS
     running = row.state == "running"
     last = (row.last or row.created) / SECOND_NS
-    course = following.course
-    if course is not None and course.history.last > 0:
-        last = max(last, course.history.last / SECOND_NS)
+    fold = tailed.fold
+    if fold is not None and fold.history.last > 0:
+        last = max(last, fold.history.last / SECOND_NS)
     end = max(last, time.time()) if running and not row.rehearsed else last
     local = time.localtime(min(max(start, 0), 1 << 35))
     return TimeAxis(
@@ -288,22 +288,22 @@ def _line(steps: Steps) -> StepLine:
     )
 
 
-def _alerts(following: TailedTrial, chosen: list[str]) -> list[AlertMark]:
-    course = following.course
+def _alerts(tailed: TailedTrial, chosen: list[str]) -> list[AlertMark]:
+    fold = tailed.fold
     return [
         AlertMark(t=told.time / SECOND_NS, test=told.subject, kind=told.kind, text=told.text)
-        for told in (course.history.alerts[-500:] if course is not None else ())
+        for told in (fold.history.alerts[-500:] if fold is not None else ())
         if not chosen or told.subject in chosen or not told.subject
     ]
 
 
-def windows_of(following: TailedTrial) -> list[WindowSpan]:
+def windows_of(tailed: TailedTrial) -> list[WindowSpan]:
     """Blackouts and planned outages up to now."""
-    course = following.course
-    if course is None or course.history.start is None:
+    fold = tailed.fold
+    if fold is None or fold.history.start is None:
         return []
-    policy = course.record.policy
-    origin, last = course.history.start / SECOND_NS, course.history.last / SECOND_NS
+    policy = fold.record.policy
+    origin, last = fold.history.start / SECOND_NS, fold.history.last / SECOND_NS
     found = []
     for kind, windows in (("blackout", policy.blackouts), ("outage", policy.outages)):
         for window in windows:

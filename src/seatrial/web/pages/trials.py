@@ -7,7 +7,7 @@ from msgspec import Struct
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
 from seatrial.web.query import PageQuery
-from seatrial.web.server_state import ServerState
+from seatrial.web.state.server_state import ServerState
 
 SHOWN = 200
 MOST_SHOWN = 5000
@@ -26,24 +26,24 @@ class TrialsPage(Struct, frozen=True, kw_only=True):
     rehearsals: int
 
 
-def data(site: ServerState, asked: PageQuery) -> TrialsPage:
-    known = queries.trials(site.store())
-    machine, plan = asked.text("machine"), asked.text("plan")
-    state = asked.choice("state", STATES)
-    rehearsed = asked.choice("rehearsed", ("no", "only"))
-    word = asked.text("q").lower()
-    limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+def data(state: ServerState, query: PageQuery) -> TrialsPage:
+    known = queries.trials(state.store())
+    machine, plan = query.text("machine"), query.text("plan")
+    chosen = query.choice("state", STATES)
+    rehearsed = query.choice("rehearsed", ("no", "only"))
+    word = query.text("q").lower()
+    limit = query.number("limit", SHOWN, least=1, most=MOST_SHOWN)
 
     def wanted(row: TrialRow) -> bool:
         return (
             machine in ("", row.machine)
             and plan in ("", row.plan)
-            and state in ("", row.state)
+            and chosen in ("", row.state)
             and word in row.tag.lower()
         )
 
-    chosen = [row for row in known if wanted(row)]
-    shown = [row for row in chosen if not rehearsed or row.rehearsed == (rehearsed == "only")]
+    fitting = [row for row in known if wanted(row)]
+    shown = [row for row in fitting if not rehearsed or row.rehearsed == (rehearsed == "only")]
     return TrialsPage(
         trials=shown[:limit],
         found=len(shown),

@@ -18,7 +18,7 @@ from seatrial.journal.codes import PASS, code_of
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING
-from seatrial.web.trials.trial_cache import TailedTrial, TestNow
+from seatrial.web.state.trial_cache import TailedTrial, TestNow
 
 MOST_BUILDS = 40
 MOST_NAMED = 6
@@ -185,9 +185,9 @@ def _counted(store: Store, row: TrialRow) -> Iterator[tuple[int, int, int, int]]
 # ---- where it is --------------------------------------------------------------------------
 
 
-def trouble_of(store: Store, row: TrialRow, following: TailedTrial) -> str:
+def trouble_of(store: Store, row: TrialRow, tailed: TailedTrial) -> str:
     """Why a trial's journal cannot be read here, and what that means; "" where it can."""
-    if not following.trouble:
+    if not tailed.trouble:
         return ""
     (found,) = store.rows("SELECT host, owner FROM trials WHERE id = ?", (row.row,))
     host, owner = found
@@ -201,4 +201,4 @@ def trouble_of(store: Store, row: TrialRow, following: TailedTrial) -> str:
             "knows; utilisation, loads and criteria, which are judged from the journal, are left "
             "out, or are as they were judged before."
         )
-    return f"The journal of this trial cannot be read: {following.trouble}"
+    return f"The journal of this trial cannot be read: {tailed.trouble}"

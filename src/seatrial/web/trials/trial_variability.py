@@ -1,7 +1,7 @@
 """How much the tests of a trial vary, and which of its runs stand out: made beside the page.
 
-variability_of(site, row, following)       # None: being judged
-classes_of(site, row, following)           # run ids of outliers: {"tu62xsh5xrpf": "slow"}
+variability_of(state, row, tailed)       # None: being judged
+classes_of(state, row, tailed)           # run ids of outliers: {"tu62xsh5xrpf": "slow"}
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from seatrial.store.rows import Filters, TrialRow
-from seatrial.web.server_state import ServerState
-from seatrial.web.trials.trial_cache import TailedTrial
+from seatrial.web.state.server_state import ServerState
+from seatrial.web.state.trial_cache import TailedTrial
 
 if TYPE_CHECKING:
     from seatrial.statistics.suspects import Suspect
@@ -71,41 +71,41 @@ class VariabilityShown(Struct, frozen=True, kw_only=True):
 
 
 def variability_of(
-    site: ServerState, row: TrialRow, following: TailedTrial
+    state: ServerState, row: TrialRow, tailed: TailedTrial
 ) -> VariabilityShown | None:
     """The table of a trial, by the store."""
     if row.passed + row.failed > MOST_JUDGED:
         return _left_to(f"seatrial variability {row.tag}")
     groups: dict[str, str] = {}
-    if following.course is not None:
+    if tailed.fold is not None:
         from seatrial.machine.facts import groups_of
 
-        groups = groups_of(following.course.record.machine)
+        groups = groups_of(tailed.fold.record.machine)
 
     def make() -> VariabilityShown:
         from seatrial.studies.variability import variability
 
-        return _shown(variability(site.store(), row, groups))
+        return _shown(variability(state.store(), row, groups))
 
-    found: VariabilityShown | None = following.have("variability", _version(row), make)
+    found: VariabilityShown | None = tailed.latest("variability", _version(row), make)
     return found
 
 
-def classes_of(site: ServerState, row: TrialRow, following: TailedTrial) -> dict[str, str] | None:
+def classes_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[str, str] | None:
     """The classes of the runs that are outliers, by their ids."""
 
     def make() -> dict[str, str]:
         from seatrial.store.series import outcomes
         from seatrial.studies.evidence import classified
 
-        kinds = classified(outcomes(site.store(), Filters(trial=row.path)))
+        kinds = classified(outcomes(state.store(), Filters(trial=row.path)))
         return {
             outlier.run.rpartition("/")[2]: outlier.kind
             for kind in kinds
             for outlier in kind.found.outliers
         }
 
-    found: dict[str, str] | None = following.have("classes", _version(row), make)
+    found: dict[str, str] | None = tailed.latest("classes", _version(row), make)
     return found
 
 

@@ -1,8 +1,8 @@
 """What is judged of one trial for its page: where it stands, and its numbers over time.
 
-    status_at(course, now, driven=True)
-    uses_at(course, now).bins(600)             # utilisation by the wall clock
-    flights_at(course, now), loads_at(course, now)
+    status_at(fold, now, driven=True)
+    uses_at(fold, now).bins(600)             # utilisation by the wall clock
+    flights_at(fold, now), loads_at(fold, now)
 
 Times are of the wall clock, in seconds since the epoch, so that all figures of a page share an
 axis.
@@ -10,7 +10,6 @@ axis.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from seatrial.acceptance.step_functions import LevelSpan
 from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.journal.lifecycle import INTERRUPTED
 from seatrial.units import SECOND_NS
-from seatrial.web.trials.trial_fold import TrialFold
+from seatrial.web.state.trial_fold import TrialFold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,21 +35,13 @@ FINEST = 8192  # bins that are kept
 MOST_STEPS = 3000  # of one line
 
 
-def present(course: TrialFold) -> int:
-    """The time (ns) at which a trial is looked at: now while it runs, else that of its last
-    event."""
-    history = course.history
-    runs = history.state == "running" and not course.record.rehearsed
-    return max(time.time_ns() if runs else history.last, history.last)
-
-
-def status_at(course: TrialFold, now: int, driven: bool) -> Status:
-    """As ``acceptance.status.status``, of a course at hand."""
-    history = course.history
-    found = status_of(course.record, history, now, course.references)
+def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
+    """As ``acceptance.status.status``, of a fold at hand."""
+    history = fold.history
+    found = status_of(fold.record, history, now, fold.references)
     runs = history.state == "running"
     state = found.state if driven or not runs else INTERRUPTED
-    return replace(found, state=state, held_back_by=course.held(now) if driven else [])
+    return replace(found, state=state, held_back_by=fold.held(now) if driven else [])
 
 
 # ---- how nodes were used ------------------------------------------------------------------
@@ -102,13 +93,13 @@ class UtilisationSteps(Struct, frozen=True):
         return starts, found, step
 
 
-def uses_at(course: TrialFold, now: int) -> UtilisationSteps:
+def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
     """How the nodes were used up to ``now`` (ns)."""
     import numpy as np
 
-    timeline = timeline_of(course.history, now)
+    timeline = timeline_of(fold.history, now)
     shares = {use: timeline.total.share(use) for use in USES}
-    said = lost_node_hours.sentence(course.history, timeline, now)
+    said = lost_node_hours.sentence(fold.history, timeline, now)
     available = timeline.total.available / SECOND_NS
     if not timeline.pieces:
         return UtilisationSteps(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
@@ -145,42 +136,42 @@ class Steps(Struct, frozen=True):
     most: float = 0.0
 
 
-def flights_at(course: TrialFold, now: int, expected: dict[str, int]) -> list[Steps]:
+def flights_at(fold: TrialFold, now: int, expected: dict[str, int]) -> list[Steps]:
     """The runs that held nodes, of all tests and of each."""
-    history = course.history
-    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in course.tests}
+    history = fold.history
+    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in fold.tests}
     for run in history.runs:
         held = run.held_nodes(now)
         if held is not None:
             by_test[history.test_of(run)].append((*held, 1.0))
     spans, without = history.window(now), whole_outages(history)
     everything = [one for each in by_test.values() for one in each]
-    found = [_steps("", step_functions.levels(everything, spans, without), _least_of_all(course))]
+    found = [_steps("", step_functions.levels(everything, spans, without), _least_of_all(fold))]
     for test, intervals in by_test.items():
         wanted = expected.get(test, 0)
         found.append(_steps(test, step_functions.levels(intervals, spans, without), wanted))
     return found
 
 
-def _least_of_all(course: TrialFold) -> float:
+def _least_of_all(fold: TrialFold) -> float:
     """The least number of jobs in flight that a criterion on all tests asks for."""
-    component = course.record.component
+    component = fold.record.component
     for criterion in component.criteria if component else ():
         if criterion.criterion == "jobs_in_flight" and not criterion.tests:
             return bounds_of(criterion).least or 0.0
     return 0.0
 
 
-def loads_at(course: TrialFold, now: int) -> list[Steps]:
+def loads_at(fold: TrialFold, now: int) -> list[Steps]:
     """The open files on each metadata target that any run was placed on or that has a bound, then
     the readings of gauges."""
-    safe = _safe_loads(course)
+    safe = _safe_loads(fold)
     found = [
         _steps(name, each, most=safe.get(name, 0.0))
-        for name, each in step_functions.target_loads(course.history, now).items()
+        for name, each in step_functions.target_loads(fold.history, now).items()
     ]
-    highs = {throttle.gauge: throttle.high for throttle in course.record.policy.throttles}
-    for name, readings in course.gauges.items():
+    highs = {throttle.gauge: throttle.high for throttle in fold.record.policy.throttles}
+    for name, readings in fold.gauges.items():
         each = [
             LevelSpan(one.time, following.time, one.value)
             for one, following in zip(readings, [*readings[1:], readings[-1]], strict=True)
@@ -190,15 +181,15 @@ def loads_at(course: TrialFold, now: int) -> list[Steps]:
     return found
 
 
-def _safe_loads(course: TrialFold) -> dict[str, float]:
+def _safe_loads(fold: TrialFold) -> dict[str, float]:
     """What each target bears: by the plan's cap, else by the machine's description."""
-    systems = course.record.machine.file_systems
+    systems = fold.record.machine.file_systems
     found = {
         f"{name}/{target.name}": system.safe_load
         for name, system in systems.items()
         for target in system.metadata_targets
     }
-    capped = {target.name: target.safe for target in course.record.policy.targets}
+    capped = {target.name: target.safe for target in fold.record.policy.targets}
     return found | {name: safe for name, safe in capped.items() if safe}
 
 

@@ -1,9 +1,9 @@
 """One trial's journal as pages need it: folded once, then on from where it was.
 
-    course = TrialFold(TrialFolder(path))
-    while course.go_on():                  # a block at a time
+    fold = TrialFold(TrialFolder(path))
+    while fold.go_on():                  # a block at a time
         ...
-    course.history, course.tests["cm4"].in_flight, course.held(now)
+    fold.history, fold.tests["cm4"].in_flight, fold.held(fold.present())
 
 A journal that was replaced or cut is begun anew. To be used by one thread at a time.
 """
@@ -11,6 +11,7 @@ A journal that was replaced or cut is begun anew. To be used by one thread at a 
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter, deque
 from typing import BinaryIO
 
@@ -124,6 +125,12 @@ class TrialFold:
         return file.tell() < self.size
 
     # ---- what it has ----------------------------------------------------------------------
+
+    def present(self) -> int:
+        """Return the time (ns) at which the trial is looked at: now while it runs, else that of its
+        last event."""
+        runs = self.history.state == "running" and not self.record.rehearsed
+        return max(time.time_ns() if runs else 0, self.history.last)
 
     def held(self, now: int) -> list[Hold]:
         """What holds launches back, of a trial that runs."""
