@@ -37,7 +37,7 @@ COLUMNS = {
     " nodes job exit_code directory",
     "postgresql-jobs: Runs in this window": "runs passed failed running waiting run_again",
     "postgresql-jobs: All jobs, newest first": "time trial machine app test case run state verdict"
-    " started elapsed nodes job directory",
+    " script_started elapsed nodes job directory",
     "postgresql-summary: Tests": "machine app test runs passed failed going run_again pass_rate"
     " least median largest",
     "postgresql-summary: Figures": "machine test case metric unit better n least median largest",
@@ -49,7 +49,7 @@ COLUMNS = {
     " nodes job directory",
     "influxdb-jobs: Runs in this window": "time runs passed failed",
     "influxdb-jobs: All jobs, newest first": "time trial machine app test run verdict elapsed"
-    " waited nodes job finished why directory",
+    " waited nodes job judged why directory",
     "influxdb-summary: Tests": "time runs passed failed pass_rate least median largest",
     "influxdb-summary: Figures, newest first": "time trial machine app test run metric value unit",
     "influxdb-elapsed: Elapsed time against start": "time elapsed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from seatrial.journal.codes import BUILD_FAILED, PASS, WRONG_ANSWER, Code
 from seatrial.journal.events import (
@@ -33,6 +33,8 @@ from seatrial.trial.folder import Record, TrialOptions, create
 
 NOON = 1_795_262_400_000_000_000  # 2026-11-21 12:00:00 UTC, in ns
 SECOND = 1_000_000_000
+
+E = TypeVar("E", bound=Event)
 
 
 def a_case(number: int, test: str = "stream", **changes: Any) -> Case:
@@ -96,7 +98,7 @@ class TrialMaker:
         self.cases = cases
         self.events: list[Event] = []
 
-    def event(self, kind: type[Event], /, **fields: Any) -> Event:
+    def event(self, kind: type[E], /, **fields: Any) -> E:
         """Keep an event of a kind a second after the one before; ``write`` puts it into the
         journal."""
         self.now += SECOND

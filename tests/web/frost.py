@@ -14,7 +14,16 @@ import msgspec
 import numpy as np
 
 from seatrial.journal import codes
-from seatrial.journal.codes import Code, Name
+from seatrial.journal.codes import Code
+from seatrial.journal.events import (
+    NodeDown,
+    NodeExcluded,
+    NodeUp,
+    RunCreated,
+    RunJudged,
+    ScriptEnded,
+    ScriptStarted,
+)
 from seatrial.machine.model import Machine, NodeGroup, Toolchain
 from seatrial.suite.model import Case
 
@@ -60,14 +69,14 @@ class Fleet(Measuring):
         self.made += 1
         run_id = f"f{self.made:05}{self.tag}"
         of = {"app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
-        self.event(Name.LOGGING_START, path=str(self.folder.run(case.test, run_id)), **of)
-        self.event(Name.BINARY_EXECUTE_START, nodes=nodes, **of)
+        self.event(RunCreated, path=str(self.folder.run(case.test, run_id)), **of)
+        self.event(ScriptStarted, nodes=nodes, **of)
         if code is None:
             return
         end = self.now + round(seconds * SECOND)
-        self.event(Name.BINARY_EXECUTE_END, value=code.number, **(of | {"time": end}))
-        told = {"alias": code.name, "text": why, "again": again, "time": end + SECOND}
-        self.event(Name.CHECK_END, value=code.number, **(of | told))
+        self.event(ScriptEnded, exit_code=code.number, **(of | {"time": end}))
+        told = {"verdict": code.name, "reason": why, "will_rerun": again, "time": end + SECOND}
+        self.event(RunJudged, code=code.number, **(of | told))
         self.now += 60 * SECOND
 
 
@@ -88,7 +97,7 @@ def tell_nodes(trials: Path, tag: str = "nodes", at: int = NOON, running: bool =
     for case in cases:
         figure = 310_000 * rng.gauss(1, 0.004) * (0.93 if case.node == SLOW else 1)
         trial.measure(case, {TRIAD: figure}, elapsed=20 * rng.gauss(1, 0.01))
-    trial.event(Name.NODE_DOWN, nodes="n007", text="not responding")
+    trial.event(NodeDown, nodes="n007", reason="not responding")
     for number in range(120):
         chosen = sorted(rng.sample([name for name in NAMES if name != "n007"], 8))
         nodes = ",".join(chosen)
@@ -98,9 +107,9 @@ def tell_nodes(trials: Path, tag: str = "nodes", at: int = NOON, running: bool =
         seconds = rng.gauss(100, 1.5)
         again = bad and code is codes.NODE_FAILURE
         trial.ran(wide, nodes, seconds, code if bad else codes.PASS, why if bad else "", again)
-    trial.event(Name.NODE_UP, nodes="n007")
-    trial.event(Name.NODE_EXCLUDE, nodes=BROKEN, text="3 failures of its runs")
-    trial.event(Name.NODE_DOWN, nodes="n[055-056]", text="drained: <b>memory</b>")
+    trial.event(NodeUp, nodes="n007")
+    trial.event(NodeExcluded, nodes=BROKEN, reason="3 failures of its runs")
+    trial.event(NodeDown, nodes="n[055-056]", reason="drained: <b>memory</b>")
     if running:
         trial.ran(wide, "n[001-008]", code=None)
         trial.write()

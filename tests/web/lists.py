@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
+from seatrial.journal.events import RunCreated
 
 from ..store.trials import NOON, SECOND, TrialMaker, a_case, a_trial
 
@@ -57,6 +57,6 @@ def weekly(trials: Path) -> TrialMaker:
     maker.run(cases[1], "broken1", codes.FAILED, why=f"exit code 3: {EVIL}", files=files)
     maker.run(cases[1], "lost1", codes.LOST, why="the job vanished", again=True)
     maker.run(cases[2], "going1", None, files={"job.sh": b"", "stdout": b"so far\n"})
-    maker.event(Name.LOGGING_START, path="/nowhere", **run_of(maker, "queue1", case=cases[2]))
+    maker.event(RunCreated, path="/nowhere", **run_of(maker, "queue1", case=cases[2]))
     maker.write()
     return maker

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
+from seatrial.journal.events import RunJudged
 from seatrial.trial.requests import Request, ask
 from tests.programs import Driving, Workplace, until
 from tests.slurm.cluster import free_ports
@@ -67,8 +67,8 @@ def delays(place: Workplace, seen: list[list[float]]) -> list[float]:
     """Seconds from each verdict to its being on the screen."""
     ends = [
         event.time / 1e9
-        for event in place.events(TAG, Name.CHECK_END)
-        if event.value == codes.PASS.number
+        for event in place.events(TAG, RunJudged)
+        if event.code == codes.PASS.number
     ]
     found = []
     for (_, before), (shown, number) in pairwise(seen):

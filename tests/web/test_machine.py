@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from seatrial.journal.events import (
+    NodeAdmitted,
+    NodeDown,
+    NodeExcluded,
+    RunJudged,
+    ScriptEnded,
+    ScriptStarted,
+)
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.store import node_runs
 from seatrial.store.ingest import synced
@@ -122,7 +130,7 @@ def test_the_map_follows_the_journal(tmp_path: Path, browser: Browser) -> None:
         page.focus("#map")
         page.keyboard.press("End")
         page.wait_for_selector("#map-said:has-text('n064: up')")
-        trial.event("node_down", nodes="n[060-064]", text="power")
+        trial.event(NodeDown, nodes="n[060-064]", reason="power")
         trial.write()
         page.wait_for_selector(".legend:has-text('down (5)')")
         page.wait_for_selector("#map-said:has-text('n064: down')")
@@ -255,17 +263,18 @@ def test_a_fleet_follows_runs_to_their_ends(tmp_path: Path) -> None:
     trial.ran(trial.cases[0], "n001")
     trial.ran(trial.cases[0], "n002", code=None)
     run = trial.events[-1]
+    assert isinstance(run, ScriptStarted)
     trial.write()
     for ended in (False, True):
         if ended:
             of = {"test": "lsms", "case": run.case, "run_id": run.run_id}
-            trial.event("binary_execute_end", value=0, **of)
-            trial.event("check_end", value=0, alias="pass", **of)
+            trial.event(ScriptEnded, exit_code=0, **of)
+            trial.event(RunJudged, code=0, verdict="pass", **of)
             trial.write()
         with synced(tmp_path / "s.sqlite", folder) as store:
             held = fleet.held(store, trials(store))
         assert sorted(held.columns.code.tolist()) == ([0, 0] if ended else [0, 17])
-        assert held.counts(np.asarray(held.columns.finished > 0))[:2].tolist() == [1, int(ended)]
+        assert held.counts(np.asarray(held.columns.judged > 0))[:2].tolist() == [1, int(ended)]
 
 
 def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> None:
@@ -331,9 +340,9 @@ def test_a_node_let_back_in_was_excluded_until_then_though_its_trial_is_over(
 ) -> None:
     trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms")])
     at = []
-    for name in ("node_exclude", "node_admit", "node_exclude"):
+    for kind in (NodeExcluded, NodeAdmitted, NodeExcluded):
         trial.ran(trial.cases[0], "n009")
-        at.append(trial.event(name, nodes="n009").time / SECOND)
+        at.append(trial.event(kind, nodes="n009").time / SECOND)
     trial.now += 3600 * SECOND
     trial.ran(trial.cases[0], "n001,n009")
     trial.end()
@@ -347,23 +356,23 @@ def test_a_node_is_excluded_while_any_trial_excludes_it(tmp_path: Path) -> None:
     one, two = (frost.Fleet(tmp_path, tag, [a_case(1, test="lsms")]) for tag in ("one", "two"))
     at: list[float] = []
 
-    def tell(trial: frost.Fleet, name: str) -> None:
+    def tell(trial: frost.Fleet, kind: type[NodeExcluded | NodeAdmitted]) -> None:
         trial.now = NOON + (len(at) + 1) * 3600 * SECOND
-        at.append(trial.event(name, nodes="n009", text=f"by {trial.tag}").time / SECOND)
+        at.append(trial.event(kind, nodes="n009", reason=f"by {trial.tag}").time / SECOND)
         trial.ran(trial.cases[0], "n009")
         trial.write()
 
     one.start()
     two.start()
-    tell(one, "node_exclude")
-    tell(two, "node_exclude")
+    tell(one, NodeExcluded)
+    tell(two, NodeExcluded)
     assert of_node(tmp_path, "n009").state.excluded_why == "by two"
-    tell(two, "node_admit")
+    tell(two, NodeAdmitted)
     found = of_node(tmp_path, "n009")
     assert (found.state.word, found.state.excluded_why) == ("excluded", "by one")
     assert found.state.excluded / SECOND == at[0]
     assert spans_of(found)[1] == (at[1], at[2], "excluded")
-    tell(one, "node_admit")
+    tell(one, NodeAdmitted)
     found = of_node(tmp_path, "n009")
     assert found.state.word == "up"
     assert spans_of(found) == [(at[0], at[3], "excluded"), (at[1], at[2], "excluded")]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import BuildEnded, BuildStarted
 from seatrial.sinks.cursor import Cursor
 from tests.programs import until
 
@@ -88,8 +88,8 @@ def test_a_trial_that_runs_is_shown_with_targets_alerts_and_criteria(tmp_path: P
         assert 0 < found["utilisation"] < 1
         assert found["criteria"][0]["label"] == "utilisation"
         assert len(found["latest"]) == 8
-        finished = [run["finished"] for run in found["latest"]]
-        assert finished == sorted(finished, reverse=True)
+        judged = [run["judged"] for run in found["latest"]]
+        assert judged == sorted(judged, reverse=True)
         _, page = served.get("/")
         assert "Criteria so far" in page
         assert "of target" in page
@@ -111,9 +111,9 @@ def test_builds_that_go_on_or_failed_and_sinks_that_lag_are_shown(tmp_path: Path
     maker = TrialMaker(trials, "building", cases)
     maker.start()
     for key in ("k1", "k2", "k3"):
-        maker.event(Name.BUILD_START, alias=key, path=f"/builds/{key}")
-    maker.event(Name.BUILD_END, alias="k1", path="/builds/k1", value=0)
-    maker.event(Name.BUILD_END, alias="k2", path="/builds/k2", value=1, text="no compiler")
+        maker.event(BuildStarted, key=key, path=f"/builds/{key}")
+    maker.event(BuildEnded, key="k1", path="/builds/k1", code=0)
+    maker.event(BuildEnded, key="k2", path="/builds/k2", code=1, log="no compiler")
     maker.write()
     cursor = Cursor(sink="site", kind="influxdb", to="influx.site", error="it does not answer")
     (maker.folder.path / "sinks").mkdir()

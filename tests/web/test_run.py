@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    JobQueued,
+    RunCreated,
+    RunJudged,
+    ScriptEnded,
+    ScriptStarted,
+    SubmitEnded,
+)
 from tests.programs import until
 
 from ..store.trials import TrialMaker, a_case
@@ -42,14 +49,14 @@ def again(trials: Path) -> None:
     path.mkdir(parents=True)
     (path / "stdout").write_bytes(output)
     of = run_of(maker, "later2")
-    maker.event(Name.LOGGING_START, path=str(path), **of)
-    maker.event(Name.SUBMIT_END, value=0, **of)
-    maker.event(Name.JOB_QUEUED, job_id="77", **of)
-    said = {"text": "gcc/13:openmpi/5", "alias": "feed"}
-    maker.event(Name.BINARY_EXECUTE_START, nodes="n[001-003]", **said, **of)
-    maker.event(Name.BINARY_EXECUTE_END, value=0, **of)
+    maker.event(RunCreated, path=str(path), **of)
+    maker.event(SubmitEnded, refused=0, **of)
+    maker.event(JobQueued, job_id="77", **of)
+    said = {"modules": "gcc/13:openmpi/5", "environment": "feed"}
+    maker.event(ScriptStarted, nodes="n[001-003]", **said, **of)
+    maker.event(ScriptEnded, exit_code=0, **of)
     why = "first line\nsecond line"
-    maker.event(Name.CHECK_END, value=codes.WRONG_ANSWER.number, text=why, **of)
+    maker.event(RunJudged, code=codes.WRONG_ANSWER.number, reason=why, **of)
     maker.end(passed=False)
 
 
@@ -63,9 +70,9 @@ def test_a_run_is_told_in_full(served: Served) -> None:
     assert (found["verdict"], found["state"]) == ("failed", "failed")
     assert found["case"]["parameters"] == {"touch": "all", "threads": 4}
     names = [event["event"] for event in found["events"]]
-    assert names[0] == Name.LOGGING_START
-    assert names[-1] == Name.CHECK_END
-    assert [e["told"] for e in found["events"] if e["event"] == Name.BINARY_EXECUTE_END] == [
+    assert names[0] == "logging_start"
+    assert names[-1] == "check_end"
+    assert [e["told"] for e in found["events"] if e["event"] == "binary_execute_end"] == [
         "exit code 3"
     ]
     assert found["events"][1]["after"] == 1.0
@@ -123,10 +130,10 @@ def test_siblings_are_those_of_the_case_and_lead_on(served: Served) -> None:
 def test_what_waits_or_runs_has_no_end_yet(served: Served) -> None:
     queued = told(served, "weekly", "queue1")
     assert queued["state"] == "waiting"
-    assert [(p["name"], p["ended"]) for p in queued["phases"]] == [("prepared", None)]
+    assert [(p["name"], p["until"]) for p in queued["phases"]] == [("prepared", None)]
     going = told(served, "weekly", "going1")
     assert going["state"] == "running"
-    assert going["phases"][-1] == {**going["phases"][-1], "name": "running", "ended": None}
+    assert going["phases"][-1] == {**going["phases"][-1], "name": "running", "until": None}
     assert text_of(going["outputs"][0]) == ["so far"]
     assert going["outputs"][1]["absent"] == "is not there"
 
@@ -227,8 +234,8 @@ def test_a_run_that_ends_is_told_at_once(tmp_path: Path, browser: Browser) -> No
         page.locator("#live[data-state=on]").wait_for()
         page.locator("#head .verdict.running").wait_for()
         of = run_of(maker, "going1", case=maker.cases[2])
-        maker.event(Name.BINARY_EXECUTE_END, value=0, **of)
-        maker.event(Name.CHECK_END, value=0, alias="pass", **of)
+        maker.event(ScriptEnded, exit_code=0, **of)
+        maker.event(RunJudged, code=0, verdict="pass", **of)
         maker.write()
         page.locator("#head .verdict.pass").wait_for()
         assert "judged" in page.locator(".phases").inner_text()

@@ -39,8 +39,8 @@ def counted(found: Any) -> dict[str, int]:
 def test_all_runs_are_listed_newest_first_and_counted_by_state(served: Served) -> None:
     found = served.json("/runs")
     assert len(found["runs"]) == found["found"] == found["total"] == ALL
-    began = [run["began"] for run in found["runs"]]
-    assert began == sorted(began, reverse=True)
+    created = [run["created"] for run in found["runs"]]
+    assert created == sorted(created, reverse=True)
     expected = {"passed": STREAMS + 1, "running": 1, "waiting": 1, "failed": 4, "again": 1}
     assert counted(found) == expected
 
@@ -75,7 +75,7 @@ def test_filters_choose_runs_and_counts_agree(
 
 def test_a_window_begins_with_since_and_ends_before_until(served: Served) -> None:
     found = served.json("/runs", trial="weekly", sort="oldest")
-    third, fifth = found["runs"][2]["began"], found["runs"][4]["began"]
+    third, fifth = found["runs"][2]["created"], found["runs"][4]["created"]
     within = served.json("/runs", trial="weekly", since=third, until=fifth)
     assert ids(within) == ids(found)[3:1:-1]
     assert counted(within)["passed"] == within["total"] == 2
@@ -202,4 +202,4 @@ def test_a_run_appears_by_itself_where_the_filters_let_it(tmp_path: Path, browse
 def test_times_of_the_fixture_are_as_they_are_told(served: Served) -> None:
     first = served.json("/runs", trial="weekly", sort="oldest")["runs"][0]
     assert first["run_id"] == "stream00"
-    assert first["began"].startswith("2026-11-21T13:00:02")
+    assert first["created"].startswith("2026-11-21T13:00:02")

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
+from seatrial.journal.events import MetricRecorded, RunCreated, RunJudged, ScriptStarted
 from tests.programs import LONG_S, until
 
 from ..store.trials import TrialMaker, a_case
@@ -53,10 +53,10 @@ def evil(trials: Path) -> None:
     of = run_of(maker, "evil1")
     folder = trials.parent / "elsewhere" / "evil1"
     folder.mkdir(parents=True)
-    maker.event(Name.LOGGING_START, path=f"/nowhere/{EVIL}", **of)
-    maker.event(Name.BINARY_EXECUTE_START, nodes=EVIL, text=EVIL, alias=EVIL, **of)
-    maker.event(Name.METRIC, alias=EVIL, value=1.0, unit=EVIL, better="higher", **of)
-    maker.event(Name.CHECK_END, value=codes.FAILED.number, text=EVIL, alias=EVIL, **of)
+    maker.event(RunCreated, path=f"/nowhere/{EVIL}", **of)
+    maker.event(ScriptStarted, nodes=EVIL, modules=EVIL, environment=EVIL, **of)
+    maker.event(MetricRecorded, metric=EVIL, value=1.0, unit=EVIL, better="higher", **of)
+    maker.event(RunJudged, code=codes.FAILED.number, reason=EVIL, verdict=EVIL, **of)
     (trials.parent / "secret").write_text(SECRET)
     for number, lay in enumerate((_link, _fifo, _folder, _absolute, _hard_name)):
         _lead_away(maker, f"away{number}", lay)
@@ -120,8 +120,8 @@ def _linked_folder(maker: TrialMaker, run_id: str) -> None:
 
 def _placed(maker: TrialMaker, run_id: str, path: str) -> None:
     of = run_of(maker, run_id, case=maker.cases[1])
-    maker.event(Name.LOGGING_START, path=path, **of)
-    maker.event(Name.CHECK_END, value=codes.FAILED.number, **of)
+    maker.event(RunCreated, path=path, **of)
+    maker.event(RunJudged, code=codes.FAILED.number, **of)
 
 
 # ---- what was written stays text ------------------------------------------------------------
@@ -256,8 +256,8 @@ def test_a_run_that_its_plan_placed_elsewhere_is_shown(served: Served, trials: P
     maker = TrialMaker(trials, "placed", [a_case(1)])
     maker.start()
     of = run_of(maker, "placed-there")
-    maker.event(Name.LOGGING_START, path=str(path), **of)
-    maker.event(Name.CHECK_END, value=codes.FAILED.number, **of)
+    maker.event(RunCreated, path=str(path), **of)
+    maker.event(RunJudged, code=codes.FAILED.number, **of)
     maker.end()
     until(lambda: served.get("/runs/placed/placed-there")[0] == 200, "the new trial")
     assert "on another target" in served.get("/runs/placed/placed-there")[1]
