@@ -188,7 +188,7 @@ def _data(folder: Path, number: int) -> list[Row]:
             found[address] = _asking(lambda page=page, asked=asked: as_json(page.data(site, asked)))  # type: ignore[misc]
         except SeatrialError as error:
             print(f"{address}: {error}", file=sys.stderr)
-    site.followed.close()
+    site.close()
     site.forget()
     print("ms by the clock (CPU): first, meanwhile, later; CPU s beside it", file=sys.stderr)
     for address, one in sorted(found.items(), key=lambda item: -item[1].later.wall):

@@ -67,7 +67,7 @@ def test_what_is_kept_is_what_was_used_last_and_fits(
 ) -> None:
     now = 0.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cache.time, "monotonic", lambda: now)
+        patch.setattr(cache, "monotonic", lambda: now)
         model = Model(items, size, age, pinned)
         kept: LruCache[int, Item] = LruCache(
             items, size, age, size_of=lambda item: item.size, is_pinned=pinned.__contains__

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.web.formatting import counted, told, zone
-from seatrial.web.navigation import AREAS
+from seatrial.web.page import AREAS
 from tests.programs import until
 
 from .lists import make_site

@@ -62,7 +62,7 @@ def test_a_response_is_made_anew_after_a_while(
 
 
 @pytest.mark.parametrize("work", [Maker(status=404), Maker(size=MAX_BYTES)])
-def test_a_failure_or_a_large_response_is_not_kept(cache: ResponseCache, work: Kitchen) -> None:
+def test_a_failure_or_a_large_response_is_not_kept(cache: ResponseCache, work: Maker) -> None:
     async def ask() -> None:
         for _ in range(2):
             await cache.make("/runs", 1, work)

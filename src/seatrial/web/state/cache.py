@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
@@ -56,7 +56,7 @@ class LruCache(Generic[K, V]):
             item = self._items.get(key)
             if item is None:
                 return None
-            if time.monotonic() - item[2] > self.max_age_s:
+            if monotonic() - item[2] > self.max_age_s:
                 self._remove(key)
                 return None
             self._items.move_to_end(key)
@@ -68,7 +68,7 @@ class LruCache(Generic[K, V]):
         with self._lock:
             if key in self._items:
                 self._remove(key)
-            self._items[key] = (value, size, time.monotonic())
+            self._items[key] = (value, size, monotonic())
             self._size += size
             self._drop()
 
