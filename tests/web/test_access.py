@@ -51,6 +51,8 @@ def test_without_the_token_nothing_is_told(guarded: tuple[Served, str]) -> None:
     assert "A token is needed" in served.get("/runs.json")[1]
     assert served.get("/runs.json", Cookie=f"seatrial={token}")[0] == 401  # not the cookie's value
     assert served.get("/static/style.css")[0] == 200
+    for path in ("/api/x/static/", "/runs/static/style.css", "/staticx", "//static/style.css"):
+        assert served.get(path)[0] == 401, "a path is free of the token only below /static/"
 
 
 def post(served: Served, form: dict[str, str], **headers: str) -> http.client.HTTPResponse:

@@ -378,6 +378,18 @@ def test_a_node_is_excluded_while_any_trial_excludes_it(tmp_path: Path) -> None:
     assert spans_of(found) == [(at[0], at[3], "excluded"), (at[1], at[2], "excluded")]
 
 
+def test_a_node_that_is_down_and_excluded_is_marked_once_as_down(tmp_path: Path) -> None:
+    trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms")])
+    trial.event(NodeExcluded, nodes="n[009-010]", reason="3 failures of its runs")
+    trial.event(NodeDown, nodes="n[010-011]", reason="power")
+    trial.end()
+    found = of_machine(tmp_path)
+    marked = {kind: [found.names[place] for place in found.marks[kind]] for kind in found.marks}
+    assert marked == {"suspect": [], "down": ["n010", "n011"], "excluded": ["n009"]}
+    words = {row.name: row.state for row in found.rows if row.state != "up"}
+    assert words == {"n009": "excluded", "n010": "down", "n011": "down"}
+
+
 def test_a_trial_folder_that_is_gone_leaves_what_runs_named(tmp_path: Path) -> None:
     frost.tell_nodes(tmp_path, "t")
     assert of_machine(tmp_path).described
