@@ -56,13 +56,13 @@ def serve(
 
     from seatrial.web.app import create_app
     from seatrial.web.state.server_state import ServerState
-    from seatrial.web.timeouts import TimeoutProtocol
+    from seatrial.web.timeouts import TimeoutMiddleware, TimeoutProtocol
 
     app = create_app(
         ServerState(trials, store), token, None if token else LOCAL_NAMES | {_named(host)}
     )
     config = uvicorn.Config(
-        app,
+        TimeoutMiddleware(app),
         http=TimeoutProtocol,
         ws="none",
         log_level="info" if log else "error",  # odd requests are none of its reader's business

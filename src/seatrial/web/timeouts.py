@@ -1,10 +1,12 @@
-"""How long a connection may take: HTTP for clients that are slow, broken or of ill will.
+"""Time limits of connections: for slow, broken and hostile clients.
 
-    uvicorn.Config(app, http=Patient)
+    uvicorn.Config(TimeoutMiddleware(app), http=TimeoutProtocol)
 
-uvicorn bounds how long an idle connection stays, but neither how slowly a request may arrive nor
-how slowly an answer may be taken. Here both have a limit; and where there are as many connections
-as there may be, the one that has waited longest without a whole request makes room for the next.
+uvicorn limits how long an idle connection stays, but neither how slowly a request may arrive nor
+how slowly a response may be taken. Here both have a limit. When there are as many connections as
+there may be, the one that has been without a whole request for longest makes room for the next.
+
+``TimeoutProtocol`` sees the bytes of a connection, ``TimeoutMiddleware`` its requests.
 """
 
 from __future__ import annotations
@@ -13,88 +15,139 @@ import asyncio
 from collections import OrderedDict
 from typing import Any
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MOST_CONNECTIONS = 600
-REQUEST_S = 10.0  # from the first moment of a connection, or its next request, to the request's end
-TAKING_S = 30.0  # for a client that takes nothing of an answer that waits for it
+MAX_CONNECTIONS = 600
+REQUEST_S = 10.0  # from the start of a connection, or of its next request, to the request's end
+TAKING_S = 30.0  # for a client that takes nothing of a response
 
-_waiting: OrderedDict[TimeoutProtocol, None] = (
-    OrderedDict()
-)  # without a whole request, by their age
+Address = tuple[tuple[str, int], tuple[str, int]]  # of the client, and of this server
+
+_connections: dict[Address, TimeoutProtocol] = {}
+_waiting: OrderedDict[TimeoutProtocol, None] = OrderedDict()  # without a whole request, by age
 
 
-class TimeoutProtocol(H11Protocol):
-    """A connection with limits of time."""
+class TimeoutProtocol(asyncio.Protocol):
+    """A connection with time limits. uvicorn's own protocol does the rest."""
 
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
+    def __init__(self, **named: Any) -> None:
+        self._http: asyncio.Protocol = H11Protocol(**named)
+        self._loop = asyncio.get_running_loop()
+        self._requests = 0  # whole requests without a whole response
         self._request_timer: asyncio.TimerHandle | None = None
         self._taking_timer: asyncio.TimerHandle | None = None
 
+    # ---- called by the event loop ---------------------------------------------------------
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= MOST_CONNECTIONS:
+        self._transport = transport
+        names = ("peername", "sockname")
+        client, server = (transport.get_extra_info(name) or ("", 0) for name in names)
+        self._address: Address = (client[:2], server[:2])
+        if len(_connections) >= MAX_CONNECTIONS:
             if not _waiting:
                 transport.abort()
                 return
-            eldest, _ = _waiting.popitem(last=False)
-            eldest.transport.abort()
-        super().connection_made(transport)
+            _waiting.popitem(last=False)[0]._transport.abort()
+        _connections[self._address] = self
+        self._http.connection_made(transport)
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._has_request()
-        self.resume_writing()
-        if self.transport is not None:
-            super().connection_lost(exc)
+        self._stop_waiting()
+        self._stop_taking()
+        if _connections.get(self._address) is self:
+            del _connections[self._address]
+            self._http.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport is None or self.transport.is_closing():
+        if self._transport.is_closing():
             return
-        if self._is_idle() and self._request_timer is None:
+        if not self._requests and self._request_timer is None:
             self._await_request()
-        super().data_received(data)
-        if not self._is_idle():
-            self._has_request()
+        self._http.data_received(data)
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self._is_idle() and not self.transport.is_closing():
-            self._has_request()
-            _waiting[self] = None  # it keeps its keep-alive time, unless others need its place
+    def eof_received(self) -> bool | None:
+        return self._http.eof_received()
 
     def pause_writing(self) -> None:
-        """The client does not take what it has asked for."""
-        super().pause_writing()
+        self._http.pause_writing()
         self._await_taking()
 
     def resume_writing(self) -> None:
-        if self._taking_timer is not None:
-            self._taking_timer.cancel()
-            self._taking_timer = None
-        if self.flow is not None:
-            super().resume_writing()
+        self._stop_taking()
+        self._http.resume_writing()
 
-    def _await_taking(self) -> None:
-        left = self.transport.get_write_buffer_size()
-        self._taking_timer = self.loop.call_later(TAKING_S, self._look_at_taking, left)
+    # ---- called by the middleware ---------------------------------------------------------
 
-    def _look_at_taking(self, left_before: int) -> None:
-        if self.transport.get_write_buffer_size() >= left_before:
-            self.transport.abort()
-        else:
-            self._await_taking()
+    def request_received(self) -> None:
+        """A request is whole."""
+        self._requests += 1
+        self._stop_waiting()
 
-    def _is_idle(self) -> bool:
-        """Whether a request is to come yet, or is on its way."""
-        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+    def response_sent(self) -> None:
+        """The response to a whole request is whole."""
+        self._requests -= 1
+        if not self._requests and not self._transport.is_closing():
+            _waiting[self] = None  # until its keep-alive time ends, or others need its place
+
+    # ---- timers ---------------------------------------------------------------------------
 
     def _await_request(self) -> None:
         _waiting[self] = None
-        self._request_timer = self.loop.call_later(REQUEST_S, self.transport.abort)
+        self._request_timer = self._loop.call_later(REQUEST_S, self._transport.abort)
 
-    def _has_request(self) -> None:
+    def _stop_waiting(self) -> None:
         _waiting.pop(self, None)
         if self._request_timer is not None:
             self._request_timer.cancel()
             self._request_timer = None
+
+    def _await_taking(self) -> None:
+        left = self._transport.get_write_buffer_size()
+        self._taking_timer = self._loop.call_later(TAKING_S, self._look_at_taking, left)
+
+    def _stop_taking(self) -> None:
+        if self._taking_timer is not None:
+            self._taking_timer.cancel()
+            self._taking_timer = None
+
+    def _look_at_taking(self, left_before: int) -> None:
+        if self._transport.get_write_buffer_size() >= left_before:
+            self._transport.abort()
+        else:
+            self._await_taking()
+
+
+class TimeoutMiddleware:
+    """The outermost layer of the application: tells connections of their requests."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection = _connections.get((scope.get("client"), scope.get("server")))  # type: ignore[arg-type]
+        if connection is None:  # no request, or one whose client is gone
+            await self._app(scope, receive, send)
+            return
+        names = {name for name, _ in scope["headers"]}
+        is_whole = not names & {b"content-length", b"transfer-encoding"}
+
+        async def receive_body() -> Message:
+            nonlocal is_whole
+            message = await receive()
+            if not is_whole and not message.get("more_body", False):
+                is_whole = True
+                connection.request_received()
+            return message
+
+        if is_whole:
+            connection.request_received()
+        try:
+            await self._app(scope, receive_body, send)
+        finally:
+            if not is_whole:  # its body was not read
+                connection.request_received()
+            is_whole = True
+            connection.response_sent()
