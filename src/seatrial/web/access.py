@@ -23,13 +23,13 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "seatrial"
-LONGEST_FORM = 4096
-LONGEST_WAY = 2000
+MAX_FORM = 4096
+MAX_RETURN_PATH = 2000
 SIGN_IN = "/sign-in"
 LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
 
 WRONG_S = 1.0  # a wrong token is answered so late,
-MOST_WRONG = 20  # and so many of them wait at most: together a bound on how fast one can guess
+MAX_WRONG = 20  # and so many of them wait at most: together a bound on how fast one can guess
 
 HEADERS = {
     "content-security-policy": (
@@ -120,11 +120,11 @@ class AccessMiddleware:
     async def _sign_in(self, headers: Headers, receive: Receive) -> Response:
         body = b""
         more = True
-        while more and len(body) <= LONGEST_FORM:
+        while more and len(body) <= MAX_FORM:
             message = await receive()
             body += message.get("body", b"")
             more = message.get("more_body", False)
-        fields = parse_qs(body[:LONGEST_FORM].decode(errors="replace"))
+        fields = parse_qs(body[:MAX_FORM].decode(errors="replace"))
         way = _way(fields.get("way", ["/"])[0])
         if not _same(fields.get("token", [""])[0].strip(), self._token):
             if self._is_full():
@@ -141,7 +141,7 @@ class AccessMiddleware:
         return response
 
     def _is_full(self) -> bool:
-        return self._wrong >= MOST_WRONG
+        return self._wrong >= MAX_WRONG
 
     async def _slow_down(self) -> None:
         self._wrong += 1
@@ -172,7 +172,7 @@ def _way(address: str) -> str:
     plain = address.isascii() and address.isprintable() and "\\" not in address
     if not plain or not address.startswith("/") or address.startswith(("//", SIGN_IN)):
         return "/"
-    return address if len(address) <= LONGEST_WAY else "/"
+    return address if len(address) <= MAX_RETURN_PATH else "/"
 
 
 def _name(host: str) -> str:

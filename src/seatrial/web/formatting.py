@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -180,24 +181,8 @@ def runs_of(trial: str, test: str = "", **filters: str) -> str:
     return "/runs?" + urlencode(query)
 
 
-FILTERS = {
-    "ago": ago,
-    "bytes": show_bytes,
-    "clock": clock,
-    "count": counted,
-    "figure": figure,
-    "machine_link": machine_link,
-    "moment": moment,
-    "number": number,
-    "percent": percent,
-    "rehearsal_mark": rehearsal_mark,
-    "run_link": run_link,
-    "seconds": seconds,
-    "state": state,
-    "told": told,
-    "tone": tone,
-    "trial_link": trial_link,
-    "verdict": verdict,
-    "whole": whole,
-}
+_FILTERS: list[Callable[..., Any]] = [ago, clock, figure, machine_link, moment, number, percent]
+_FILTERS += [rehearsal_mark, run_link, seconds, state, told, tone, trial_link, verdict, whole]
+FILTERS: dict[str, Callable[..., Any]] = {"bytes": show_bytes, "count": counted}
+FILTERS |= {each.__name__: each for each in _FILTERS}
 GLOBALS = {"shares": shares, "escape": escape, "runs_of": runs_of, "zone": zone}

@@ -22,7 +22,7 @@ EVERY_S = 0.2  # between looks while somebody is there
 IDLE_S = 5.0  # and while nobody is
 LINGER_S = 60.0  # who asked so lately is there still
 BEAT_S = 15.0  # an open stream says that it lives
-MOST_LISTENERS = 250
+MAX_LISTENERS = 250
 PREPARE_AFTER_S = 2.0  # when the first page is out
 
 
@@ -82,8 +82,8 @@ class JournalWatch:
     async def news(self) -> AsyncGenerator[int]:
         """The site's generation at once, then at each news; the last number again after BEAT_S
         without any. Raises TooMany."""
-        if len(self.listeners) >= MOST_LISTENERS:
-            raise TooMany(f"{MOST_LISTENERS} pages are open already")
+        if len(self.listeners) >= MAX_LISTENERS:
+            raise TooMany(f"{MAX_LISTENERS} pages are open already")
         bell = asyncio.Event()
         self.listeners.add(bell)
         self._wake.set()

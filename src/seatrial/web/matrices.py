@@ -13,9 +13,11 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from seatrial.errors import UsageError
 from seatrial.machine.facts import groups_of
@@ -30,24 +32,20 @@ from seatrial.web.output.run_files import FileMissing, RunFiles
 from seatrial.web.state.cache import LruCache
 from seatrial.web.state.server_state import ServerState
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Levels = NDArray[np.uint8]
-    Rates = NDArray[np.float32]
-    Places = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
+Levels = NDArray[np.uint8]
+Rates = NDArray[np.float32]
+Places = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 FILES = (matrices.FILE, "stdout")
 HEAD = 64
-MOST_CASES = 400  # whose latest runs are looked into for a matrix
+MAX_CASES = 400  # whose latest runs are looked into for a matrix
 ORDERS = ("rank", "group", "speed")
 ASPECTS = ("worst", "median", "best")
 SHOWS = ("rate", "effect")
 MUTE, SELF, FIRST, LAST = 0, 1, 2, 255  # levels: cannot talk, a rank with itself, rates
 EXACT = 4096  # cells of which the rates are told
-KEPT_PICTURES = 24
+MAX_PICTURES = 24
 SAMPLE = 1_000_000
 
 
@@ -63,14 +61,14 @@ class Cells(Struct, frozen=True, kw_only=True):
     """A picture: ``width`` x ``height`` cells of ``pairs`` x ``pairs`` pairs each, as base64 of a
     byte for each, row by row. ``rates`` are those of single pairs, where the part is small."""
 
-    x: int
-    y: int
-    size: int
-    pairs: int
-    width: int
-    height: int
-    cells: str
-    rates: list[float] | None
+    x: int = 0
+    y: int = 0
+    size: int = 0
+    pairs: int = 0
+    width: int = 0
+    height: int = 0
+    cells: str = ""
+    rates: list[float] | None = None
 
 
 class ColourScale(NamedTuple):
@@ -85,8 +83,6 @@ class Charted:
     """A matrix that was read and judged."""
 
     def __init__(self, matrix: Matrix, judged: MatrixJudgement, groups: Mapping[str, str]) -> None:
-        import numpy as np
-
         self.judged = judged
         self.names = matrix.names
         self.hosts = matrix.hosts
@@ -95,7 +91,7 @@ class Charted:
         ]
         self.rates: Rates = matrix.rates.astype(np.float32)
         self._scales: dict[str, ColourScale] = {}
-        self._pictures: LruCache[tuple[object, ...], Levels] = LruCache(KEPT_PICTURES)
+        self._pictures: LruCache[tuple[object, ...], Levels] = LruCache(MAX_PICTURES)
         self._orders: dict[tuple[str, int], Places] = {}
         self._turn = threading.Lock()
 
@@ -110,8 +106,6 @@ class Charted:
 
     def order(self, name: str, axis: int) -> Places:
         """The ranks in an order, of the senders (axis 0) or the receivers."""
-        import numpy as np
-
         with self._turn:
             if (name, axis) not in self._orders:
                 ranks = np.arange(len(self.names))
@@ -157,8 +151,6 @@ class Charted:
 
 def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
     """Levels from the thousandth to the last but a thousandth of the rates between nodes."""
-    import numpy as np
-
     talks, between = _talks(rates, hosts)
     known = _some(rates[between])
     low, high = np.percentile(known, (0.1, 99.9)).tolist() if len(known) else (0.0, 1.0)
@@ -169,8 +161,6 @@ def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Colo
 
 def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
     """Levels of what each rate is above or below the median of its class, the same both ways."""
-    import numpy as np
-
     talks, between = _talks(rates, hosts)
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     group = np.array([number[name] for name in groups])
@@ -187,14 +177,11 @@ def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Co
 
 def _some(values: Rates) -> Rates:
     """At most a million of them, evenly: enough to choose colours by."""
-    some: Rates = values[:: max(1, len(values) // SAMPLE)]
-    return some
+    return values[:: max(1, len(values) // SAMPLE)]
 
 
 def _talks(rates: Rates, hosts: Sequence[str]) -> tuple[Mask, Mask]:
     """The pairs that can talk; those of them that are on two nodes, if there are any."""
-    import numpy as np
-
     number = {host: i for i, host in enumerate(dict.fromkeys(hosts))}
     host = np.array([number[name] for name in hosts])
     talks = np.isfinite(rates) & (rates > 0)
@@ -203,20 +190,15 @@ def _talks(rates: Rates, hosts: Sequence[str]) -> tuple[Mask, Mask]:
 
 
 def _levelled(values: Rates, talks: Mask, low: float, high: float) -> Levels:
-    import numpy as np
-
     scaled = np.clip((values - low) / (high - low), 0, 1) * (LAST - FIRST)
-    levels = (FIRST + np.nan_to_num(scaled)).astype(np.uint8)
+    levels: Levels = (FIRST + np.nan_to_num(scaled)).astype(np.uint8)
     levels[~talks] = MUTE
     np.fill_diagonal(levels, SELF)
-    made: Levels = levels
-    return made
+    return levels
 
 
 def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
     """One cell for each square of so many pairs. A rank with itself counts for nothing."""
-    import numpy as np
-
     if pairs == 1:
         return np.ascontiguousarray(levels)
     high, wide = (-(-length // pairs) for length in levels.shape)
@@ -252,7 +234,7 @@ def runs_with(state: ServerState) -> list[RunRow] | None:
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials(state.store()))
 
     def look() -> list[RunRow]:
-        return [run for run in node_runs.widest_runs(state.store(), MOST_CASES) if file_of(run)]
+        return [run for run in node_runs.widest_runs(state.store(), MAX_CASES) if file_of(run)]
 
     made: list[RunRow] | None = state.studies.latest("runs with a matrix", version, look)
     return made

@@ -18,12 +18,12 @@ from urllib.parse import urlencode
 from seatrial.errors import UsageError
 from seatrial.units import moment_of, share_of
 
-MOST_PARAMETERS = 100
-LONGEST_VALUE = 1000
-LONGEST_WORD = 300
-LONGEST_PATTERN = 200
-LARGEST_PATTERN = 250  # steps of a compiled one: its greatest cost for each character
-LATEST_NS = 1 << 62  # what a database can hold, and twice as late as any clock
+MAX_PARAMETERS = 100
+MAX_VALUE = 1000
+MAX_WORD = 300
+MAX_PATTERN = 200
+MAX_PATTERN_STEPS = 250  # steps of a compiled one: its greatest cost for each character
+MAX_NS = 1 << 62  # what a database can hold, and twice as late as any clock
 
 
 class Match(Protocol):
@@ -57,14 +57,14 @@ class PageQuery:
     def __init__(
         self, path: Mapping[str, str], query: Sequence[tuple[str, str]], address: str = "/"
     ) -> None:
-        if len(query) > MOST_PARAMETERS:
-            raise BadQuery(f"{len(query)} parameters; at most {MOST_PARAMETERS} can be given")
+        if len(query) > MAX_PARAMETERS:
+            raise BadQuery(f"{len(query)} parameters; at most {MAX_PARAMETERS} can be given")
         for name, value in query:
-            if len(value) > LONGEST_VALUE or "\0" in value:
-                raise BadQuery(f"{name[:40]}: at most {LONGEST_VALUE} plain characters are read")
+            if len(value) > MAX_VALUE or "\0" in value:
+                raise BadQuery(f"{name[:40]}: at most {MAX_VALUE} plain characters are read")
         for word in path.values():
-            if len(word) > LONGEST_WORD or "\0" in word:
-                raise BadQuery(f"{word[:40]!r}...: a name has at most {LONGEST_WORD} characters")
+            if len(word) > MAX_WORD or "\0" in word:
+                raise BadQuery(f"{word[:40]!r}...: a name has at most {MAX_WORD} characters")
         self.path = path
         self.query = [(name, value) for name, value in query if value != ""]
         self.address = address  # the path of the page itself
@@ -148,7 +148,7 @@ class PageQuery:
             found = moment_of(text)
         except (ValueError, OverflowError) as error:
             raise BadQuery(f"{name}: {error}", name) from None
-        return min(max(found, 1), LATEST_NS)  # far off is far off; a database has its bounds
+        return min(max(found, 1), MAX_NS)  # far off is far off; a database has its bounds
 
     def choice(self, name: str, choices: Sequence[str], default: str = "") -> str:
         """One of the choices."""
@@ -165,8 +165,8 @@ class PageQuery:
         text = self.text(name)
         if not text:
             return None
-        if len(text) > LONGEST_PATTERN:
-            raise BadQuery(f"{name}: a pattern has at most {LONGEST_PATTERN} characters", name)
+        if len(text) > MAX_PATTERN:
+            raise BadQuery(f"{name}: a pattern has at most {MAX_PATTERN} characters", name)
         import re2  # type: ignore[import-untyped]
 
         options = re2.Options()
@@ -177,7 +177,7 @@ class PageQuery:
             reason = error.args[0] if error.args else "it cannot be read"
             told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
             raise BadQuery(f"{name}={text!r} is no regular expression here: {told}", name) from None
-        if found.programsize > LARGEST_PATTERN:
+        if found.programsize > MAX_PATTERN_STEPS:
             raise BadQuery(f"{name}={text!r} would take too long; use smaller repetitions", name)
         return found
 

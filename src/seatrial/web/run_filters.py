@@ -9,21 +9,24 @@ database never sees it.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from seatrial.errors import UsageError
 from seatrial.journal.codes import CODES
 from seatrial.store.gaps import gaps
 from seatrial.store.pagination import Order, PageCursor, place_of, tests_of
 from seatrial.store.queries import trial as trial_of
 from seatrial.store.rows import Filters, GapRow, RunRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.studies.selection import SideSelection, parse_side
 from seatrial.web.query import BadQuery, PageQuery
 
-LARGEST_ROW = 1 << 53
-MOST_GAPS = 20
+MAX_ROW = 1 << 53
+MAX_GAPS = 20
 
 VERDICTS = tuple(code.name for code in CODES.values())
 
@@ -59,7 +62,7 @@ def choice_of(store: Store, query: PageQuery, states: Sequence[str] = ()) -> Cho
     return Choice(
         filters=filters,
         trial=trial,
-        gaps=gaps(store, trial)[:MOST_GAPS] if trial and trial.damaged else [],
+        gaps=gaps(store, trial)[:MAX_GAPS] if trial and trial.damaged else [],
         rehearsed=trial.rehearsed if trial else filters.rehearsed,
     )
 
@@ -84,7 +87,7 @@ def behind(query: PageQuery) -> PageCursor | None:
         place = PageCursor(number, int(row))
     except (ValueError, OverflowError):
         place = PageCursor(math.nan, 0)
-    if not abs(place.key) < 1 << 62 or not 0 <= place.row <= LARGEST_ROW or len(text) > 60:
+    if not abs(place.key) < 1 << 62 or not 0 <= place.row <= MAX_ROW or len(text) > 60:
         raise BadQuery(
             f"before={text[:40]!r} is no place in this list; take it from a link", "before"
         )
@@ -95,3 +98,28 @@ def next_place(run: RunRow, order: Order) -> str:
     """The place behind a run as ``before`` has it."""
     place = place_of(run, order)
     return f"{place.key!r}~{place.row}"
+
+
+# ---- sides of comparisons ------------------------------------------------------------------
+
+
+def side_of(text: str, rehearsed: bool) -> SideSelection:
+    """A side as a person writes it; ``rehearsed``: a pattern chooses among rehearsals, if the side
+    itself says nothing of them. Raises UsageError that says what to write."""
+    side = parse_side(text)
+    is_pattern = not side.trial or any(sign in side.trial for sign in "*?[")
+    if rehearsed and is_pattern:
+        side.conditions.setdefault("rehearsed", "yes")
+    return side
+
+
+def names_rehearsal(store: Store, sides: Iterable[str], rehearsed: bool) -> bool:
+    """Whether one of these sides asks for a rehearsal, whatever else is wrong with them."""
+    for text in sides:
+        with contextlib.suppress(UsageError):
+            side = side_of(text, rehearsed)
+            if side.conditions.get("rehearsed") == "yes":
+                return True
+            if side.trial and trial_of(store, side.trial).rehearsed:
+                return True
+    return False

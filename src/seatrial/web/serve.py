@@ -18,7 +18,7 @@ from seatrial.errors import UsageError
 from seatrial.web.access import LOCAL_NAMES
 
 TOKEN_BYTES = 24
-SHORTEST_TOKEN = 16
+MIN_TOKEN = 16
 BACKLOG = 512
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EINVAL)
 
@@ -129,9 +129,9 @@ def _read_token(file: Path) -> str:
             token = opened.read(4096).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--token-file {file}: cannot be read: {error}") from error
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+    if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable():
         raise UsageError(
-            f"--token-file {file}: holds no token of at least {SHORTEST_TOKEN} plain characters; "
+            f"--token-file {file}: holds no token of at least {MIN_TOKEN} plain characters; "
             "remove it, and one is made"
         )
     return token

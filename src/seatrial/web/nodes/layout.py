@@ -19,8 +19,6 @@ from msgspec import Struct
 from seatrial.machine.facts import groups_of, unfold
 from seatrial.machine.model import Machine
 
-MOST_OF_BLOCK = 40_000
-
 # Cabinet, chassis, and the numbers by which nodes are ordered within it.
 _PLACES = (
     (re.compile(r"(x\d+)c(\d+)s(\d+)b(\d+)n(\d+)"), "cabinet", "chassis"),

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -81,8 +82,6 @@ def by_count(counts: Numbers, prefix: str) -> Shading:
 def by_value(values: Figures, better: Better, unit: str) -> Shading:
     """Colours for figures, from the worst to the best in equal steps; what lies beyond 99 of 100
     nodes is in the outer ones."""
-    import numpy as np
-
     known = values[np.isfinite(values)]
     if not len(known):
         return Shading([NONE] * len(values), [])
@@ -109,8 +108,6 @@ def by_value(values: Figures, better: Better, unit: str) -> Shading:
 
 def by_deviation(z: Figures, bound: float | None) -> Shading:
     """Colours for deviations: those beyond the ``bound`` of the judgement are defective."""
-    import numpy as np
-
     limit = max(2.1, bound or 4.0)
     edges = np.array([-limit, -2, -1, 1, 2, limit])
     levels = np.where(np.isfinite(z), np.searchsorted(edges, z), NONE)

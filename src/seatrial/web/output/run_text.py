@@ -17,10 +17,10 @@ from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FileMissing, FilePiece, RunFiles
 from seatrial.web.query import PageQuery, Pattern
 
-LARGEST = 256 << 10  # bytes that are read of a file, from its end
+MAX_READ = 256 << 10  # bytes that are read of a file, from its end
 USUAL = 32 << 10  # and are shown where nothing is searched for
-LONGEST_LINE = 2000  # characters of a line that are shown
-MOST_FOUND = 300  # lines in which something was found
+MAX_LINE = 2000  # characters of a line that are shown
+MAX_FOUND = 300  # lines in which something was found
 AROUND = 2  # lines that are shown before and behind one
 SEARCH_S = 1.0
 
@@ -86,7 +86,7 @@ def search_of(query: PageQuery) -> Search | None:
 
 def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) -> Output:
     """A file's end, or the lines of it in which something is found."""
-    limit = LARGEST if search or whole else USUAL
+    limit = MAX_READ if search or whole else USUAL
     piece = files.tail(name, limit)
     if isinstance(piece, FileMissing):
         return Output(name=name, absent=piece.why)
@@ -122,7 +122,7 @@ def _search(lines: list[str], search: Search) -> tuple[Hits, bool]:
     until = time.monotonic() + SEARCH_S
     hits: Hits = {}
     for i in range(len(lines) - 1, -1, -1):  # the end matters most
-        if len(hits) >= MOST_FOUND or time.monotonic() > until:
+        if len(hits) >= MAX_FOUND or time.monotonic() > until:
             return hits, True
         if spans := list(search.spans(lines[i])):
             hits[i] = spans
@@ -147,11 +147,11 @@ def _line(number: int, line: str, spans: list[tuple[int, int]]) -> OutputLine:
     parts: list[OutputSegment] = []
     at = 0
     for start, end in spans:
-        if start >= LONGEST_LINE:
+        if start >= MAX_LINE:
             break
         parts += [OutputSegment(line[at:start], False), OutputSegment(line[start:end], True)]
         at = end
-    rest = line[at : max(at, LONGEST_LINE)]
+    rest = line[at : max(at, MAX_LINE)]
     parts.append(OutputSegment(rest, False))
     if (more := len(line) - at - len(rest)) > 0:
         parts.append(OutputSegment(f" … {more} more characters", False))

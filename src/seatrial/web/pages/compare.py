@@ -21,20 +21,17 @@ from seatrial.studies.compare import (
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
 from seatrial.units import share_of, show_number
-from seatrial.web.compare_form import names_rehearsal, side_of
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import names_rehearsal, side_of
 from seatrial.web.state.server_state import ServerState
 
-VERDICTS: tuple[State, ...] = (
-    *("worse", "better", "unclear"),
-    *("same", "not compared", "missing"),
-)
+VERDICTS: tuple[State, ...] = ("worse", "better", "unclear", "same", "not compared", "missing")
 SORTS = ("verdict", "change", "case", "metric")
 ROWS = 100
-MOST_ROWS = 5000
+MAX_ROWS = 5000
 DRAWN = 40
-MOST_NAMED = 300
+MAX_NAMED = 300
 TIMES = 10  # the ratio from which on it is told instead of per cent, as in the table
 
 _INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn"}
@@ -98,12 +95,12 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         "each_node": query.flag("each_node"),
         "verdict": query.choice("verdict", VERDICTS),
         "sort": query.choice("sort", SORTS, "verdict"),
-        "tags": [trial.tag for trial in trials][:MOST_NAMED],
+        "tags": [trial.tag for trial in trials][:MAX_NAMED],
     }
     question["latest"] = _latest(trials)
     least = query.share("least", "What matters", MIN_RELATIVE_CHANGE)
     rehearsed = query.flag("rehearsed")
-    shown = query.number("rows", ROWS, least=1, most=MOST_ROWS)
+    shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
     if not before or not after:
         return ComparePage(state="asked", **question)
     key = ("compare", *(question[name] for name in ("before", "after", "metric", "test")))

@@ -15,14 +15,15 @@ from seatrial.store.pagination import BY_VERDICT, Choices, End
 from seatrial.store.rows import Filters, GapRow, RunRow
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FilePiece, RunFiles
+from seatrial.web.page import copied
 from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
 from seatrial.web.state.background import in_time
 from seatrial.web.state.server_state import ServerState
 
 SHOWN = 50
-MOST_SHOWN = 200
-LONGEST_OUTPUT = 2048
+MAX_SHOWN = 200
+MAX_OUTPUT = 2048
 LINES = 8
 READING_S = 2.0  # for the output of all runs of a page together
 
@@ -98,7 +99,7 @@ class FailuresPage(Struct, frozen=True, kw_only=True):
 
 
 def data(state: ServerState, query: PageQuery) -> FailuresPage:
-    limit = query.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+    limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
     shown = _columns(query)
     place = behind(query)
     store = state.store()
@@ -142,27 +143,17 @@ def _by_verdict(filters: Filters) -> tuple[Filters, list[str]]:
 
 
 def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
-    code = code_of(run.code)
-    return Failure(
+    output_of, text = output or ("", "")
+    return copied(
+        Failure,
+        run,
         time=run.judged or run.created,
-        trial=run.trial,
-        machine=run.machine,
-        app=run.app,
-        test=run.test,
-        case_name=run.case_name,
-        run_id=run.run_id,
         event=End(end.event, end.value, end.text[:300]),
-        code=run.code,
-        verdict=code.name,
-        meaning=code.meaning,
-        why=run.why[:LONGEST_OUTPUT],
-        output=output[1] if output else "",
-        output_of=output[0] if output else "",
-        nodes=run.nodes,
-        elapsed=run.elapsed,
-        job_id=run.job_id,
+        meaning=code_of(run.code).meaning,
+        why=run.why[:MAX_OUTPUT],
+        output=text,
+        output_of=output_of,
         directory=run.path,
-        rehearsed=run.rehearsed,
     )
 
 
@@ -192,7 +183,7 @@ def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
 def _output(files: RunFiles) -> tuple[str, str]:
     """The end of stderr; of stdout where nothing is in that."""
     for name in ("stderr", "stdout"):
-        piece = files.tail(name, LONGEST_OUTPUT)
+        piece = files.tail(name, MAX_OUTPUT)
         if not isinstance(piece, FilePiece):
             return "", f"{name} {piece.why}"
         lines = plain(piece.text).rstrip().splitlines()

@@ -17,16 +17,17 @@ from seatrial.studies.history import ELAPSED, History, Point, ReportedChange, hi
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.units import SECOND_NS, show_seconds
-from seatrial.web.compare_form import names_rehearsal
 from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import names_rehearsal
 from seatrial.web.state.server_state import ServerState
 
 MULTIPLES = 24  # small plots on a page
 POINTS = 50  # rows of the table of figures
-MOST_POINTS = 5000
-MOST_DRAWN = 2000  # figures of a series
-MOST_NAMED = 400
+MAX_POINTS = 5000
+MAX_DRAWN = 2000  # figures of a series
+MAX_NAMED = 400
 
 
 Drawn = tuple[float, float, bool]  # time in s, value, whether it was rehearsed
@@ -141,7 +142,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
         "case": case,
         **{name: getattr(filters, name) for name in ("test", "machine", "toolchain", "trial")},
         "rehearsed": filters.rehearsed,
-        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MOST_NAMED],
+        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED],
     }
     if not metric:
         return HistoryPage(state="asked", **question)
@@ -155,7 +156,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     found = answer.histories
     if first >= len(found):
         first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
-    points = query.number("points", POINTS, least=1, most=MOST_POINTS)
+    points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
     shown = found[first : first + MULTIPLES]
     lines = []
@@ -227,17 +228,12 @@ def _line(state: ServerState, history: History, trials: list[TrialRow]) -> Histo
         for point in series.points
     ]
     drawn = _thinned(points)
-    return HistoryLine(
-        machine=series.machine,
-        case=series.case,
-        case_name=series.case_name,
-        test=series.test,
-        unit=series.unit,
-        better=series.better,
+    return copied(
+        HistoryLine,
+        series,
         n=len(series.points),
         median=middle,
         noise=analysis.noise / abs(middle) if middle else None,
-        excluded=series.excluded,
         why=analysis.why,
         rehearsed=sum(made_up for _, _, made_up in points),
         times=[time for time, _, _ in drawn],
@@ -254,12 +250,12 @@ def _line(state: ServerState, history: History, trials: list[TrialRow]) -> Histo
 
 def _thinned(points: list[Drawn]) -> list[Drawn]:
     """Few enough to be drawn: of those in one of many equal spans the least and the greatest."""
-    if len(points) <= MOST_DRAWN:
+    if len(points) <= MAX_DRAWN:
         return points
     first, length = points[0][0], points[-1][0] - points[0][0] or 1.0
     spans: dict[int, list[Drawn]] = {}
     for point in points:
-        spans.setdefault(int((point[0] - first) / length * (MOST_DRAWN // 2 - 1)), []).append(point)
+        spans.setdefault(int((point[0] - first) / length * (MAX_DRAWN // 2 - 1)), []).append(point)
     return [
         point
         for own in spans.values()
@@ -282,16 +278,14 @@ def _levels(history: History) -> list[tuple[float, float, float]]:
 
 
 def _change(told: ReportedChange) -> ChangeMark:
-    note = told.near.note.text if told.near is not None else ""
-    return ChangeMark(
+    return copied(
+        ChangeMark,
+        told,
         time=told.first,
-        last=told.last,
         before=told.change.before,
         after=told.change.after,
-        percent=told.percent,
         tier=told.change.tier,
-        worse=told.worse,
-        note=note,
+        note=told.near.note.text if told.near is not None else "",
         near=_near(told),
     )
 

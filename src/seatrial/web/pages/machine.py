@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 SHOWS = ("state", "runs", "failures", "metric", "z")
 SORTS = ("worst", "name", "runs", "failed", "share", "figure", "z")
 ROWS = 30
-MOST_ROWS = 20_000
-MOST_JUDGED = 30_000  # runs by which nodes are accused: the latest
+MAX_ROWS = 20_000
+MAX_JUDGED = 30_000  # runs by which nodes are accused: the latest
 STATES_OF = 3  # trials that are over and say what is down or excluded
 
 
@@ -118,7 +119,7 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     view = view_of(state, query)
     show = query.choice("show", SHOWS, "state")
     sort = query.choice("sort", SORTS, "z" if show in ("metric", "z") else "worst")
-    shown = query.number("rows", ROWS, least=1, most=MOST_ROWS)
+    shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
     test, metric = query.text("test"), query.text("metric", ELAPSED)
     states, states_of_trials = machine_states(state, view)
     over, wrong = view.held.counts(view.over()), view.held.counts(view.wrong())
@@ -191,8 +192,6 @@ def machine_states(state: ServerState, view: View) -> tuple[dict[str, NodeState]
 
 
 def _words(view: View, states: dict[str, NodeState], over: Numbers) -> list[str]:
-    import numpy as np
-
     going = view.held.counts(np.asarray(view.held.columns.code == codes.IN_PROGRESS.number))
     words = []
     for place, name in enumerate(view.held.names):
@@ -341,11 +340,9 @@ def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
 def accused_of(state: ServerState, view: View) -> tuple[Suspects | None, int]:
     """The nodes that explain what went wrong, by the chosen trials and window; None while they are
     being judged. The second is from when on runs were judged, where they are too many (ns)."""
-    import numpy as np
-
     columns = view.held.columns
     over = np.sort(columns.created[view.over()])
-    since = int(over[-MOST_JUDGED]) if len(over) > MOST_JUDGED else 0
+    since = int(over[-MAX_JUDGED]) if len(over) > MAX_JUDGED else 0
     paths = tuple(trial.path for trial in view.trials)
     name = ("suspects", view.name, paths, view.since, view.until, view.test)
     version = (len(over), int(view.wrong().sum()), since)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -23,10 +24,10 @@ from seatrial.web.matrices import (
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
-MOST = 200  # findings of a kind that are listed
+MAX_FINDINGS = 200  # findings of a kind that are listed
 NEAR = 32  # ranks beside a finding that are shown with it
 FINEST = 2048  # cells each way that are sent at most
-LARGEST = 1 << 20
+MAX_RANKS = 1 << 20
 
 
 class NetworksPage(Struct, frozen=True):
@@ -94,18 +95,10 @@ class Pairs(Struct, frozen=True, kw_only=True):
 def data(state: ServerState, query: PageQuery) -> Pairs:
     run = _run(state, query)
     rows, columns, of, show = _look(query)
+    question: dict[str, Any] = {"rows": rows, "columns": columns, "of": of, "show": show}
     charted = charted_of(state, run)
     if charted is None:
-        return Pairs(
-            run=run,
-            ready=False,
-            rows=rows,
-            columns=columns,
-            of=of,
-            show=show,
-            part=MatrixPanel(0, 0, LARGEST),
-            near=NEAR,
-        )
+        return Pairs(run=run, ready=False, part=MatrixPanel(0, 0, MAX_RANKS), near=NEAR, **question)
     scale = charted.scale(show)
     count = len(charted.names)
     net = charted.judged.network
@@ -113,10 +106,6 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
     return Pairs(
         run=run,
         ready=True,
-        rows=rows,
-        columns=columns,
-        of=of,
-        show=show,
         part=_part(query, count),
         near=min(2 * NEAR, count),
         unit=charted.judged.unit,
@@ -134,6 +123,7 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
         groups=charted.groups,
         row_order=charted.order(rows, 0).tolist(),
         column_order=charted.order(columns, 1).tolist(),
+        **question,
     )
 
 
@@ -144,8 +134,7 @@ def cells(state: ServerState, query: PageQuery) -> Cells:
     most = query.number("most", 700, least=16, most=FINEST)
     charted = charted_of(state, run)
     if charted is None:
-        part = MatrixPanel(0, 0, 0)
-        return Cells(x=0, y=0, size=0, pairs=0, width=0, height=0, cells="", rates=None)
+        return Cells()
     part = _part(query, len(charted.names))
     return charted.cells(part, most, (rows, columns), of, show)
 
@@ -161,8 +150,8 @@ def _look(query: PageQuery) -> tuple[str, str, str, str]:
 
 
 def _part(query: PageQuery, count: int) -> MatrixPanel:
-    size = min(query.number("size", count, least=1, most=LARGEST), count)
-    x, y = (query.number(name, 0, most=LARGEST) for name in ("x", "y"))
+    size = min(query.number("size", count, least=1, most=MAX_RANKS), count)
+    x, y = (query.number(name, 0, most=MAX_RANKS) for name in ("x", "y"))
     return MatrixPanel(min(x, count - size), min(y, count - size), size)
 
 
@@ -181,9 +170,9 @@ def _findings(
     left_out = {
         kind: more
         for kind, found in kinds.items()
-        if (more := max(counted.get(kind, 0), len(found)) - min(len(found), MOST))
+        if (more := max(counted.get(kind, 0), len(found)) - min(len(found), MAX_FINDINGS))
     }
-    return [one for found in kinds.values() for one in found[:MOST]], left_out
+    return [one for found in kinds.values() for one in found[:MAX_FINDINGS]], left_out
 
 
 class _Places:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct
 
 from seatrial import draw
@@ -44,10 +45,10 @@ if TYPE_CHECKING:
     from seatrial.web.nodes.run_index import Mask
 
 RUNS = 50
-MOST_RUNS = 2000
-MOST_FIGURES = 24  # rows of the table of figures
+MAX_RUNS = 2000
+MAX_FIGURES = 24  # rows of the table of figures
 SPANS = 60  # of time, for each of which the others' figures are told
-MOST_TURNS = 200
+MAX_TURNS = 200
 
 
 class NodeFailureCause(Struct, frozen=True):
@@ -180,7 +181,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
             + (f"; did you mean {near[0]}?" if near else "")
         )
     here = view.held.on(place)
-    shown = query.number("runs", RUNS, least=1, most=MOST_RUNS)
+    shown = query.number("runs", RUNS, least=1, most=MAX_RUNS)
     test, metric = query.text("test"), query.text("metric", ELAPSED)
     states, said = machine_states(state, view)
     accused, _ = accused_of(state, view)
@@ -204,7 +205,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
         failed=int((view.wrong() & here).sum()),
-        turns=turns_of_node(turns_of(state.store(), view.trials), name)[-MOST_TURNS:],
+        turns=turns_of_node(turns_of(state.store(), view.trials), name)[-MAX_TURNS:],
         ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
         causes=_causes(view, here),
         figures=_figures_beside(state, alike, name, place),
@@ -224,8 +225,6 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
 
 def _alike(view: View, here: Mask) -> View:
     """The chosen runs of those kinds of which the node had any."""
-    import numpy as np
-
     columns, cases = view.held.columns, view.held.cases
     mine = {cases[case].kind for case in np.unique(columns.case[here & view.mask]).tolist()}
     alike = [row for row, case in cases.items() if case.kind in mine]
@@ -235,8 +234,6 @@ def _alike(view: View, here: Mask) -> View:
 
 def _causes(view: View, here: Mask) -> list[NodeFailureCause]:
     """The verdicts of the node's runs that are over, beside those of all chosen runs."""
-    import numpy as np
-
     over = view.over()
     codes, counts = np.unique(view.held.columns.code[over & here], return_counts=True)
     total, every = int((over & here).sum()), int(over.sum())
@@ -257,8 +254,6 @@ def _over_time(
     state: ServerState, view: View, metric: str, here: Mask
 ) -> tuple[RunFigures | None, Over | None, str]:
     """The node's figures of a metric, and what all runs had at that time."""
-    import numpy as np
-
     try:
         figures = figures_of(state, view, metric)
     except UsageError as error:
@@ -305,14 +300,12 @@ def _figures_beside(
 
 
 def _figure_rows(state: ServerState, view: View, name: str, place: int) -> list[FigureRow]:
-    import numpy as np
-
     columns, here = view.held.columns, view.held.on(place) & view.mask
     tests = {view.held.cases[case].test for case in np.unique(columns.case[here]).tolist()}
     metrics = metrics_by_test(state, view)
     wanted = sorted({(test, name) for test in tests for name in (ELAPSED, *metrics[test])})
     found = []
-    for test, metric in wanted[:MOST_FIGURES]:
+    for test, metric in wanted[:MAX_FIGURES]:
         cases = [row for row, case in view.held.cases.items() if case.test == test]
         only = view._replace(mask=view.mask & np.isin(columns.case, cases), test=test)
         try:
@@ -328,8 +321,6 @@ def _figure_rows(state: ServerState, view: View, name: str, place: int) -> list[
 def _figure_row(
     view: View, figures: RunFigures, test: str, name: str, place: int
 ) -> FigureRow | None:
-    import numpy as np
-
     found = by_node(view, figures)
     value = float(found.values[place])
     if not np.isfinite(value):

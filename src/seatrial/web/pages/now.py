@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seatrial.web.state.trial_cache import TestNow
 
 LATELY = 12
-MOST_RUNNING = 8  # that are shown in full
+MAX_RUNNING = 8  # that are shown in full
 LATEST_RUNS = 8
 
 
@@ -79,10 +79,10 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
     others = [row for row in found if row.state != "running"]
     others.sort(key=lambda row: row.created if row.rehearsed else row.last or row.created)
     return NowPage(
-        running=[_running(state, row) for row in running[:MOST_RUNNING]],
+        running=[_running(state, row) for row in running[:MAX_RUNNING]],
         lately=[_late(state, row) for row in reversed(others[-LATELY:])],
         trials=len(found),
-        more=max(0, len(running) - MOST_RUNNING),
+        more=max(0, len(running) - MAX_RUNNING),
         folder=str(state.folder),
     )
 

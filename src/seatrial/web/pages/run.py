@@ -26,15 +26,15 @@ from seatrial.verify.references import References
 from seatrial.web.output.run_files import FileMissing, RunFiles
 from seatrial.web.output.run_text import Output, Search, output_of, search_of
 from seatrial.web.query import PageQuery
-from seatrial.web.run_filters import MOST_GAPS
+from seatrial.web.run_filters import MAX_GAPS
 from seatrial.web.state.background import in_time
 from seatrial.web.state.server_state import ServerState
 
-LARGEST_SCRIPT = 128 << 10
-MOST_EVENTS = 2000
-MOST_METRICS = 200
-MOST_NODES = 256
-MOST_SHOWN = 40  # siblings in the table
+MAX_SCRIPT = 128 << 10
+MAX_EVENTS = 2000
+MAX_METRICS = 200
+MAX_NODES = 256
+MAX_SHOWN = 40  # siblings in the table
 
 
 class EventLine(Struct, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         build = pagination.build_of(store, trial.row, case.build)
         beside = siblings(store, run)
         past = earlier(store, beside.runs, run)
-        damage = gaps(store, trial)[:MOST_GAPS] if trial.damaged else []
+        damage = gaps(store, trial)[:MAX_GAPS] if trial.damaged else []
     record = state.records.record(trial)
     shown = _without_files(run) if run.rehearsed or not run.path else None
     outputs, job = shown or in_time(lambda: _files(run, search, whole), instead=_too_slow())
@@ -156,10 +156,10 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         known_environments=known,
         now=_now(run, trial),
         phases=phases(run, events),
-        events=[_event(event, run) for event in events[:MOST_EVENTS]],
-        events_left_out=max(0, len(events) - MOST_EVENTS),
-        metrics=_metrics(metrics[:MOST_METRICS], case, past, run, state.records.references(trial)),
-        metrics_left_out=max(0, len(metrics) - MOST_METRICS),
+        events=[_event(event, run) for event in events[:MAX_EVENTS]],
+        events_left_out=max(0, len(events) - MAX_EVENTS),
+        metrics=_metrics(metrics[:MAX_METRICS], case, past, run, state.records.references(trial)),
+        metrics_left_out=max(0, len(metrics) - MAX_METRICS),
         nodes=_nodes(run.nodes),
         scripts=[*_scripts_of_test(record, run), *job],
         outputs=outputs,
@@ -211,7 +211,7 @@ def _nodes(text: str) -> Nodes:
         names = unfold(text) if text else ()
     except ValueError:  # a job may have written anything
         names = ()
-    return Nodes(text, list(names[:MOST_NODES]), len(names))
+    return Nodes(text, list(names[:MAX_NODES]), len(names))
 
 
 # ---- figures ------------------------------------------------------------------------------
@@ -244,9 +244,9 @@ def _metrics(
 def _nearest(beside: Siblings, run: RunRow) -> Siblings:
     """The siblings nearest to the run, for a table."""
     at = next((i for i, one in enumerate(beside.runs) if one.row == run.row), 0)
-    start = max(0, min(at - MOST_SHOWN // 2, len(beside.runs) - MOST_SHOWN))
+    start = max(0, min(at - MAX_SHOWN // 2, len(beside.runs) - MAX_SHOWN))
     return Siblings(
-        runs=beside.runs[start : start + MOST_SHOWN],
+        runs=beside.runs[start : start + MAX_SHOWN],
         found=beside.found,
         newer=beside.newer,
         older=beside.older,
@@ -262,10 +262,10 @@ Files = tuple[list[Output], list[Script]]
 def _files(run: RunRow, search: Search | None, whole: bool) -> Files:
     files = RunFiles(run)
     outputs = [output_of(files, name, search, whole) for name in ("stdout", "stderr")]
-    job = files.head("job.sh", LARGEST_SCRIPT)
+    job = files.head("job.sh", MAX_SCRIPT)
     if isinstance(job, FileMissing):
         return outputs, [Script("job.sh", "", job.why)]
-    cut = job.size > LARGEST_SCRIPT
+    cut = job.size > MAX_SCRIPT
     return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
 
 
@@ -283,8 +283,8 @@ def _scripts_of_test(record: Record | None, run: RunRow) -> list[Script]:
     test = record.tests.get(run.test) if record else None
     if test is None:
         return []
-    scripts = [Script(f"run script of {run.test}", test.run.script[:LARGEST_SCRIPT])]
+    scripts = [Script(f"run script of {run.test}", test.run.script[:MAX_SCRIPT])]
     if test.build is not None and test.build.script:
-        built = Script(f"build script of {run.test}", test.build.script[:LARGEST_SCRIPT])
+        built = Script(f"build script of {run.test}", test.build.script[:MAX_SCRIPT])
         scripts.insert(0, built)
     return scripts

@@ -8,12 +8,13 @@ from msgspec import Struct
 from seatrial.store import pagination, queries
 from seatrial.store.pagination import ORDERS, Choices
 from seatrial.store.rows import Filters, GapRow, RunCounts, RunRow
+from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
 from seatrial.web.state.server_state import ServerState
 
 SHOWN = 100
-MOST_SHOWN = 2000
+MAX_SHOWN = 2000
 
 # What the page calls the states of runs, in the order in which it counts them.
 STATES = ("passed", "running", "waiting", "failed", "again")
@@ -74,7 +75,7 @@ class RunsPage(Struct, frozen=True, kw_only=True):
 
 
 def data(state: ServerState, query: PageQuery) -> RunsPage:
-    limit = query.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+    limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
     chosen = query.choice("state", STATES)
     order = query.choice("sort", tuple(ORDERS), "newest")
     place = behind(query)
@@ -111,29 +112,5 @@ def _tally(query: PageQuery, name: str, counts: RunCounts, chosen: str) -> Tally
 
 
 def line_of(run: RunRow, again: bool) -> RunLine:
-    """A run as lists show it."""
-    return RunLine(
-        run_id=run.run_id,
-        trial=run.trial,
-        machine=run.machine,
-        app=run.app,
-        test=run.test,
-        case_name=run.case_name,
-        toolchain=run.toolchain,
-        code=run.code,
-        verdict=run.verdict,
-        again=again,
-        why=run.why.partition("\n")[0][:300],
-        created=run.created,
-        submitted=run.submitted,
-        queued=run.queued,
-        job_started=run.job_started,
-        script_started=run.script_started,
-        script_ended=run.script_ended,
-        job_ended=run.job_ended,
-        judged=run.judged,
-        elapsed=run.elapsed,
-        nodes=run.nodes,
-        job_id=run.job_id,
-        rehearsed=run.rehearsed,
-    )
+    """Return a run as lists show it."""
+    return copied(RunLine, run, again=again, why=run.why.partition("\n")[0][:300])

@@ -16,14 +16,15 @@ from seatrial.studies.history import ELAPSED
 from seatrial.studies.scaling import PAYS, Best, Cell, ScalingLine, ScalingTable, scaling
 from seatrial.studies.scaling import ScalingQuery as Question
 from seatrial.studies.selection import NUMBERS, Side, gather
-from seatrial.web.compare_form import names_rehearsal, side_of
 from seatrial.web.formatting import NARROW
+from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import names_rehearsal, side_of
 from seatrial.web.state.server_state import ServerState
 
 TABLES = 8  # on a page
-MOST_NAMED = 300
-MOST_TICKS = 10  # sizes that an axis names, each
+MAX_NAMED = 300
+MAX_TICKS = 10  # sizes that an axis names, each
 LINES = ("toolchain", "machine", "trial", "stage")
 LABELS = {"x": "Over", "by": "Lines by", "metric": "Metric", "pays": "Pays from"}  # of the form
 
@@ -95,8 +96,8 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
     question["metric"] = query.text("metric", ELAPSED)
     question["weak"] = query.flag("weak")
     listed: dict[str, Any] = {
-        "tags": [trial.tag for trial in trials][:MOST_NAMED],
-        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MOST_NAMED],
+        "tags": [trial.tag for trial in trials][:MAX_NAMED],
+        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
     }
     pays, first = query.share("pays", LABELS["pays"], PAYS), query.number("first", 0)
     rehearsed = query.flag("rehearsed")
@@ -163,23 +164,11 @@ def _grows(sides: list[Side], name: str) -> bool:
 
 
 def _panel(table: ScalingTable) -> Panel:
-    return Panel(
-        case=table.case,
-        metric=table.metric,
-        unit=table.unit,
-        better=table.better,
-        x=table.x,
-        weak=table.weak,
-        lines=[_without_values(line) for line in table.lines],
-        along=table.along,
-        best=table.best,
-        why=table.why,
-        crossings=_crossings(table),
-    )
-
-
-def _without_values(line: ScalingLine) -> ScalingLine:
-    return replace(line, cells=[replace(cell, values=[]) for cell in line.cells])
+    lines = [
+        replace(line, cells=[replace(cell, values=[]) for cell in line.cells])
+        for line in table.lines
+    ]
+    return copied(Panel, table, lines=lines, crossings=_crossings(table))
 
 
 def _crossings(table: ScalingTable) -> list[Crossing]:
@@ -263,7 +252,7 @@ def _efficiencies(panel: Panel) -> Any:
     return draw.chart(
         series,
         title=f"Efficiency over {panel.x}",
-        x=draw.Axis(panel.x, kind="log", ticks=sizes if len(sizes) <= MOST_TICKS else ()),
+        x=draw.Axis(panel.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
         y=draw.Axis("efficiency", "%", low=0, high=100),
         levels=[draw.ReferenceLine(100, "ideal")],
         width=NARROW,

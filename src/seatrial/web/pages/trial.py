@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from seatrial.sinks.lag import SinkLag as SinkStanding
     from seatrial.web.state.trial_results import Steps
 
-MOST_GAPS = 20
-MOST_ALERTS = 20
+MAX_GAPS = 20
+MAX_ALERTS = 20
 _CODES = {code.name: code for code in CODES.values()}
 
 
@@ -153,13 +153,13 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
         causes=_causes(tests),
         again=sum(test.others.get("again", 0) for test in tests),
         windows=windows_of(tailed),
-        alerts=alerts[:MOST_ALERTS],
+        alerts=alerts[:MAX_ALERTS],
         told=len(alerts),
         variability=variability_of(state, row, tailed),
         loads=None if loads is None else [_load(steps) for steps in loads if steps.times],
         builds=builds_of(store, row),
         sinks=sinks_of(state, row),
-        gaps=gaps(store, row)[:MOST_GAPS],
+        gaps=gaps(store, row)[:MAX_GAPS],
         share_read=tailed.share_read,
         trouble=trouble_of(store, row, tailed),
         chosen=[name for name in query.all("test") if name in names],

@@ -6,7 +6,6 @@ What is still being read or judged has ``ready`` false: the page is told when it
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,14 +20,12 @@ from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.state.background import MIN_IDLE_FACTOR
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import TailedTrial
+from seatrial.web.state.trial_results import Steps
 from seatrial.web.trials.trial_variability import CLASSES, classes_of
 
-if TYPE_CHECKING:
-    from seatrial.web.state.trial_results import Steps
-
 BINS = 480
-MOST_BINS = 2000
-MOST_POINTS = 100_000
+MAX_BINS = 2000
+MAX_POINTS = 100_000
 NORMAL = "normal"
 # What a run is where its test was not judged yet, by its code alone.
 _AT_LIMIT = {codes.TIMEOUT.number: "walltime", codes.PERFORMANCE.number: "slow"}
@@ -65,17 +62,6 @@ class UsePlot(Struct, frozen=True, kw_only=True):
     windows: list[WindowSpan]
 
 
-class StepLine(Struct, frozen=True, kw_only=True):
-    """A number over time, in steps: it held from ``t`` on. ``expected`` is what it should be,
-    ``most`` what it may be; 0: not said."""
-
-    name: str
-    t: list[float]
-    y: list[float | None]
-    expected: float
-    most: float
-
-
 class AlertMark(Struct, frozen=True, kw_only=True):
     """An alert."""
 
@@ -90,7 +76,7 @@ class Lines(Struct, frozen=True, kw_only=True):
 
     ready: bool
     axis: TimeAxis
-    lines: list[StepLine]
+    lines: list[Steps]
     alerts: list[AlertMark]
     windows: list[WindowSpan]
 
@@ -101,25 +87,25 @@ class Elapsed(Struct, frozen=True, kw_only=True):
     runs that never ran, ``older`` those beyond the most that are drawn. ``judged`` is false while
     the slow and the short ones are not told apart yet."""
 
-    ready: bool
-    judged: bool
     axis: TimeAxis
-    tests: list[str]
-    kinds: list[str]
-    t: list[float]
-    y: list[float]
-    test: list[int]
-    kind: list[int]
-    run: list[str]
-    left_out: int
-    older: int
+    ready: bool = False
+    judged: bool = False
+    tests: list[str] = []
+    kinds: list[str] = []
+    t: list[float] = []
+    y: list[float] = []
+    test: list[int] = []
+    kind: list[int] = []
+    run: list[str] = []
+    left_out: int = 0
+    older: int = 0
 
 
 def utilisation(state: ServerState, query: PageQuery) -> UsePlot:
     """How the nodes were used; ``since`` and ``until`` (s) cut a span out, ``bins`` says how
     fine."""
     row, tailed = _trial(state, query)
-    bins = query.number("bins", BINS, least=1, most=MOST_BINS)
+    bins = query.number("bins", BINS, least=1, most=MAX_BINS)
     since, until = _second(query, "since"), _second(query, "until")
     found = tailed.uses()
     times, shares, step = found.bins(bins, since, until) if found else ([], {}, 0.0)
@@ -139,11 +125,7 @@ def in_flight(state: ServerState, query: PageQuery) -> Lines:
     row, tailed = _trial(state, query)
     chosen = query.all("test")
     found = tailed.flights()
-    lines = [
-        _line(steps)
-        for steps in found or ()
-        if not chosen or steps.name in chosen or not steps.name
-    ]
+    lines = [steps for steps in found or () if not chosen or steps.name in chosen or not steps.name]
     return Lines(
         ready=found is not None,
         axis=_axis(row, tailed),
@@ -160,14 +142,14 @@ def loads(state: ServerState, query: PageQuery) -> Lines:
     return Lines(
         ready=found is not None,
         axis=_axis(row, tailed),
-        lines=[_line(steps) for steps in found or () if steps.times],
+        lines=[steps for steps in found or () if steps.times],
         alerts=[],
         windows=windows_of(tailed),
     )
 
 
 def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
-    """The times of the runs, the latest ``MOST_POINTS``; ``test`` chooses tests by name."""
+    """The times of the runs, the latest ``MAX_POINTS``; ``test`` chooses tests by name."""
     row, tailed = _trial(state, query)
     axis = _axis(row, tailed)
     chosen = sorted(set(query.all("test")))
@@ -183,24 +165,7 @@ def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
     waits = kept is not None and kept.value is not None and not kept.value.judged
     idle_factor = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
     found: Elapsed | None = tailed.latest(name, version, make, tailed.plots, idle_factor)
-    return replace(found, axis=axis) if found else _nothing(axis)
-
-
-def _nothing(axis: TimeAxis) -> Elapsed:
-    return Elapsed(
-        ready=False,
-        judged=False,
-        axis=axis,
-        tests=[],
-        kinds=[],
-        t=[],
-        y=[],
-        test=[],
-        kind=[],
-        run=[],
-        left_out=0,
-        older=0,
-    )
+    return replace(found, axis=axis) if found else Elapsed(axis=axis)
 
 
 def _elapsed(
@@ -225,7 +190,7 @@ def _elapsed(
         [tests.index(each.test) for each in points], [len(p.script_started) for p in points]
     )
     ended = np.flatnonzero(np.isfinite(seconds))
-    order = ended[np.argsort(start[ended], kind="stable")][-MOST_POINTS:]
+    order = ended[np.argsort(start[ended], kind="stable")][-MAX_POINTS:]
     runs: list[str] = run[order].tolist()
     return Elapsed(
         ready=True,
@@ -275,16 +240,6 @@ def _axis(row: TrialRow, tailed: TailedTrial) -> TimeAxis:
     local = time.localtime(min(max(start, 0), 1 << 35))
     return TimeAxis(
         start=round(start, 3), end=round(max(end, start), 3), zone=local.tm_gmtoff, running=running
-    )
-
-
-def _line(steps: Steps) -> StepLine:
-    return StepLine(
-        name=steps.name,
-        t=steps.times,
-        y=steps.values,
-        expected=steps.expected,
-        most=steps.most,
     )
 
 

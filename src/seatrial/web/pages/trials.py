@@ -10,7 +10,7 @@ from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
 SHOWN = 200
-MOST_SHOWN = 5000
+MAX_SHOWN = 5000
 STATES = ("running", "paused", "interrupted", "cancelled", "ended", "abandoned", "new")
 
 
@@ -32,7 +32,7 @@ def data(state: ServerState, query: PageQuery) -> TrialsPage:
     chosen = query.choice("state", STATES)
     rehearsed = query.choice("rehearsed", ("no", "only"))
     word = query.text("q").lower()
-    limit = query.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+    limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
 
     def wanted(row: TrialRow) -> bool:
         return (

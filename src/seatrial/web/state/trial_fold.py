@@ -31,7 +31,7 @@ from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.units import SECOND_NS
 
 AT_ONCE = 2 << 20  # bytes of a journal that are folded in one go
-LEAST_ALERTS_S = 3600.0
+MIN_ALERTS_S = 3600.0
 LATEST = 8
 
 
@@ -141,7 +141,7 @@ class TrialFold:
     def alerts(self, now: int) -> list[tuple[RaisedAlert, int]]:
         """The alerts told so lately that they would be told again if they held no more, each with
         how often it was told; the latest first."""
-        again = self.record.policy.watch.again or LEAST_ALERTS_S
+        again = self.record.policy.watch.again or MIN_ALERTS_S
         since = now - round(again * SECOND_NS)
         return open_alerts(self.history, since)
 

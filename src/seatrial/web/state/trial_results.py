@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FINEST = 8192  # bins that are kept
-MOST_STEPS = 3000  # of one line
+MAX_STEPS = 3000  # of one line
 
 
 def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
@@ -124,7 +124,7 @@ def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
 # ---- runs in flight, loads of targets -----------------------------------------------------
 
 
-class Steps(Struct, frozen=True):
+class Steps(Struct, frozen=True, rename={"times": "t", "values": "y"}):
     """A number over time: from ``times[i]`` (s) on it was ``values[i]``; None while the trial's
     clock stood still. ``name`` is a test, a metadata target, a gauge, or "" for all. ``expected``
     is what it should be (0: not said), ``most`` the most that it may be (0: no limit)."""
@@ -216,14 +216,14 @@ def _steps(
 
 def _thinned(found: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
     """Few enough levels to draw: of those in one of many equal spans the least and the largest."""
-    if len(found) <= MOST_STEPS:
+    if len(found) <= MAX_STEPS:
         return found
     first, length = found[0].start, found[-1].end - found[0].start
     kept: list[LevelSpan] = []
     group: list[LevelSpan] = []
     place = 0
     for level in [*found, None]:
-        at = -1 if level is None else (level.start - first) * (MOST_STEPS // 3) // length
+        at = -1 if level is None else (level.start - first) * (MAX_STEPS // 3) // length
         if at != place and group:
             kept += sorted({min(group, key=_value), max(group, key=_value), group[-1]})
             group = []

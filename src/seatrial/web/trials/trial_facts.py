@@ -18,10 +18,12 @@ from seatrial.journal.codes import PASS, code_of
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING
+from seatrial.units import SECOND_NS
+from seatrial.web.page import copied
 from seatrial.web.state.trial_cache import TailedTrial, TestNow
 
-MOST_BUILDS = 40
-MOST_NAMED = 6
+MAX_BUILDS = 40
+MAX_NAMED = 6
 
 
 class ResultShown(Struct, frozen=True, kw_only=True):
@@ -57,14 +59,7 @@ def criteria_of(status: Status) -> list[CriterionShown]:
 
 
 def _shown(result: Result) -> ResultShown:
-    return ResultShown(
-        subject=result.subject,
-        state=result.state,
-        value=show_value(result.criterion, result.value),
-        bound=result.bound,
-        n=result.n,
-        why=result.why,
-    )
+    return copied(ResultShown, result, value=show_value(result.criterion, result.value))
 
 
 # ---- builds -------------------------------------------------------------------------------
@@ -95,11 +90,11 @@ def builds_of(store: Store, row: TrialRow) -> Builds:
     """The builds of a trial."""
     sql = "SELECT key, path, started, ended, value, text FROM builds WHERE trial = ?"
     found = [_build(*each) for each in store.rows(sql, (row.row,))]
-    open_ones = [one for one in found if one.state != "built"][:MOST_BUILDS]
+    open_ones = [one for one in found if one.state != "built"][:MAX_BUILDS]
     if open_ones:
         names = _tests_of_builds(store, row)
         for one in open_ones:
-            one.tests.extend(names.get(one.key, [])[:MOST_NAMED])
+            one.tests.extend(names.get(one.key, [])[:MAX_NAMED])
     states = Counter(one.state for one in found)
     return Builds(
         built=states["built"],
@@ -113,10 +108,7 @@ def _build(
     key: str, path: str, started: int | None, ended: int | None, value: int | None, text: str
 ) -> BuildShown:
     state = "building" if ended is None else "failed" if value else "built"
-    both = started is not None and ended is not None
-    seconds = (
-        (ended - started) / 1e9 if both and ended is not None and started is not None else None
-    )
+    seconds = None if started is None or ended is None else (ended - started) / SECOND_NS
     return BuildShown(
         key=key, tests=[], state=state, started=started, seconds=seconds, path=path, text=text
     )

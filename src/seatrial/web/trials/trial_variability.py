@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from seatrial.store.rows import Filters, TrialRow
+from seatrial.web.page import copied
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import TailedTrial
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from seatrial.studies.evidence import RunKind
     from seatrial.studies.variability import Variability, VariabilityRow
 
-MOST_JUDGED = 50_000  # runs; of more the command tells
-MOST_ROWS = 400
-MOST_SUSPECTS = 12
+MAX_JUDGED = 50_000  # runs; of more the command tells
+MAX_ROWS = 400
+MAX_SUSPECTS = 12
 CLASSES = ("walltime", "slow", "short", "failed")
 
 
@@ -59,14 +60,14 @@ class VariabilityShown(Struct, frozen=True, kw_only=True):
     there are too many runs to judge them beside a page all of it is empty, and ``left_to`` is the
     command that does."""
 
-    elapsed: list[RowShown]
-    others: list[RowShown]
-    outliers: list[OutliersShown]
-    suspects: list[Suspect]
-    evidence: int
-    bad: int
-    unexplained: int
-    why: str
+    elapsed: list[RowShown] = []
+    others: list[RowShown] = []
+    outliers: list[OutliersShown] = []
+    suspects: list[Suspect] = []
+    evidence: int = 0
+    bad: int = 0
+    unexplained: int = 0
+    why: str = ""
     left_to: str = ""
 
 
@@ -74,8 +75,8 @@ def variability_of(
     state: ServerState, row: TrialRow, tailed: TailedTrial
 ) -> VariabilityShown | None:
     """The table of a trial, by the store."""
-    if row.passed + row.failed > MOST_JUDGED:
-        return _left_to(f"seatrial variability {row.tag}")
+    if row.passed + row.failed > MAX_JUDGED:
+        return VariabilityShown(left_to=f"seatrial variability {row.tag}")
     groups: dict[str, str] = {}
     if tailed.fold is not None:
         from seatrial.machine.facts import groups_of
@@ -114,28 +115,14 @@ def _version(row: TrialRow) -> Hashable:
     return row.row, row.passed, row.failed
 
 
-def _left_to(command: str) -> VariabilityShown:
-    return VariabilityShown(
-        elapsed=[],
-        others=[],
-        outliers=[],
-        suspects=[],
-        evidence=0,
-        bad=0,
-        unexplained=0,
-        why="",
-        left_to=command,
-    )
-
-
 def _shown(found: Variability) -> VariabilityShown:
     rows = [_row(row) for row in found.rows]
     accused = found.suspects
     return VariabilityShown(
-        elapsed=[row for row in rows if row.metric == "elapsed"][:MOST_ROWS],
-        others=[row for row in rows if row.metric != "elapsed"][:MOST_ROWS],
+        elapsed=[row for row in rows if row.metric == "elapsed"][:MAX_ROWS],
+        others=[row for row in rows if row.metric != "elapsed"][:MAX_ROWS],
         outliers=_outliers(found.kinds),
-        suspects=accused.suspects[:MOST_SUSPECTS],
+        suspects=accused.suspects[:MAX_SUSPECTS],
         evidence=accused.runs,
         bad=accused.bad,
         unexplained=accused.unexplained,
@@ -158,21 +145,8 @@ def _row(row: VariabilityRow) -> RowShown:
         more.append("defective: " + ", ".join(worst) + (f" and {rest} more" if rest else ""))
     if table.why and table.n:
         more.append(table.why)
-    return RowShown(
-        test=row.test,
-        kind=row.kind,
-        metric=row.metric,
-        unit=row.unit,
-        n=table.n,
-        mean=table.mean,
-        deviation=table.deviation,
-        cv=table.cv,
-        median=table.median,
-        low=table.low,
-        high=table.high,
-        excluded=row.excluded,
-        more=more,
-    )
+    names = ("test", "kind", "metric", "unit", "excluded")
+    return copied(RowShown, table, more=more, **{name: getattr(row, name) for name in names})
 
 
 def _outliers(kinds: list[RunKind]) -> list[OutliersShown]:
