@@ -70,7 +70,7 @@ def create_app(
 
 
 class _Static(StaticFiles):
-    """Static files; their addresses change with their content."""
+    """Static files, to be kept by browsers: their addresses change with their content."""
 
     def file_response(self, *args: object, **named: object) -> Response:
         response = super().file_response(*args, **named)  # type: ignore[arg-type]
@@ -79,7 +79,7 @@ class _Static(StaticFiles):
 
 
 class _Server:
-    """What the routes share."""
+    """The parts that the routes share."""
 
     def __init__(self, state: ServerState) -> None:
         self.state = state

@@ -1,11 +1,10 @@
-"""All-pairs matrices of runs: found, read, judged, and drawn as a heat map of any part and size.
+"""All-pairs matrices of runs: find, read and judge them, and reduce parts to heat maps.
 
     charted = charted_of(state, run)                  # None: it is being read and judged
     cells = charted.cells(MatrixPanel(0, 0, 4096), 700, ("group", "rank"), "worst", "rate")
 
-A rate is drawn as one of 254 levels: by itself, or by how much it is above or below the others of
-its class. Where a cell of the picture stands for several pairs it shows their worst,
-median or best.
+A rate is drawn as one of 254 levels, by itself or relative to the median of its class. A cell of
+the picture that stands for several pairs shows their worst, median or best.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ Mask = NDArray[np.bool_]
 
 FILES = (matrices.FILE, "stdout")
 HEAD = 64
-MAX_CASES = 400  # whose latest runs are looked into for a matrix
+MAX_CASES = 400  # whose latest runs are searched for a matrix
 ORDERS = ("rank", "group", "speed")
 ASPECTS = ("worst", "median", "best")
 SHOWS = ("rate", "effect")
-MUTE, SELF, FIRST, LAST = 0, 1, 2, 255  # levels: cannot talk, a rank with itself, rates
-EXACT = 4096  # cells of which the rates are told
+MUTE, SELF, FIRST, LAST = 0, 1, 2, 255  # levels: no connection, a rank with itself, rates
+EXACT = 4096  # at most so many cells come with their rates
 MAX_PICTURES = 24
 SAMPLE = 1_000_000
 
 
 class MatrixPanel(Struct, frozen=True):
-    """A square part of a matrix in the order that is shown."""
+    """A square part of a matrix, in the order that is shown."""
 
     x: int
     y: int
@@ -58,8 +57,9 @@ class MatrixPanel(Struct, frozen=True):
 
 
 class Cells(Struct, frozen=True, kw_only=True):
-    """A picture: ``width`` x ``height`` cells of ``pairs`` x ``pairs`` pairs each, as base64 of a
-    byte for each, row by row. ``rates`` are those of single pairs, where the part is small."""
+    """A picture: ``width`` x ``height`` cells of ``pairs`` x ``pairs`` pairs each. ``cells`` is
+    base64 of one byte for each cell, row by row. ``rates`` are the rates of the pairs if the part
+    is small, row by row."""
 
     x: int = 0
     y: int = 0
@@ -72,7 +72,7 @@ class Cells(Struct, frozen=True, kw_only=True):
 
 
 class ColourScale(NamedTuple):
-    """A level for each pair, and the values of the first level of a rate and of the last."""
+    """A level for each pair, shape (n, n), and the values of the first and the last level."""
 
     levels: Levels
     low: float
@@ -80,7 +80,7 @@ class ColourScale(NamedTuple):
 
 
 class Charted:
-    """A matrix that was read and judged."""
+    """A matrix that was read and judged. ``rates`` has shape (n, n): senders, receivers."""
 
     def __init__(self, matrix: Matrix, judged: MatrixJudgement, groups: Mapping[str, str]) -> None:
         self.judged = judged
@@ -96,8 +96,8 @@ class Charted:
         self._turn = threading.Lock()
 
     def scale(self, show: str) -> ColourScale:
-        """The levels of the rates, or of the ``effect``: how much above or below the median of its
-        class (same group, other group) a rate is."""
+        """Return the levels of the rates; with "effect" of each rate relative to the median of its
+        class (within a group, between groups)."""
         with self._turn:
             if show not in self._scales:
                 make = _of_effects if show == "effect" else _of_rates
@@ -105,7 +105,7 @@ class Charted:
             return self._scales[show]
 
     def order(self, name: str, axis: int) -> Places:
-        """The ranks in an order, of the senders (axis 0) or the receivers."""
+        """Return the ranks of the senders (axis 0) or the receivers (axis 1) in an order."""
         with self._turn:
             if (name, axis) not in self._orders:
                 ranks = np.arange(len(self.names))
@@ -117,14 +117,15 @@ class Charted:
             return self._orders[name, axis]
 
     def _places(self, order: str, axis: int, start: int, size: int) -> Places | slice:
-        """Some ranks in an order; neighbours as a slice, of which numpy makes no copy."""
+        """Return some ranks in an order; a slice where that is enough, so that nothing is
+        copied."""
         there = slice(start, start + size)
         return there if order == "rank" else self.order(order, axis)[there]
 
     def cells(
         self, part: MatrixPanel, most: int, orders: tuple[str, str], aspect: str, show: str
     ) -> Cells:
-        """A part of the matrix in at most so many cells each way."""
+        """Return a part of the matrix in at most so many cells each way."""
         count = len(self.names)
         size = max(1, min(part.size, count))
         x, y = (min(at, count - size) for at in (part.x, part.y))
@@ -150,7 +151,7 @@ class Charted:
 
 
 def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
-    """Levels from the thousandth to the last but a thousandth of the rates between nodes."""
+    """Return levels from the 0.1th to the 99.9th percentile of the rates between nodes."""
     talks, between = _talks(rates, hosts)
     known = _some(rates[between])
     low, high = np.percentile(known, (0.1, 99.9)).tolist() if len(known) else (0.0, 1.0)
@@ -160,7 +161,7 @@ def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Colo
 
 
 def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
-    """Levels of what each rate is above or below the median of its class, the same both ways."""
+    """Return levels of each rate relative to the median of its class, symmetric about 0."""
     talks, between = _talks(rates, hosts)
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     group = np.array([number[name] for name in groups])
@@ -176,12 +177,12 @@ def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Co
 
 
 def _some(values: Rates) -> Rates:
-    """At most a million of them, evenly: enough to choose colours by."""
+    """Return at most a million values, evenly chosen: enough to choose colours."""
     return values[:: max(1, len(values) // SAMPLE)]
 
 
 def _talks(rates: Rates, hosts: Sequence[str]) -> tuple[Mask, Mask]:
-    """The pairs that can talk; those of them that are on two nodes, if there are any."""
+    """Return masks of the pairs that can talk, and of those on two nodes if there are any."""
     number = {host: i for i, host in enumerate(dict.fromkeys(hosts))}
     host = np.array([number[name] for name in hosts])
     talks = np.isfinite(rates) & (rates > 0)
@@ -198,7 +199,7 @@ def _levelled(values: Rates, talks: Mask, low: float, high: float) -> Levels:
 
 
 def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
-    """One cell for each square of so many pairs. A rank with itself counts for nothing."""
+    """Return one cell for each square of so many pairs; a rank with itself is ignored."""
     if pairs == 1:
         return np.ascontiguousarray(levels)
     high, wide = (-(-length // pairs) for length in levels.shape)
@@ -219,7 +220,7 @@ def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
 
 
 def file_of(run: RunRow) -> str | None:
-    """The file of a run that holds a matrix."""
+    """Return the name of a run's file that holds a matrix, None if there is none."""
     files = RunFiles(run, FILES)
     for name in FILES:
         head = files.head(name, HEAD)
@@ -229,8 +230,8 @@ def file_of(run: RunRow) -> str | None:
 
 
 def runs_with(state: ServerState) -> list[RunRow] | None:
-    """The latest measured runs that have a matrix, the newest first; None while they are looked
-    for."""
+    """Return the latest measured runs that have a matrix, the newest first; None while they are
+    being looked for."""
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials(state.store()))
 
     def look() -> list[RunRow]:
@@ -241,8 +242,8 @@ def runs_with(state: ServerState) -> list[RunRow] | None:
 
 
 def charted_of(state: ServerState, run: RunRow) -> Charted | None:
-    """The matrix of a run, judged; None while that is being done. Raises UsageError where the run
-    has no whole one."""
+    """Return the judged matrix of a run; None while that is being made. Raises UsageError if the
+    run has no complete one."""
     trial = trial_of(state.store(), run)
     record = state.records.record(trial)
     groups = groups_of(record.machine) if record is not None else {}
@@ -273,7 +274,7 @@ def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
     except ValueError as error:
         raise UsageError(f"{of} is not a whole matrix: {plain(str(error))[:300]}") from None
     charted = Charted(matrix, matrices.judged(matrix, groups), groups)
-    for show in SHOWS:  # what takes long is made here, beside the pages
+    for show in SHOWS:  # in the background, not in a page
         charted.scale(show)
     for axis in (0, 1):
         charted.order("speed", axis)

@@ -1,10 +1,10 @@
-"""What a page was asked for: its path's words and its query string, read with bounds.
+"""The query of a page: the words of its path and its query string, read with bounds.
 
 query = PageQuery({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
 query.number("limit", 100, least=1, most=1000)      # 200
 query.link(limit="", verdict="timeout")             # "?verdict=timeout"
 
-Whatever cannot be read is an ``BadQuery``, which names the parameter, the value and the remedy.
+BadQuery is raised for what cannot be read. It names the parameter, the value and the remedy.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MAX_PARAMETERS = 100
 MAX_VALUE = 1000
 MAX_WORD = 300
 MAX_PATTERN = 200
-MAX_PATTERN_STEPS = 250  # steps of a compiled one: its greatest cost for each character
-MAX_NS = 1 << 62  # what a database can hold, and twice as late as any clock
+MAX_PATTERN_STEPS = 250  # of a compiled pattern: its greatest cost for each character
+MAX_NS = 1 << 62  # fits into a database, and is later than any clock
 
 
 class Match(Protocol):
-    """Where a pattern was found."""
+    """A place where a pattern was found."""
 
     def span(self) -> tuple[int, int]: ...
 
@@ -44,7 +44,7 @@ class Pattern(Protocol):
 
 
 class BadQuery(UsageError):
-    """A parameter of a page cannot be used as given; ``name`` says which, "" several."""
+    """A parameter of a page cannot be used as given. ``name`` is the parameter, "" for several."""
 
     def __init__(self, text: str, name: str = "") -> None:
         super().__init__(text)
@@ -52,7 +52,7 @@ class BadQuery(UsageError):
 
 
 class PageQuery:
-    """The question. ``path`` holds the words of the path; the query keeps its order."""
+    """A query. ``path`` holds the words of the path; parameters keep their order."""
 
     def __init__(
         self, path: Mapping[str, str], query: Sequence[tuple[str, str]], address: str = "/"
@@ -68,21 +68,21 @@ class PageQuery:
         self.path = path
         self.query = [(name, value) for name, value in query if value != ""]
         self.address = address  # the path of the page itself
-        self._known: set[str] = set()  # the names that were asked for
+        self._known: set[str] = set()  # the parameters that the page has read
 
     def text(self, name: str, default: str = "") -> str:
-        """The last value of a parameter, without space around it."""
+        """Return the last value of a parameter, without space around it."""
         values = self.all(name)
         return values[-1].strip() if values else default
 
     def all(self, name: str) -> list[str]:
-        """All values of a parameter that may be given several times."""
+        """Return all values of a parameter that may be given several times."""
         self._known.add(name)
         return [value for key, value in self.query if key == name]
 
     def check_names(self, others: Iterable[str] = ()) -> None:
-        """To be called when a page's data is made: a parameter that was not asked for, and is none
-        of the ``others`` that the page knows, is a misspelt one. Raises Unclear."""
+        """Raise BadQuery for a misspelt parameter: one that the page has not read, and that is not
+        among ``others``. To be called after the page's data is made."""
         known = sorted(self._known.union(others))
         for name, _value in self.query:
             if name not in known:
@@ -92,16 +92,16 @@ class PageQuery:
                 raise BadQuery(f"{name[:40]!r} is no parameter of this page; {remedy}", name)
 
     def without(self, name: str) -> PageQuery:
-        """The same question less one parameter; "" takes all away."""
+        """Return the query without one parameter, or without any if ``name`` is ""."""
         query = [(key, value) for key, value in self.query if name and key != name]
         return PageQuery(self.path, query, self.address)
 
     def flag(self, name: str) -> bool:
-        """Whether a parameter is set: 1, on, yes or true."""
+        """Return whether a parameter is set: 1, on, yes or true."""
         return self.text(name).lower() in ("1", "on", "yes", "true")
 
     def number(self, name: str, default: int, least: int = 0, most: int = 1_000_000) -> int:
-        """A whole number within bounds."""
+        """Return a whole number within bounds."""
         text = self.text(name)
         if not text:
             return default
@@ -113,7 +113,7 @@ class PageQuery:
         return int(text)
 
     def real(self, name: str) -> float | None:
-        """A number; None where it is not given."""
+        """Return a number, None if it is not given."""
         text = self.text(name)
         try:
             found = float(text) if text else None
@@ -124,7 +124,8 @@ class PageQuery:
         return found
 
     def share(self, name: str, label: str, default: float) -> float:
-        """A share from 0 to below 1, such as 5% or 0.05; ``label`` is what the form calls it."""
+        """Return a share from 0 to below 1, given as 5% or 0.05; ``label`` is its name on a
+        form."""
         text = self.text(name)
         if not text:
             return default
@@ -148,10 +149,10 @@ class PageQuery:
             found = moment_of(text)
         except (ValueError, OverflowError) as error:
             raise BadQuery(f"{name}: {error}", name) from None
-        return min(max(found, 1), MAX_NS)  # far off is far off; a database has its bounds
+        return min(max(found, 1), MAX_NS)
 
     def choice(self, name: str, choices: Sequence[str], default: str = "") -> str:
-        """One of the choices."""
+        """Return one of the choices."""
         text = self.text(name, default)
         if text not in choices and text != default:
             known = ", ".join(filter(None, choices))
@@ -159,9 +160,8 @@ class PageQuery:
         return text
 
     def pattern(self, name: str) -> Pattern | None:
-        """A regular expression without regard to case, None where it is not given. It takes a time
-        proportional to the text, whatever it is: what needs more (look-around, back-references) is
-        no such expression."""
+        """Return a regular expression that ignores case, None if it is not given. Searching takes
+        time proportional to the text; look-around and back-references are refused."""
         text = self.text(name)
         if not text:
             return None
@@ -182,7 +182,7 @@ class PageQuery:
         return found
 
     def link(self, **changes: str | Sequence[str] | int) -> str:
-        """This page's address with some parameters changed; an empty value takes one away."""
+        """Return this page's address with some parameters changed; an empty value removes one."""
         query = [(name, value) for name, value in self.query if name not in changes]
         for name, value in changes.items():
             values = [value] if isinstance(value, str | int) else value
@@ -191,5 +191,5 @@ class PageQuery:
 
     @property
     def here(self) -> str:
-        """This very page, as it can be sent to a colleague."""
+        """The address of this page with its parameters."""
         return self.link()

@@ -1,10 +1,10 @@
-"""Which runs a page asks for: the filters of the query string, the same on every list of runs.
+"""The runs that a query selects: the filters of lists of runs, and the sides of comparisons.
 
     choice = choice_of(state, query)
     queries.counts(store, choice.filters)
 
-A regular expression becomes the set of tests whose name or application it finds, so that the
-database never sees it.
+A regular expression becomes the set of tests whose name or application it matches; the database
+never sees it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VERDICTS = tuple(code.name for code in CODES.values())
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """The filters, and the trial where one is named, with the gaps in its journal."""
+    """The filters, and the named trial, if there is one, with the gaps in its journal."""
 
     filters: Filters
     trial: TrialRow | None
@@ -41,7 +41,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 def choice_of(store: Store, query: PageQuery, states: Sequence[str] = ()) -> Choice:
-    """What the query string chooses; ``states`` are of ``store.tables.STATES``."""
+    """Return what a query selects; ``states`` are of ``store.tables.STATES``."""
     named = query.text("trial")
     trial = trial_of(store, named) if named else None
     since, until = query.moment("since"), query.moment("until")
@@ -77,7 +77,7 @@ def _tests(store: Store, query: PageQuery) -> frozenset[str] | None:
 
 
 def behind(query: PageQuery) -> PageCursor | None:
-    """The place behind which a page begins, from ``before``."""
+    """Return the place after which a page begins, from ``before``."""
     text = query.text("before")
     if not text:
         return None
@@ -95,7 +95,7 @@ def behind(query: PageQuery) -> PageCursor | None:
 
 
 def next_place(run: RunRow, order: Order) -> str:
-    """The place behind a run as ``before`` has it."""
+    """Return the place of a run as ``before`` has it."""
     place = place_of(run, order)
     return f"{place.key!r}~{place.row}"
 
@@ -104,8 +104,8 @@ def next_place(run: RunRow, order: Order) -> str:
 
 
 def side_of(text: str, rehearsed: bool) -> SideSelection:
-    """A side as a person writes it; ``rehearsed``: a pattern chooses among rehearsals, if the side
-    itself says nothing of them. Raises UsageError that says what to write."""
+    """Return a side as a person writes it. With ``rehearsed`` a pattern selects rehearsals, unless
+    the side says otherwise. Raises UsageError."""
     side = parse_side(text)
     is_pattern = not side.trial or any(sign in side.trial for sign in "*?[")
     if rehearsed and is_pattern:
@@ -114,7 +114,7 @@ def side_of(text: str, rehearsed: bool) -> SideSelection:
 
 
 def names_rehearsal(store: Store, sides: Iterable[str], rehearsed: bool) -> bool:
-    """Whether one of these sides asks for a rehearsal, whatever else is wrong with them."""
+    """Return whether one of these sides names a rehearsal, even if the sides have faults."""
     for text in sides:
         with contextlib.suppress(UsageError):
             side = side_of(text, rehearsed)

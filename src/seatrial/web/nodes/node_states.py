@@ -1,4 +1,4 @@
-"""What became of nodes, by the store: down and back, excluded and let in again.
+"""The states of nodes by the store: down or up, excluded or admitted again.
 
 turns = turns_of(store, trials)         # the events about nodes, in the order of their times
 states_of(turns)["n017"].down           # since when, and why
@@ -27,7 +27,7 @@ _TURNS = {
 
 
 class NodeEvent(Struct, frozen=True):
-    """What happened to a set of nodes: their ``state`` from a time on (ns), and why."""
+    """A change of a set of nodes: their ``state`` from a time on (ns), and the reason."""
 
     time: int
     state: str
@@ -37,7 +37,7 @@ class NodeEvent(Struct, frozen=True):
 
 
 class NodeState(Struct, frozen=True):
-    """What a node is by the last words: since when it is down or excluded (ns), and why."""
+    """The state of a node: since when it is down or excluded (ns, 0: it is not), and why."""
 
     down: int = 0
     down_why: str = ""
@@ -50,7 +50,7 @@ class NodeState(Struct, frozen=True):
 
 
 def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[NodeEvent]:
-    """What was said of nodes in these trials, in the order of the times."""
+    """Return the changes of nodes in these trials, in the order of their times."""
     if not trials:
         return []
     tags = {trial.row: trial.tag for trial in trials}
@@ -66,11 +66,11 @@ def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[NodeEvent]:
 
 
 def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
-    """What nodes are after these turns, which are in the order of their times; those that are up
-    and in are not told of. A node is excluded while any trial excludes it: told is the last that
-    did."""
+    """Return the nodes that are down or excluded after these changes, which are in the order of
+    their times. A node is excluded while any trial excludes it; the latest exclusion is
+    returned."""
     states: dict[str, NodeState] = {}
-    excluded: dict[str, dict[str, NodeEvent]] = {}  # by node and trial, the last word last
+    excluded: dict[str, dict[str, NodeEvent]] = {}  # by node and trial, the latest last
     for one in turns:
         for name in names_in(one.nodes):
             old = states.get(name, NodeState())
@@ -92,5 +92,5 @@ def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
 
 
 def turns_of_node(turns: Sequence[NodeEvent], node: str) -> list[NodeEvent]:
-    """Those that happened to one node."""
+    """Return the changes of one node."""
     return [one for one in turns if node in names_in(one.nodes)]

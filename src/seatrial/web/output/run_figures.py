@@ -21,13 +21,13 @@ MARGIN = 3.0
 
 
 def phases_bar(phases: Sequence[RunPhase], now: int) -> Markup:
-    """A bar of what a run's time went into, in the order of time."""
+    """Return a bar of the phases of a run, in the order of time."""
     parts = [(phase.seconds(now), f"phase-{phase.name}", f"s {phase.name}") for phase in phases]
     return shares(*parts)
 
 
 def sparkline(metric: RunMetric) -> Markup:
-    """The figures of earlier runs in their order, the run's own as a disc, the reference's band."""
+    """Draw the values of earlier runs, the run's own as a disc, and the band of the reference."""
     values = [past.value for past in metric.past] + [metric.value]
     wanted = metric.expected
     bounds = [b for b in (wanted.low, wanted.high) if b is not None] if wanted else []
@@ -67,7 +67,7 @@ def sparkline(metric: RunMetric) -> Markup:
 
 
 def _said(metric: RunMetric) -> str:
-    """The same in words."""
+    """Describe the sparkline in words."""
     if not metric.past:
         return f"{show_figure(metric.value, metric.unit)}, the first of its case"
     values = sorted(past.value for past in metric.past)
@@ -79,12 +79,12 @@ def _said(metric: RunMetric) -> str:
 
 
 def run_address(run: Any) -> str:
-    """The address of a run's page."""
+    """Return the address of a run's page."""
     return f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
 
 
 def node_link(name: str, machine: str) -> Markup:
-    """A node's name as a link to its page."""
+    """Return a node's name as a link to its page."""
     address = f"/machines/{quote(machine, safe='')}/nodes/{quote(name, safe='')}"
     return Markup('<a href="{}">{}</a>').format(address, name)
 

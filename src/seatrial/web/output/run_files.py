@@ -1,13 +1,11 @@
-"""What a run wrote, read for people who may not be its user: three files by name, bounded, and
-nothing that any link leads to.
+"""Read the files of a run for other users: three files by name, bounded, through no link.
 
     files = RunFiles(run)
     files.tail("stdout", 65536)          # FilePiece(text, size, start), or FileMissing
 
-The journal says where a run's directory is: in the trial's folder, or where its plan placed it. The
-way from there on is walked name by name without following links, so that a job that replaces its
-directory, or a file in it, by a link leads nowhere. A file system that hangs costs a thread, never
-the server: who reads gives up after a while, and only so many may be stuck at a time.
+The journal says where a run's directory is. Its last parts are opened one by one without following
+links, so a job cannot make the server read another file by a link. A file system may hang: call
+these functions within ``state.background.in_time``.
 """
 
 from __future__ import annotations
@@ -29,7 +27,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class FilePiece(NamedTuple):
-    """A part of a file: its text, the whole file's size and where the part begins, in bytes."""
+    """A part of a file: its text, the size of the whole file and the start of the part, in
+    bytes."""
 
     text: str
     size: int
@@ -37,24 +36,24 @@ class FilePiece(NamedTuple):
 
 
 class FileMissing(NamedTuple):
-    """Why there is no text, as a sentence without its subject."""
+    """The reason why there is no text, as a sentence without its subject."""
 
     why: str
 
 
 class RunFiles:
-    """The files of one run: those of these ``names``."""
+    """The files of one run that have these ``names``."""
 
     def __init__(self, run: RunRow, names: Sequence[str] = NAMES) -> None:
         self._run = run
         self._names = names
 
     def tail(self, name: str, limit: int) -> FilePiece | FileMissing:
-        """The last bytes of a file, at most ``limit``, as text."""
+        """Return the last bytes of a file, at most ``limit``, as text."""
         return self._read(name, limit, from_end=True)
 
     def head(self, name: str, limit: int) -> FilePiece | FileMissing:
-        """The first bytes of a file."""
+        """Return the first bytes of a file, at most ``limit``, as text."""
         return self._read(name, limit, from_end=False)
 
     def _read(self, name: str, limit: int, from_end: bool) -> FilePiece | FileMissing:
@@ -84,8 +83,8 @@ class RunFiles:
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[int]:
-        """The run's directory, the last parts of whose path are the test and the run: what is
-        before these is as the trial's user made it. Raises OSError, ValueError."""
+        """Open the run's directory. The last parts of its path must be the test and the run; links
+        before these are followed. Raises OSError, ValueError."""
         path = PurePosixPath(self._run.path)
         ending = PurePosixPath(self._run.test, self._run.run_id)
         parts = ending.parts

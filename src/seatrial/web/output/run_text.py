@@ -1,4 +1,4 @@
-"""The text of a run's files as a page shows it: its end, or what a search finds in that.
+"""The text of a run's files on a page: the end of a file, or the lines that a search finds there.
 
 search = search_of(query)                           # from find= and regex=1, or None
 output_of(files, "stdout", search, whole=False)     # Output(blocks=[Block(...)], found=3, ...)
@@ -18,22 +18,22 @@ from seatrial.web.output.run_files import FileMissing, FilePiece, RunFiles
 from seatrial.web.query import PageQuery, Pattern
 
 MAX_READ = 256 << 10  # bytes that are read of a file, from its end
-USUAL = 32 << 10  # and are shown where nothing is searched for
+USUAL = 32 << 10  # bytes that are shown without a search
 MAX_LINE = 2000  # characters of a line that are shown
-MAX_FOUND = 300  # lines in which something was found
-AROUND = 2  # lines that are shown before and behind one
+MAX_FOUND = 300  # lines of a search
+AROUND = 2  # lines that are shown before and after each
 SEARCH_S = 1.0
 
 
 class OutputSegment(NamedTuple):
-    """A piece of a line; ``found`` says whether it is what was searched for."""
+    """A piece of a line; ``found``: whether it matches the search."""
 
     text: str
     found: bool
 
 
 class OutputLine(Struct, frozen=True):
-    """A line: its number in what was read, from 1, and its parts."""
+    """A line: its number in the part of the file that was read, from 1, and its pieces."""
 
     number: int
     parts: list[OutputSegment]
@@ -44,10 +44,9 @@ class OutputLine(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    """A file as it is shown. ``size`` is the whole file's, ``left_out`` how much of its beginning
-    was not read, in bytes; ``blocks`` are lines that follow each other; ``found`` counts the lines
-    of a search, which was ``cut`` short where there were too many, or it took too long. ``absent``
-    is why there is nothing."""
+    """A file on a page. ``size`` is that of the whole file, ``left_out`` how many bytes of its
+    start were not read. ``blocks`` are runs of consecutive lines. ``found`` counts the lines of a
+    search; ``cut``: there may be more. ``absent`` is the reason why there is nothing."""
 
     name: str
     size: int = 0
@@ -59,13 +58,13 @@ class Output(Struct, frozen=True, kw_only=True):
 
 
 class Search(NamedTuple):
-    """What is searched for."""
+    """A search: the text that was entered, and its pattern."""
 
     text: str
     pattern: Pattern | re.Pattern[str]
 
     def spans(self, line: str) -> Iterator[tuple[int, int]]:
-        """Where it is in a line; what is empty is nowhere."""
+        """Yield the start and end of each match in a line that is not empty."""
         for match in self.pattern.finditer(line):
             start, end = match.span()
             if start < end:
@@ -73,7 +72,7 @@ class Search(NamedTuple):
 
 
 def search_of(query: PageQuery) -> Search | None:
-    """What ``find`` asks for: text without regard to case, with ``regex`` a regular expression."""
+    """Return the search of a query: text that ignores case, or with ``regex`` a pattern."""
     text = query.text("find")
     if not text:
         return None
@@ -85,7 +84,7 @@ def search_of(query: PageQuery) -> Search | None:
 
 
 def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) -> Output:
-    """A file's end, or the lines of it in which something is found."""
+    """Return the end of a file, or the lines of it that a search finds."""
     limit = MAX_READ if search or whole else USUAL
     piece = files.tail(name, limit)
     if isinstance(piece, FileMissing):
@@ -106,7 +105,7 @@ def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) ->
 
 
 def lines_of(piece: FilePiece) -> list[str]:
-    """Its lines without what a terminal would obey; a first line that is cut off says so."""
+    """Return its lines without control characters; a first line that is cut off begins with …."""
     text = piece.text.removesuffix("\n")
     lines = [plain(line.removesuffix("\r").expandtabs()) for line in text.split("\n")]
     if piece.start and lines:
@@ -118,10 +117,10 @@ Hits = dict[int, list[tuple[int, int]]]
 
 
 def _search(lines: list[str], search: Search) -> tuple[Hits, bool]:
-    """Where in which lines it is found, and whether there may be more."""
+    """Return the spans of the matches by line, and whether there may be more."""
     until = time.monotonic() + SEARCH_S
     hits: Hits = {}
-    for i in range(len(lines) - 1, -1, -1):  # the end matters most
+    for i in range(len(lines) - 1, -1, -1):  # from the end, which matters most
         if len(hits) >= MAX_FOUND or time.monotonic() > until:
             return hits, True
         if spans := list(search.spans(lines[i])):

@@ -1,11 +1,10 @@
-"""What is judged of one trial for its page: where it stands, and its numbers over time.
+"""The results of one trial for its page: where it stands, and its numbers over time.
 
     status_at(fold, now, driven=True)
     uses_at(fold, now).bins(600)             # utilisation by the wall clock
     flights_at(fold, now), loads_at(fold, now)
 
-Times are of the wall clock, in seconds since the epoch, so that all figures of a page share an
-axis.
+Times are seconds since the epoch, so that all figures of a page share an axis.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ MAX_STEPS = 3000  # of one line
 
 
 def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
-    """As ``acceptance.status.status``, of a fold at hand."""
+    """Return the status of a trial, as ``acceptance.status.status`` does from its journal."""
     history = fold.history
     found = status_of(fold.record, history, now, fold.references)
     runs = history.state == "running"
@@ -48,10 +47,13 @@ def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
 
 
 class UtilisationSteps(Struct, frozen=True):
-    """Node-seconds by use in ``FINEST`` equal spans from ``first`` on, each of ``step`` seconds; a
-    row for each of ``acceptance.utilisation.USES``. ``available`` is in node-seconds, too.
-    ``shares`` are those of the whole, ``sentence`` the largest loss in words; all of it up to
-    ``now`` (ns)."""
+    """How nodes were used up to ``now`` (ns).
+
+    rows: node-seconds, shape (uses, FINEST): a row for each of ``acceptance.utilisation.USES``, a
+        column for each of FINEST spans of ``step`` seconds from ``first`` on.
+    shares: the share of each use in the whole.
+    available: node-seconds.
+    sentence: the largest loss in words."""
 
     now: int
     first: float
@@ -64,8 +66,9 @@ class UtilisationSteps(Struct, frozen=True):
     def bins(
         self, most: int, since: float = 0.0, until: float = 0.0
     ) -> tuple[list[float], dict[str, list[float | None]], float]:
-        """At most so many spans: their starts, the share of each use in them (None where no node
-        was available), and their length in seconds; between two times where these are given."""
+        """Return the starts of at most so many spans, the share of each use in them (None where no
+        node was available), and their length in seconds; of the time between ``since`` and
+        ``until``, if given."""
         import numpy as np
 
         if self.step <= 0:
@@ -94,7 +97,7 @@ class UtilisationSteps(Struct, frozen=True):
 
 
 def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
-    """How the nodes were used up to ``now`` (ns)."""
+    """Return how the nodes were used up to ``now`` (ns)."""
     import numpy as np
 
     timeline = timeline_of(fold.history, now)
@@ -125,9 +128,9 @@ def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
 
 
 class Steps(Struct, frozen=True, rename={"times": "t", "values": "y"}):
-    """A number over time: from ``times[i]`` (s) on it was ``values[i]``; None while the trial's
-    clock stood still. ``name`` is a test, a metadata target, a gauge, or "" for all. ``expected``
-    is what it should be (0: not said), ``most`` the most that it may be (0: no limit)."""
+    """A number over time: from ``times[i]`` (s) on it was ``values[i]``, None while the trial was
+    paused. In JSON these are ``t`` and ``y``. ``name`` is a test, a metadata target, a gauge, or ""
+    for all. ``expected`` is the planned value (0: none), ``most`` the limit (0: none)."""
 
     name: str
     times: list[float]
@@ -137,7 +140,7 @@ class Steps(Struct, frozen=True, rename={"times": "t", "values": "y"}):
 
 
 def flights_at(fold: TrialFold, now: int, expected: dict[str, int]) -> list[Steps]:
-    """The runs that held nodes, of all tests and of each."""
+    """Return the number of runs that held nodes, of all tests and of each."""
     history = fold.history
     by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in fold.tests}
     for run in history.runs:
@@ -154,7 +157,7 @@ def flights_at(fold: TrialFold, now: int, expected: dict[str, int]) -> list[Step
 
 
 def _least_of_all(fold: TrialFold) -> float:
-    """The least number of jobs in flight that a criterion on all tests asks for."""
+    """Return the number of jobs in flight that a criterion on all tests asks for."""
     component = fold.record.component
     for criterion in component.criteria if component else ():
         if criterion.criterion == "jobs_in_flight" and not criterion.tests:
@@ -163,8 +166,8 @@ def _least_of_all(fold: TrialFold) -> float:
 
 
 def loads_at(fold: TrialFold, now: int) -> list[Steps]:
-    """The open files on each metadata target that any run was placed on or that has a bound, then
-    the readings of gauges."""
+    """Return the open files on each metadata target that a run was placed on, then the readings of
+    gauges."""
     safe = _safe_loads(fold)
     found = [
         _steps(name, each, most=safe.get(name, 0.0))
@@ -182,7 +185,7 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
 
 
 def _safe_loads(fold: TrialFold) -> dict[str, float]:
-    """What each target bears: by the plan's cap, else by the machine's description."""
+    """Return the safe load of each target, by the plan or else by the machine's description."""
     systems = fold.record.machine.file_systems
     found = {
         f"{name}/{target.name}": system.safe_load
@@ -196,7 +199,7 @@ def _safe_loads(fold: TrialFold) -> dict[str, float]:
 def _steps(
     name: str, found: Sequence[LevelSpan], expected: float = 0.0, most: float = 0.0
 ) -> Steps:
-    """Levels as a line of steps, with a gap where they leave one."""
+    """Return levels as steps, with None in the gaps between them."""
     found = _thinned(found)
     times: list[float] = []
     values: list[float | None] = []
@@ -215,7 +218,7 @@ def _steps(
 
 
 def _thinned(found: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
-    """Few enough levels to draw: of those in one of many equal spans the least and the largest."""
+    """Return few enough levels to draw: the least and the largest of each of many equal spans."""
     if len(found) <= MAX_STEPS:
         return found
     first, length = found[0].start, found[-1].end - found[0].start

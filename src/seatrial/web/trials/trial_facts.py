@@ -1,4 +1,4 @@
-"""What the pages Now and Trial tell alike: criteria, builds, tests, and what a trial lacks.
+"""Data that the pages Now and Trial share: criteria, builds, tests, and what cannot be read.
 
 criteria_of(status), builds_of(store, row), tests_of_store(store, row)
 """
@@ -27,7 +27,7 @@ MAX_NAMED = 6
 
 
 class ResultShown(Struct, frozen=True, kw_only=True):
-    """A criterion's result on a subject as people read it; ``value`` and ``bound`` in words."""
+    """The result of a criterion on a subject; ``value`` and ``bound`` are text."""
 
     subject: str
     state: State
@@ -38,7 +38,7 @@ class ResultShown(Struct, frozen=True, kw_only=True):
 
 
 class CriterionShown(Struct, frozen=True, kw_only=True):
-    """A criterion: its result on all that it is about, then those of its subjects."""
+    """A criterion: its result on the whole, and on each of its subjects."""
 
     label: str
     whole: ResultShown
@@ -46,7 +46,7 @@ class CriterionShown(Struct, frozen=True, kw_only=True):
 
 
 def criteria_of(status: Status) -> list[CriterionShown]:
-    """The criteria of a trial so far."""
+    """Return the criteria of a trial so far."""
     return [
         CriterionShown(
             label=results[0].label,
@@ -66,7 +66,7 @@ def _shown(result: Result) -> ResultShown:
 
 
 class BuildShown(Struct, frozen=True, kw_only=True):
-    """A build: the tests that use it, and where it is; ``state`` is building, built or failed."""
+    """A build and the tests that use it; ``state`` is building, built or failed."""
 
     key: str
     tests: list[str]
@@ -78,7 +78,7 @@ class BuildShown(Struct, frozen=True, kw_only=True):
 
 
 class Builds(Struct, frozen=True, kw_only=True):
-    """How many builds there are in each state; ``shown`` are those that go on or failed."""
+    """The number of builds in each state; ``shown`` are those that are not built."""
 
     built: int
     building: int
@@ -87,7 +87,7 @@ class Builds(Struct, frozen=True, kw_only=True):
 
 
 def builds_of(store: Store, row: TrialRow) -> Builds:
-    """The builds of a trial."""
+    """Return the builds of a trial."""
     sql = "SELECT key, path, started, ended, value, text FROM builds WHERE trial = ?"
     found = [_build(*each) for each in store.rows(sql, (row.row,))]
     open_ones = [one for one in found if one.state != "built"][:MAX_BUILDS]
@@ -129,7 +129,7 @@ def _tests_of_builds(store: Store, row: TrialRow) -> dict[str, list[str]]:
 
 
 def tests_of_store(store: Store, row: TrialRow) -> list[TestNow]:
-    """How the tests of a trial stand by the store alone, where its journal is not to be had."""
+    """Return how the tests of a trial stand by the store, for when its journal cannot be read."""
     names: dict[int, str] = dict(store.rows("SELECT id, name FROM tests"))
     counts: dict[str, Counter[str]] = {}
     for test, state, code, number in _counted(store, row):
@@ -156,8 +156,8 @@ def tests_of_store(store: Store, row: TrialRow) -> list[TestNow]:
 
 
 def _counted(store: Store, row: TrialRow) -> Iterator[tuple[int, int, int, int]]:
-    """How many runs of each test, state and code a trial has. Those that passed, which are most,
-    are what the others leave, as the index by test has their number without sorting them."""
+    """Yield how many runs of each test, state and code a trial has. The passed ones, which are
+    most, are all runs of a test (counted by an index) less the others."""
     tests = "SELECT DISTINCT test FROM cases WHERE trial = ?"
     sql = (
         f"SELECT test, state, code, count(*) FROM runs WHERE trial = ? AND state <> {PASSED}"
@@ -178,7 +178,7 @@ def _counted(store: Store, row: TrialRow) -> Iterator[tuple[int, int, int, int]]
 
 
 def trouble_of(store: Store, row: TrialRow, tailed: TailedTrial) -> str:
-    """Why a trial's journal cannot be read here, and what that means; "" where it can."""
+    """Return why a trial's journal cannot be read here and what that means, "" if it can."""
     if not tailed.trouble:
         return ""
     (found,) = store.rows("SELECT host, owner FROM trials WHERE id = ?", (row.row,))

@@ -1,4 +1,4 @@
-"""How much the tests of a trial vary, and which of its runs stand out: made beside the page.
+"""The variability of a trial's tests and its outliers, made in the background.
 
 variability_of(state, row, tailed)       # None: being judged
 classes_of(state, row, tailed)           # run ids of outliers: {"tu62xsh5xrpf": "slow"}
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from seatrial.studies.evidence import RunKind
     from seatrial.studies.variability import Variability, VariabilityRow
 
-MAX_JUDGED = 50_000  # runs; of more the command tells
+MAX_JUDGED = 50_000  # runs; for more there is the command
 MAX_ROWS = 400
 MAX_SUSPECTS = 12
 CLASSES = ("walltime", "slow", "short", "failed")
 
 
 class RowShown(Struct, frozen=True, kw_only=True):
-    """A metric of one kind of runs; ``cv`` is a share, ``excluded`` counts runs by the reason.
-    ``more`` is what the numbers hide: changes of level, modes, defective nodes."""
+    """A metric of one kind of runs. ``cv`` is a share, ``excluded`` counts runs by reason, ``more``
+    are remarks: changes of level, modes, defective nodes."""
 
     test: str
     kind: str
@@ -47,7 +47,7 @@ class RowShown(Struct, frozen=True, kw_only=True):
 
 
 class OutliersShown(Struct, frozen=True, kw_only=True):
-    """How many runs of a test stand out, by class."""
+    """The number of outliers of a test, by class."""
 
     test: str
     runs: int
@@ -55,10 +55,10 @@ class OutliersShown(Struct, frozen=True, kw_only=True):
 
 
 class VariabilityShown(Struct, frozen=True, kw_only=True):
-    """``elapsed`` has a row for each kind of runs, ``others`` those of further metrics. ``bad`` of
-    ``evidence`` runs went wrong; ``suspects`` explain them, or ``why`` nothing is concluded. Where
-    there are too many runs to judge them beside a page all of it is empty, and ``left_to`` is the
-    command that does."""
+    """The variability of a trial: ``elapsed`` has a row for each kind of runs, ``others`` are
+    further metrics. ``bad`` of ``evidence`` runs went wrong; ``suspects`` explain them, or ``why``
+    says why nothing is concluded. With too many runs all is empty, and ``left_to`` is the
+    command to use."""
 
     elapsed: list[RowShown] = []
     others: list[RowShown] = []
@@ -74,7 +74,7 @@ class VariabilityShown(Struct, frozen=True, kw_only=True):
 def variability_of(
     state: ServerState, row: TrialRow, tailed: TailedTrial
 ) -> VariabilityShown | None:
-    """The table of a trial, by the store."""
+    """Return the variability of a trial; None while it is being made."""
     if row.passed + row.failed > MAX_JUDGED:
         return VariabilityShown(left_to=f"seatrial variability {row.tag}")
     groups: dict[str, str] = {}
@@ -93,7 +93,7 @@ def variability_of(
 
 
 def classes_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[str, str] | None:
-    """The classes of the runs that are outliers, by their ids."""
+    """Return the class of each outlier by its run id; None while that is being made."""
 
     def make() -> dict[str, str]:
         from seatrial.store.series import outcomes
@@ -111,7 +111,7 @@ def classes_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[s
 
 
 def _version(row: TrialRow) -> Hashable:
-    """Grows with every verdict."""
+    """Return a version that changes with every verdict."""
     return row.row, row.passed, row.failed
 
 
