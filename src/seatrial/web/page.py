@@ -53,7 +53,7 @@ class Page(NamedTuple):
     numbers: tuple[str, ...] = ()
 
 
-def copied(kind: type[S], source: object, **others: Any) -> S:
+def copied(kind: type[S], source: object, /, **others: Any) -> S:
     """Return a Struct of this kind with the ``others``; each further field has the value of the
     attribute of that name of ``source``."""
     names = [name for name in kind.__struct_fields__ if name not in others]
