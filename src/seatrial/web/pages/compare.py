@@ -32,16 +32,16 @@ ROWS = 100
 MAX_ROWS = 5000
 DRAWN = 40
 MAX_NAMED = 300
-TIMES = 10  # the ratio from which on it is told instead of per cent, as in the table
+TIMES = 10  # from this ratio on the ratio is shown, not per cent
 
 _INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn"}
 _FORMS = {"better": 4, "worse": 2, "same": 1, "unclear": 3}
 
 
 class ComparePage(Struct, frozen=True, kw_only=True):
-    """The question, and its answer: ``state`` is "asked" (nothing is, yet), "judging", "judged" or
-    "refused" (``why``). ``matching`` rows have the verdict that is asked for, of these some are
-    shown."""
+    """The query and its answer. ``state`` is "asked" (no sides yet), "judging", "judged" or
+    "refused" (``why``). ``matching`` rows have the verdict of the query; ``rows`` are the first
+    of these."""
 
     before: str
     after: str
@@ -68,11 +68,11 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     differences: list[Difference] = []
 
     def forest(self, wide: bool) -> Any:
-        """The rows that have a ratio, as SVG: their change in per cent."""
+        """Return the changes of the rows in per cent as SVG."""
         return forest(self.rows, share_of(self.least or MIN_RELATIVE_CHANGE), wide)
 
     def drawn(self) -> int:
-        """How many of the rows that are shown can be drawn."""
+        """Return how many of the rows can be drawn."""
         return sum(row.ratio is not None for row in self.rows)
 
 
@@ -131,7 +131,7 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
 
 
 def _latest(trials: list[TrialRow]) -> list[str]:
-    """The two latest measured trials of the machine that ran last, the earlier first."""
+    """Return the two latest measured trials of the machine that ran last, the earlier first."""
     measured = [trial for trial in trials if not trial.rehearsed and trial.passed]
     alike = [trial.tag for trial in measured if trial.machine == measured[0].machine]
     return alike[1::-1] if len(alike) > 1 else []
@@ -156,7 +156,7 @@ def _judged(state: ServerState, question: dict[str, Any], least: float, rehearse
 
 
 def _sorted(rows: list[ComparisonRow], sort: str) -> list[ComparisonRow]:
-    """In the order of the judgement, or by what is asked for: the worst change first."""
+    """Return the rows in the order of the judgement, or sorted with the worst change first."""
     if sort == "change":
         return sorted(rows, key=lambda row: (row.gain is None, row.gain or 0.0))
     if sort in ("case", "metric"):
@@ -165,9 +165,8 @@ def _sorted(rows: list[ComparisonRow], sort: str) -> list[ComparisonRow]:
 
 
 def forest(rows: Sequence[ComparisonRow], least: float, wide: bool = True) -> Any:
-    """By how many per cent of the first side the second one's figures differ, with the intervals:
-    the change of the table. Whether more is better the metric says, so the label and the mark tell
-    the verdict."""
+    """Draw the change of each row in per cent with its interval. Label and mark show the verdict,
+    which also depends on whether larger is better."""
     intervals = []
     for row in [row for row in rows if row.ratio is not None][:DRAWN]:
         value, low, high = (_change(ratio) for ratio in (row.ratio, row.low, row.high))

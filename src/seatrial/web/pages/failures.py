@@ -1,4 +1,4 @@
-"""Failures: the runs that failed, newest verdict first, with what is known of each."""
+"""Failures: the runs that failed, the newest verdict first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ READING_S = 2.0  # for the output of all runs of a page together
 
 
 class Column(NamedTuple):
-    """A column: its name in the address, its heading, and what it is."""
+    """A column: its name in the address, its heading, its meaning."""
 
     name: str
     title: str
@@ -58,8 +58,8 @@ USUAL = ("time", "tag", "machine", "app", "test", "run", "event", "code", "why",
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """A run that failed. ``time`` of its verdict in ns, ``elapsed`` in seconds; ``output`` is the
-    end of what it wrote to ``output_of``, or why there is none."""
+    """A run that failed. ``time`` is that of its verdict in ns, ``elapsed`` is in seconds.
+    ``output`` is the end of its file ``output_of``, or says why there is none."""
 
     time: int
     trial: str
@@ -83,7 +83,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class FailuresPage(Struct, frozen=True, kw_only=True):
-    """The failures of a page, of ``found`` that match; ``shown`` are the names of its columns."""
+    """The failures on a page, of ``found`` that match; ``shown`` are the names of its columns."""
 
     failures: list[Failure]
     found: int
@@ -127,7 +127,7 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
 
 
 def _columns(query: PageQuery) -> list[str]:
-    """The chosen columns in the order of the page."""
+    """Return the chosen columns in the order of the page."""
     chosen, known = set(query.all("column")), [column.name for column in COLUMNS]
     if odd := sorted(chosen.difference(known)):
         raise BadQuery(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
@@ -135,7 +135,7 @@ def _columns(query: PageQuery) -> list[str]:
 
 
 def _by_verdict(filters: Filters) -> tuple[Filters, list[str]]:
-    """The window is of the time at which a run failed, not at which it was created."""
+    """Apply the window to the time of the verdict, not of the run's creation."""
     window = [f"runs.judged >= {filters.since:d}"] if filters.since else []
     window += [f"runs.judged < {filters.until:d}"] if filters.until else []
     anew = msgspec.structs.replace(filters, since=0, until=0, states=(), failed=True)
@@ -161,7 +161,7 @@ def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
 
 
 def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
-    """For each run the file and the end of it; files are read for a while only."""
+    """Return for each run its file and the end of it. Reading stops after READING_S."""
     with_files = [run for run in found if run.path and not run.rehearsed]
     done: dict[int, tuple[str, str]] = {}
     until = time.monotonic() + READING_S
@@ -181,7 +181,7 @@ def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
 
 
 def _output(files: RunFiles) -> tuple[str, str]:
-    """The end of stderr; of stdout where nothing is in that."""
+    """Return the end of stderr, or of stdout if stderr is empty."""
     for name in ("stderr", "stdout"):
         piece = files.tail(name, MAX_OUTPUT)
         if not isinstance(piece, FilePiece):

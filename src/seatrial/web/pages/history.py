@@ -34,8 +34,8 @@ Drawn = tuple[float, float, bool]  # time in s, value, whether it was rehearsed
 
 
 class ChangeMark(Struct, frozen=True, kw_only=True):
-    """A change of level: between the figures at ``last`` and at ``time`` (ns); ``percent`` is None
-    where levels have no ratio; the note nearest to it."""
+    """A change of level between the values at ``last`` and ``time`` (ns). ``percent`` is None if
+    the levels have no ratio. ``note`` is the nearest one, ``near`` how far it is."""
 
     time: int
     last: int
@@ -49,10 +49,10 @@ class ChangeMark(Struct, frozen=True, kw_only=True):
 
 
 class HistoryLine(Struct, frozen=True, kw_only=True):
-    """A series of ``n`` figures; of very many, ``times`` (s since the epoch) and ``values`` are the
-    least and the greatest in each of many spans. ``levels`` are (from, to, level) between confirmed
-    changes; ``low`` and ``high`` bound what its reference allows. ``rehearsed`` of the figures were
-    made up, not measured; ``made_up`` tells which of those that are drawn."""
+    """A series of ``n`` values. A long one is thinned to the least and the greatest in each of many
+    spans: ``times`` (s since the epoch) and ``values``. ``levels`` are (from, to, level) between
+    confirmed changes. ``low`` and ``high`` are the bounds of its reference. ``rehearsed`` counts
+    rehearsed values; ``made_up`` says which of the drawn ones are."""
 
     machine: str
     case: str
@@ -77,12 +77,12 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
     high: float | None = None
 
     def chart(self, large: bool, metric: str, wide: bool = False) -> Any:
-        """The series as SVG."""
+        """Return the series as SVG."""
         return chart(self, large, metric, WIDE if wide else NARROW)
 
 
 class Shown(Struct, frozen=True):
-    """A figure, when its run's script started (ns), and which run that was."""
+    """A value, when its run's script started (ns), and the run."""
 
     time: int
     value: float
@@ -92,7 +92,7 @@ class Shown(Struct, frozen=True):
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
-    """The question, and the series that match, those that changed for the worse first. ``state`` is
+    """The query and the series that match, those that changed for the worse first. ``state`` is
     "asked", "judging", "judged" or "refused" (``why``)."""
 
     metric: str
@@ -116,7 +116,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
 
 class _Answer(NamedTuple):
-    """What was judged, and of what was shown of it the lines, by their places."""
+    """The judged series, and the lines that were made of them, by their places."""
 
     histories: list[History]
     damaged: int
@@ -179,7 +179,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
 
 
 def _rehearsed(trials: list[TrialRow]) -> set[tuple[str, str]]:
-    """The rehearsed trials, by tag and machine."""
+    """Return the rehearsed trials, by tag and machine."""
     return {(trial.tag, trial.machine) for trial in trials if trial.rehearsed}
 
 
@@ -205,7 +205,7 @@ def _judged(state: ServerState, metric: str, filters: Filters, case: str) -> _An
 
 
 def _rank(history: History) -> tuple[float, str, str]:
-    """Those with a confirmed change first, the most changed for the worse before the others."""
+    """Return the rank of a series: the worst confirmed change first, then the other changes."""
     shares = [
         abs(told.percent or 0) if told.worse else -1 / (1 + abs(told.percent or 0))
         for told in history.told
@@ -249,7 +249,7 @@ def _line(state: ServerState, history: History, trials: list[TrialRow]) -> Histo
 
 
 def _thinned(points: list[Drawn]) -> list[Drawn]:
-    """Few enough to be drawn: of those in one of many equal spans the least and the greatest."""
+    """Return few enough values to draw: the least and the greatest in each of many spans."""
     if len(points) <= MAX_DRAWN:
         return points
     first, length = points[0][0], points[-1][0] - points[0][0] or 1.0
@@ -264,7 +264,7 @@ def _thinned(points: list[Drawn]) -> list[Drawn]:
 
 
 def _levels(history: History) -> list[tuple[float, float, float]]:
-    """The level between each two confirmed changes, as the judgement has it."""
+    """Return the level between each two confirmed changes."""
     points = history.series.points
     confirmed = [told.change for told in history.told if told.confirmed]
     if not confirmed:
@@ -291,7 +291,7 @@ def _change(told: ReportedChange) -> ChangeMark:
 
 
 def _near(told: ReportedChange) -> str:
-    """How near the nearest note is, in words."""
+    """Return how near the nearest note is, in words."""
     if told.near is None:
         return ""
     away = told.near.seconds
@@ -301,7 +301,7 @@ def _near(told: ReportedChange) -> str:
 
 
 def _expected(state: ServerState, history: History, trials: list[TrialRow]) -> Expected | None:
-    """The reference by which the latest run was judged."""
+    """Return the reference by which the latest run was judged."""
     series = history.series
     if not series.points:
         return None
@@ -319,7 +319,7 @@ def _case(state: ServerState, trial: TrialRow, case: str) -> CaseRow | None:
 
 
 def chart(line: HistoryLine, large: bool, metric: str, width: int) -> Any:
-    """Figures as dots, levels as lines, changes and notes as marks, the reference as levels."""
+    """Draw values as dots, levels as lines, changes and notes as marks."""
     drawn = list(zip(line.times, line.values, line.made_up, strict=True))
     measured = [(time, value) for time, value, made_up in drawn if not made_up]
     made_up = [(time, value) for time, value, made_up in drawn if made_up]

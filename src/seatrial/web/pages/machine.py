@@ -1,4 +1,4 @@
-"""A machine: its nodes where they stand, coloured by what is asked, and the worst as a table."""
+"""A machine: the map of its nodes, and a table of the worst."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ SHOWS = ("state", "runs", "failures", "metric", "z")
 SORTS = ("worst", "name", "runs", "failed", "share", "figure", "z")
 ROWS = 30
 MAX_ROWS = 20_000
-MAX_JUDGED = 30_000  # runs by which nodes are accused: the latest
-STATES_OF = 3  # trials that are over and say what is down or excluded
+MAX_JUDGED = 30_000  # of the latest runs are judged for suspects
+STATES_OF = 3  # of the trials that ended say what is down or excluded
 
 
 class NodeRow(Struct, frozen=True, kw_only=True):
-    """A node: its state and why, its runs that are over and those of them that went wrong, the
-    median of its figures and its deviations from the healthy nodes (below 0: worse)."""
+    """A node: its state and why, its ended runs and how many of them went wrong, the median of its
+    values and its deviation from the healthy nodes (below 0: worse)."""
 
     name: str
     titles: list[str]
@@ -61,8 +61,8 @@ class NodeRow(Struct, frozen=True, kw_only=True):
 
 
 class MachinePage(Struct, frozen=True, kw_only=True):
-    """The nodes (``names``), where they stand, and what is known of them. ``suspects`` is None
-    while they are being judged."""
+    """The nodes (``names``), their layout, and what is known of them. ``suspects`` is None while
+    they are being judged."""
 
     name: str
     about: str
@@ -99,7 +99,7 @@ class MachinePage(Struct, frozen=True, kw_only=True):
     judged_since: int
 
     def standing(self) -> list[tuple[str, list[tuple[int, str]]]]:
-        """What stands together: a title, and of each block in it the place and its own title."""
+        """Return titles, each with the number and the own title of its blocks."""
         found: dict[str, list[tuple[int, str]]] = {}
         for number, block in enumerate(self.blocks):
             *outer, own = block.titles or [""]
@@ -107,11 +107,11 @@ class MachinePage(Struct, frozen=True, kw_only=True):
         return list(found.items())
 
     def mark_shapes(self) -> list[tuple[str, str]]:
-        """The kinds of marks, for the legend."""
+        """Return the kinds of marks, for the legend."""
         return list(node_map.MARKS.items())
 
     def picture(self, number: int) -> Any:
-        """A block as SVG."""
+        """Return a block as SVG."""
         return node_map.picture(self.blocks[number], number, self.shading, self.marks, self.names)
 
 
@@ -170,7 +170,7 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
 def _figures(
     state: ServerState, view: View, metric: str
 ) -> tuple[RunFigures | None, NodeFigures | None, str]:
-    """The figures of a metric; without any, why not."""
+    """Return the values of a metric by run and by node, and why there are none."""
     from seatrial.errors import UsageError
 
     try:
@@ -184,8 +184,8 @@ def _figures(
 
 
 def machine_states(state: ServerState, view: View) -> tuple[dict[str, NodeState], list[str]]:
-    """What is down or excluded by the trials that run, or else by those that were last over; the
-    tags of the trials that say so."""
+    """Return the nodes that are down or excluded, and the tags of the trials that say so: those
+    that run, or else the latest that ended."""
     running = [trial for trial in view.trials if trial.state in ("running", "paused")]
     said = running or view.trials[:STATES_OF]
     return states_of(turns_of(state.store(), said)), [trial.tag for trial in said]
@@ -231,7 +231,7 @@ def _told(
     figures: RunFigures | None,
     found: NodeFigures | None,
 ) -> list[str]:
-    """A few words on each node, for who points at it."""
+    """Return a short text for each node, for a pointer on it."""
     from seatrial.units import count, show_number
 
     said = []
@@ -258,7 +258,7 @@ def _marks(
     found: NodeFigures | None,
     accused: Suspects | None,
 ) -> dict[str, list[int]]:
-    """The nodes that carry a mark: down, excluded, and the worst by what is shown."""
+    """Return the nodes with each mark: down, excluded, and the worst by what is shown."""
     place_of = view.held.place_of
     down = [place_of[name] for name, state in states.items() if state.down and name in place_of]
     out = [
@@ -338,8 +338,8 @@ def _sorted(rows: list[NodeRow], sort: str) -> list[NodeRow]:
 
 
 def accused_of(state: ServerState, view: View) -> tuple[Suspects | None, int]:
-    """The nodes that explain what went wrong, by the chosen trials and window; None while they are
-    being judged. The second is from when on runs were judged, where they are too many (ns)."""
+    """Return the nodes that explain what went wrong in the chosen runs; None while they are being
+    judged. The second is the time (ns) since which runs were judged, 0 for all."""
     columns = view.held.columns
     over = np.sort(columns.created[view.over()])
     since = int(over[-MAX_JUDGED]) if len(over) > MAX_JUDGED else 0
@@ -371,5 +371,5 @@ def _outcomes(state: ServerState, trials: list[TrialRow], wanted: Filters) -> li
 
 
 def _name_of(trial: TrialRow) -> str:
-    """By what the store finds it: its path, unless that leads through a link."""
+    """Return the name by which the store finds a trial: its path, unless that has links."""
     return trial.path if os.path.realpath(trial.path) == trial.path else trial.tag

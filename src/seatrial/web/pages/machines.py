@@ -1,4 +1,4 @@
-"""Machines: each with its trials, its runs and how many of these failed."""
+"""Machines: each with its trials, its runs and its failures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from seatrial.web.state.server_state import ServerState
 
 
 class MachineRow(Struct, frozen=True, kw_only=True):
-    """A machine by the trials on it: how many these are (of them ``rehearsals``), their runs, when
-    the last event was (ns), the latest trial."""
+    """A machine: its trials (of them ``rehearsals``), their runs, the last event (ns), the
+    latest trial."""
 
     name: str
     trials: int
@@ -27,7 +27,7 @@ class MachineRow(Struct, frozen=True, kw_only=True):
 
 
 class MachinesPage(Struct, frozen=True):
-    """All machines, those heard of last first."""
+    """All machines, the one with the latest event first."""
 
     machines: list[MachineRow]
     rehearsed: bool
@@ -43,7 +43,7 @@ def data(state: ServerState, query: PageQuery) -> MachinesPage:
 
 
 def _row(name: str, trials: list[TrialRow], rehearsed: bool) -> MachineRow:
-    """Rehearsals count where they are asked for, or where there is nothing else."""
+    """Return a machine. Rehearsals count if asked for, or if there is nothing else."""
     measured = [trial for trial in trials if not trial.rehearsed]
     counted = trials if rehearsed else measured or trials
     return MachineRow(

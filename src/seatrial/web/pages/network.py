@@ -1,4 +1,4 @@
-"""Networks: the runs that measured every pair of ranks, and one such matrix with what it says."""
+"""Networks: the runs that measured every pair of ranks, and one such matrix with its findings."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from seatrial.web.matrices import (
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
-MAX_FINDINGS = 200  # findings of a kind that are listed
-NEAR = 32  # ranks beside a finding that are shown with it
-FINEST = 2048  # cells each way that are sent at most
+MAX_FINDINGS = 200  # of a kind that are listed
+NEAR = 32  # ranks that are shown around a finding
+FINEST = 2048  # cells each way
 MAX_RANKS = 1 << 20
 
 
 class NetworksPage(Struct, frozen=True):
-    """The latest runs that have a matrix, one of each case; None while they are looked for."""
+    """The latest runs that have a matrix, one of each case; None while they are being looked
+    for."""
 
     runs: list[RunRow] | None
     machine: str
@@ -51,8 +52,8 @@ def listed(state: ServerState, query: PageQuery) -> NetworksPage:
 
 
 class NetworkFinding(Struct, frozen=True, kw_only=True):
-    """Something wrong: ``effect`` is relative (-0.05: 5 % worse). ``x`` and ``y`` are where it is
-    to be seen in the order that is shown."""
+    """A fault of the network. ``effect`` is relative (-0.05: 5 % worse). ``x`` and ``y`` are its
+    place in the order that is shown."""
 
     kind: str
     what: str
@@ -64,8 +65,8 @@ class NetworkFinding(Struct, frozen=True, kw_only=True):
 
 
 class Pairs(Struct, frozen=True, kw_only=True):
-    """A matrix and its findings. While it is being judged (``ready`` is false) there are none.
-    ``row_order`` are the senders, as places in ``names``, in the order that is shown."""
+    """A matrix and its findings; there are none while it is being judged (``ready`` is false).
+    ``row_order`` are the senders in the order that is shown, as places in ``names``."""
 
     run: RunRow
     ready: bool
@@ -128,7 +129,7 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
 
 
 def cells(state: ServerState, query: PageQuery) -> Cells:
-    """A part of a matrix as a picture."""
+    """Return a part of a matrix as a picture."""
     run = _run(state, query)
     rows, columns, of, show = _look(query)
     most = query.number("most", 700, least=16, most=FINEST)
@@ -161,7 +162,8 @@ def _part(query: PageQuery, count: int) -> MatrixPanel:
 def _findings(
     charted: Charted, net: Network, rows: str, columns: str
 ) -> tuple[list[NetworkFinding], dict[str, int]]:
-    """The findings of each kind, the gravest first, and how many of each kind are not listed."""
+    """Return the findings of each kind, the worst first, and how many of each kind are not
+    listed."""
     at = _Places(charted, rows, columns)
     kinds: dict[str, list[NetworkFinding]] = {}
     for one in (*_mute(net, at), *_slow(net, at)):
@@ -176,7 +178,7 @@ def _findings(
 
 
 class _Places:
-    """Where a node, a rank or a group begins, in the order of senders and of receivers."""
+    """The first place of each node, rank and group, in the order of senders and of receivers."""
 
     def __init__(self, charted: Charted, rows: str, columns: str) -> None:
         self._first: list[dict[str, int]] = []
@@ -188,7 +190,7 @@ class _Places:
             self._first.append(first)
 
     def of(self, sender: str, receiver: str) -> tuple[int, int]:
-        """The corner (x, y) of a part about a pair."""
+        """Return the corner (x, y) of a part around a pair."""
         x = self._first[1].get(receiver, 0)
         y = self._first[0].get(sender, 0)
         return max(0, x - NEAR), max(0, y - NEAR)
@@ -218,7 +220,7 @@ def _mute(net: Network, at: _Places) -> Iterator[NetworkFinding]:
 
 
 def _together(names: Sequence[str]) -> str:
-    """Nodes, folded; ranks, of which their labels tell, one by one."""
+    """Return nodes as a folded set, ranks one by one."""
     return ", ".join(names) if any(":" in name for name in names) else fold(names)
 
 

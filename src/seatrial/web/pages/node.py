@@ -1,4 +1,4 @@
-"""A node: what became of it, its runs, failures by cause, its figures beside those of others."""
+"""A node: its states, its runs, its failures by cause, its values beside those of other nodes."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 RUNS = 50
 MAX_RUNS = 2000
 MAX_FIGURES = 24  # rows of the table of figures
-SPANS = 60  # of time, for each of which the others' figures are told
+SPANS = 60  # of time, each with the percentiles of all runs
 MAX_TURNS = 200
 
 
 class NodeFailureCause(Struct, frozen=True):
-    """A verdict: so many runs of the node have it, and this share of all chosen runs."""
+    """A verdict: how many runs of the node have it, and its share on the node and the machine."""
 
     code: int
     name: str
@@ -62,8 +62,8 @@ class NodeFailureCause(Struct, frozen=True):
 
 
 class FigureRow(Struct, frozen=True, kw_only=True):
-    """A metric of a test on this node beside the others: medians, deviations (below 0: worse), its
-    place among so many nodes, the worst first."""
+    """A metric of a test on this node beside the others: medians, deviation (below 0: worse), and
+    its place among the nodes, the worst first."""
 
     test: str
     metric: str
@@ -79,8 +79,8 @@ class FigureRow(Struct, frozen=True, kw_only=True):
 
 
 class Over(Struct, frozen=True, kw_only=True):
-    """The node's figures (time in s since the epoch, value), and for each span of time the 5th,
-    50th and 95th percentile of all chosen runs."""
+    """The node's values (``times`` in s since the epoch), and the 5th, 50th and 95th percentile of
+    all chosen runs for each span of time."""
 
     times: list[float]
     values: list[float]
@@ -91,7 +91,7 @@ class Over(Struct, frozen=True, kw_only=True):
 
 
 class NodePage(Struct, frozen=True, kw_only=True):
-    """All of it. ``figures`` is None while they are being judged."""
+    """A node. ``figures`` is None while they are being judged."""
 
     machine: str
     name: str
@@ -119,7 +119,7 @@ class NodePage(Struct, frozen=True, kw_only=True):
     shown: int
 
     def chart(self, wide: bool) -> Any:
-        """The node's figures over time, as SVG."""
+        """Return the node's values over time as SVG."""
         assert self.over is not None
         unit = self.unit if not self.relative else ""
         spans = [draw.ShadedSpan(*one) for one in _spans(self.turns, self.over, self.ends)]
@@ -151,10 +151,10 @@ def _points(times: list[float], values: list[float]) -> list[tuple[float, float 
 def _spans(
     turns: list[NodeEvent], over: Over, ends: dict[str, float]
 ) -> list[tuple[float, float, str]]:
-    """When the node was down or excluded, within the time of its figures. What a trial excluded is
-    so until that trial lets it in or ends; ``ends`` has those that are over."""
+    """Return when the node was down or excluded, within the time of its values. An exclusion lasts
+    until its trial admits the node or ends; ``ends`` has the trials that ended."""
     end = max([*over.times, *over.span_times], default=0.0)
-    open_since: dict[tuple[str, str], float] = {}  # by state and the trial that excludes
+    open_since: dict[tuple[str, str], float] = {}  # by state, and the trial for exclusions
     found = []
     for turn in turns:
         at = turn.time / SECOND_NS
@@ -224,7 +224,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
 
 
 def _alike(view: View, here: Mask) -> View:
-    """The chosen runs of those kinds of which the node had any."""
+    """Return the view of those chosen runs whose kinds ran on the node."""
     columns, cases = view.held.columns, view.held.cases
     mine = {cases[case].kind for case in np.unique(columns.case[here & view.mask]).tolist()}
     alike = [row for row, case in cases.items() if case.kind in mine]
@@ -233,7 +233,7 @@ def _alike(view: View, here: Mask) -> View:
 
 
 def _causes(view: View, here: Mask) -> list[NodeFailureCause]:
-    """The verdicts of the node's runs that are over, beside those of all chosen runs."""
+    """Return the verdicts of the node's ended runs beside those of all chosen runs."""
     over = view.over()
     codes, counts = np.unique(view.held.columns.code[over & here], return_counts=True)
     total, every = int((over & here).sum()), int(over.sum())
@@ -253,7 +253,7 @@ def _causes(view: View, here: Mask) -> list[NodeFailureCause]:
 def _over_time(
     state: ServerState, view: View, metric: str, here: Mask
 ) -> tuple[RunFigures | None, Over | None, str]:
-    """The node's figures of a metric, and what all runs had at that time."""
+    """Return the values of a metric, those of the node over time, and why there are none."""
     try:
         figures = figures_of(state, view, metric)
     except UsageError as error:
@@ -289,7 +289,7 @@ def _over_time(
 def _figures_beside(
     state: ServerState, view: View, name: str, place: int
 ) -> list[FigureRow] | None:
-    """Every metric of every test that the node ran; made beside the page where it takes long."""
+    """Return every metric of every test that the node ran; None while they are being made."""
     paths = tuple(trial.path for trial in view.trials)
     key = ("node", view.name, name, paths, view.since, view.until, view.test)
     version = (len(view.held.columns.row), int(view.over().sum()), int(view.wrong().sum()))

@@ -1,4 +1,4 @@
-"""Now: the trials that run, and those that ended lately."""
+"""Now: the trials that run, and those that ended last."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ LATEST_RUNS = 8
 
 
 class Running(Struct, frozen=True, kw_only=True):
-    """A trial that runs. ``sink_lags`` is None while its journal is read for the first time (of
-    which ``share_read`` is done) or cannot be; the rest of what is None is being judged. ``course``
-    is the utilisation over the trial's time: ends of spans in s, the share in each."""
+    """A trial that runs. ``standing`` is None while its journal is read for the first time (of
+    which ``share_read`` is done) or cannot be read; what else is None is being judged. ``course``
+    is the utilisation over time: the end of each span in s, and its share."""
 
     trial: TrialRow
     standing: Standing | None
@@ -55,16 +55,16 @@ class Running(Struct, frozen=True, kw_only=True):
 
 
 class Late(Struct, frozen=True, kw_only=True):
-    """A trial that does not run. ``verdict`` is by its criteria: "" where it has none, None where
-    it is not known yet."""
+    """A trial that does not run. ``verdict`` is by its criteria: "" if it has none, None if it is
+    not known yet."""
 
     trial: TrialRow
     verdict: Overall | str | None
 
 
 class NowPage(Struct, frozen=True, kw_only=True):
-    """The trials that run now, the latest others; ``trials`` counts all, ``more`` those that run
-    and are not shown. ``folder`` is where trials are looked for."""
+    """The trials that run, and the latest others. ``trials`` counts all, ``more`` those that run
+    and are not shown. ``folder`` is the folder of the trials."""
 
     running: list[Running]
     lately: list[Late]
@@ -109,7 +109,7 @@ def _running(state: ServerState, row: TrialRow) -> Running:
 
 
 def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
-    """The runs that had their verdicts last; before there are any, those that were created last."""
+    """Return the runs that were judged last; before there are any, those that were created last."""
     if not judged:
         return queries.runs(store, Filters(trial=row.path, limit=LATEST_RUNS))
     marks = ", ".join("?" * len(judged))
@@ -124,7 +124,7 @@ def _late(state: ServerState, row: TrialRow) -> Late:
 
 
 def sinks_of(state: ServerState, row: TrialRow) -> list[SinkStanding]:
-    """Where the sinks of a trial stand; none where nothing can be said of them."""
+    """Return how far the sinks of a trial are; [] if that cannot be read."""
     from seatrial.sinks.lag import sink_lags
 
     with contextlib.suppress(SeatrialError, OSError):

@@ -1,4 +1,4 @@
-"""Run: one run in full: what was asked and what ran, its time, figures, output and siblings."""
+"""Run: one run: what was requested and what ran, its time, metrics, output and siblings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAX_SHOWN = 40  # siblings in the table
 
 
 class EventLine(Struct, frozen=True, kw_only=True):
-    """An event: its time in ns, the seconds since the run's creation, its name and what it says."""
+    """An event: its time in ns, the seconds since the run's creation, its name and its text."""
 
     time: int
     after: float
@@ -47,7 +47,7 @@ class EventLine(Struct, frozen=True, kw_only=True):
 
 
 class EarlierValue(Struct, frozen=True):
-    """A figure of an earlier run of the case; ``created`` in ns."""
+    """A value of an earlier run of the case; ``created`` in ns."""
 
     created: int
     trial: str
@@ -56,8 +56,7 @@ class EarlierValue(Struct, frozen=True):
 
 
 class RunMetric(Struct, frozen=True, kw_only=True):
-    """A figure with what it should be, and those of earlier runs, oldest first; the run's own is
-    not among these."""
+    """A metric of the run with its expected value, and the values of earlier runs, oldest first."""
 
     name: str
     value: float
@@ -68,7 +67,7 @@ class RunMetric(Struct, frozen=True, kw_only=True):
 
 
 class Script(Struct, frozen=True):
-    """A script as it was written or run; ``note`` says what is left out, or why it is absent."""
+    """A script; ``note`` says what is left out, or why it is absent."""
 
     title: str
     text: str
@@ -76,7 +75,7 @@ class Script(Struct, frozen=True):
 
 
 class Nodes(Struct, frozen=True):
-    """The nodes that it was given: the set as written, and the first of their names."""
+    """The nodes of the run: the set as written, and the first names in it."""
 
     text: str
     names: list[str]
@@ -84,8 +83,8 @@ class Nodes(Struct, frozen=True):
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
-    """A run. Times in ns; ``launcher``, ``modules`` and the test's scripts are "" where the trial's
-    folder or the run tells nothing of them."""
+    """A run. Times in ns; ``launcher``, ``modules`` and the scripts are "" if they are not
+    known."""
 
     run: RunRow
     verdict: str
@@ -172,7 +171,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
 
 
 def _run(store: Store, query: PageQuery) -> RunRow:
-    """The run of that id, or of a unique beginning of it."""
+    """Return the run of this id, or of a unique beginning of it."""
     tag, run_id = query.path["trial"], query.path["run_id"]
     if not tag.strip() or not run_id.strip():
         raise UsageError("a run's address is /runs/TRIAL/RUN")
@@ -180,7 +179,7 @@ def _run(store: Store, query: PageQuery) -> RunRow:
 
 
 def _now(run: RunRow, trial: TrialRow) -> int:
-    """Until when what lasts has lasted; virtual time has no now."""
+    """Return the time until which open phases last; in virtual time that of the last event."""
     return (trial.last or run.created) if run.rehearsed else time.time_ns()
 
 
@@ -193,13 +192,13 @@ def _event(event: EventRow, run: RunRow) -> EventLine:
 
 
 def _modules(events: Sequence[EventRow]) -> str:
-    """The modules that were loaded when its script started."""
+    """Return the modules that were loaded when its script started."""
     texts = [event.text for event in events if event.event == EVENT_NAMES[ScriptStarted]]
     return texts[-1].replace(":", " ") if texts else ""
 
 
 def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
-    """How many of the other runs of the case had the same environment, of those that are known."""
+    """Return how many other runs of the case had the same environment, of how many known ones."""
     if not run.environment:
         return 0, 0
     known = [one.environment for one in others if one.environment and one.row != run.row]
@@ -242,7 +241,7 @@ def _metrics(
 
 
 def _nearest(beside: Siblings, run: RunRow) -> Siblings:
-    """The siblings nearest to the run, for a table."""
+    """Return the siblings nearest to the run, for a table."""
     at = next((i for i, one in enumerate(beside.runs) if one.row == run.row), 0)
     start = max(0, min(at - MAX_SHOWN // 2, len(beside.runs) - MAX_SHOWN))
     return Siblings(

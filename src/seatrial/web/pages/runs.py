@@ -1,4 +1,4 @@
-"""Runs: all of them in the order of time, by the filters of the query string, with their counts."""
+"""Runs: all that match the filters, in the order of time, with their counts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from seatrial.web.state.server_state import ServerState
 SHOWN = 100
 MAX_SHOWN = 2000
 
-# What the page calls the states of runs, in the order in which it counts them.
+# The states of runs, in the order in which the page counts them.
 STATES = ("passed", "running", "waiting", "failed", "again")
 
 
 class RunLine(Struct, frozen=True, kw_only=True):
-    """A run of the list. Times in ns, ``elapsed`` in seconds; ``again``: it does not count."""
+    """A run in a list. Times in ns, ``elapsed`` in seconds; ``again``: its case runs again."""
 
     run_id: str
     trial: str
@@ -49,7 +49,7 @@ class RunLine(Struct, frozen=True, kw_only=True):
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """How many runs of a state there are, and the page that shows these alone, or all again."""
+    """The number of runs in a state, and the address of the page with these alone, or of all."""
 
     state: str
     runs: int
@@ -58,8 +58,8 @@ class Tally(Struct, frozen=True, kw_only=True):
 
 
 class RunsPage(Struct, frozen=True, kw_only=True):
-    """The runs that match. ``counts`` are over the whole window, of all pages and every state;
-    ``found`` of them are of the chosen state; ``older`` is the address of the next page, or ""."""
+    """The runs that match. ``counts`` are over all pages and states; ``found`` are of the chosen
+    state; ``older`` is the address of the next page, or ""."""
 
     runs: list[RunLine]
     counts: list[Tally]

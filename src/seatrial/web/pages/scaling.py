@@ -1,4 +1,4 @@
-"""Scaling: what more threads, nodes or tasks give, as ``seatrial scaling`` judges it."""
+"""Scaling: the gain of more threads, nodes or tasks, as ``seatrial scaling`` judges it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from seatrial.web.state.server_state import ServerState
 
 TABLES = 8  # on a page
 MAX_NAMED = 300
-MAX_TICKS = 10  # sizes that an axis names, each
+MAX_TICKS = 10  # sizes that are labelled on an axis
 LINES = ("toolchain", "machine", "trial", "stage")
 LABELS = {"x": "Over", "by": "Lines by", "metric": "Metric", "pays": "Pays from"}  # of the form
 
 
 class Crossing(Struct, frozen=True):
-    """From ``x`` on another line has the best median: ``by`` instead of ``before``, with these."""
+    """From ``x`` on the line ``by`` has the best median, before that ``before``; with both
+    medians."""
 
     x: float
     before: str
@@ -40,7 +41,7 @@ class Crossing(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True, kw_only=True):
-    """A case: its lines, its best setting, and where one line overtakes another."""
+    """A case: its lines, its best setting, and the crossings of its lines."""
 
     case: str
     metric: str
@@ -55,13 +56,13 @@ class Panel(Struct, frozen=True, kw_only=True):
     crossings: list[Crossing]
 
     def plots(self) -> list[tuple[str, Any]]:
-        """The figure, the speed-up and the efficiency as SVG, each with its caption."""
+        """Return the values, the speed-up and the efficiency as SVG, each with its caption."""
         return plots(self)
 
 
 class ScalingPage(Struct, frozen=True, kw_only=True):
-    """The question and its answer; ``state`` is "asked", "judging", "judged" or "refused". ``xs``
-    are what can grow, by the cases of the trials."""
+    """The query and its answer; ``state`` is "asked", "judging", "judged" or "refused". ``xs`` are
+    the parameters that can grow."""
 
     trial: str
     x: str
@@ -125,7 +126,7 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
 
 
 def _plainly(why: str) -> str:
-    """What is wrong, in the words of the form, not of the command line."""
+    """Return a fault in the words of the form, not of the command line."""
     return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", why)
 
 
@@ -153,7 +154,7 @@ def _several(sides: list[Side], name: str) -> bool:
 
 
 def _growing(sides: list[Side]) -> list[str]:
-    """What has two values or more that are numbers above 0."""
+    """Return the parameters that have two or more values, all numbers above 0."""
     names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
     return [name for name in dict.fromkeys([*names, *NUMBERS]) if _grows(sides, name)]
 
@@ -172,7 +173,7 @@ def _panel(table: ScalingTable) -> Panel:
 
 
 def _crossings(table: ScalingTable) -> list[Crossing]:
-    """Where, as x grows, another line comes to have the best median; of x that two lines share."""
+    """Return the x from which on another line has the best median, of x that two lines share."""
     sign = 1 if table.better == "higher" else -1
     found: list[Crossing] = []
     leader = ""
@@ -196,7 +197,7 @@ def _crossings(table: ScalingTable) -> list[Crossing]:
 
 
 def plots(panel: Panel) -> list[tuple[str, Any]]:
-    """The plots of a case, each with its caption."""
+    """Return the plots of a case, each with its caption."""
     slope = 1.0 if panel.better == "higher" else 0.0 if panel.weak else -1.0
     curves = [
         draw.Curve(

@@ -1,4 +1,4 @@
-"""Trial: one trial as a whole: what it is, where its node-hours went, how its tests went."""
+"""Trial: one trial: its criteria, its node-hours, its tests."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _CODES = {code.name: code for code in CODES.values()}
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """Who made the trial, where, of what. ``nodes`` are those of its machine, None where its folder
-    is not to be had; ``seed`` is that of a rehearsal."""
+    """Who made the trial, where, of what. ``nodes`` is the number of nodes of its machine, None if
+    its folder cannot be read; ``seed`` is that of a rehearsal."""
 
     version: str
     owner: str
@@ -54,7 +54,7 @@ class About(Struct, frozen=True, kw_only=True):
 
 
 class UseShown(Struct, frozen=True, kw_only=True):
-    """A use of the nodes, its share of what was available, and that in node-hours."""
+    """A use of the nodes: its share of the available node time, and its node-hours."""
 
     use: str
     meaning: str
@@ -71,7 +71,7 @@ class UsesShown(Struct, frozen=True, kw_only=True):
 
     @property
     def accepted(self) -> float:
-        """The share that accepted runs had."""
+        """The share of accepted runs."""
         return sum(use.share for use in self.uses if use.use == "accepted")
 
 
@@ -86,8 +86,8 @@ class FailureCause(Struct, frozen=True, kw_only=True):
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """The load of a metadata target, or the readings of a gauge: the highest, when (ns), the mean
-    over time, and the most that it may be (0: not said)."""
+    """The load of a metadata target, or the values of a gauge: the peak and its time (ns), the mean
+    over time, and the limit (0: none)."""
 
     name: str
     peak: float
@@ -97,7 +97,7 @@ class Load(Struct, frozen=True, kw_only=True):
 
 
 class AlertLine(Struct, frozen=True, kw_only=True):
-    """An alert that was told."""
+    """An alert."""
 
     time: int
     kind: str
@@ -106,7 +106,8 @@ class AlertLine(Struct, frozen=True, kw_only=True):
 
 
 class TrialPage(Struct, frozen=True, kw_only=True):
-    """A trial. What is None is being read or judged, or cannot be as its journal is not here."""
+    """A trial. What is None is being read or judged, or cannot be because its journal is not
+    here."""
 
     trial: TrialRow
     about: About
@@ -203,7 +204,7 @@ def _uses(tailed: TailedTrial) -> UsesShown | None:
 
 
 def _causes(tests: list[TestNow]) -> list[FailureCause]:
-    """What runs failed of, the most frequent first."""
+    """Return the causes of failures, the most frequent first."""
     by_name: dict[str, list[tuple[str, int]]] = {}
     for test in tests:
         for name, number in test.others.items():
@@ -225,7 +226,7 @@ def _causes(tests: list[TestNow]) -> list[FailureCause]:
 
 
 def _alerts(tailed: TailedTrial) -> list[AlertLine]:
-    """All alerts, the latest first."""
+    """Return all alerts, the latest first."""
     fold = tailed.fold
     if fold is None:
         return []

@@ -1,6 +1,6 @@
-"""The data of a trial's figures, as columns of numbers; times in seconds since the epoch.
+"""The data of a trial's figures as columns of numbers; times in seconds since the epoch.
 
-What is still being read or judged has ``ready`` false: the page is told when it is there.
+``ready`` is false while they are being read or made; pages ask again when they are ready.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ BINS = 480
 MAX_BINS = 2000
 MAX_POINTS = 100_000
 NORMAL = "normal"
-# What a run is where its test was not judged yet, by its code alone.
+# The kind of a run by its code alone, while its test is not judged yet.
 _AT_LIMIT = {codes.TIMEOUT.number: "walltime", codes.PERFORMANCE.number: "slow"}
 
 
 class TimeAxis(Struct, frozen=True, kw_only=True):
-    """The span of time of a trial's figures, and how far this server's clock is ahead of UTC, in
-    seconds."""
+    """The span of time of a trial's figures; ``zone`` is the offset of this server's clock from UTC
+    in seconds."""
 
     start: float
     end: float
@@ -42,7 +42,7 @@ class TimeAxis(Struct, frozen=True, kw_only=True):
 
 
 class WindowSpan(Struct, frozen=True, kw_only=True):
-    """A span of time in which launches were held back or nodes planned to be out."""
+    """A span of time in which launches were held back or nodes were planned to be out."""
 
     start: float
     end: float
@@ -51,7 +51,7 @@ class WindowSpan(Struct, frozen=True, kw_only=True):
 
 
 class UsePlot(Struct, frozen=True, kw_only=True):
-    """The share of the nodes in each use from ``t`` on, for ``step`` seconds each."""
+    """The share of the nodes in each use: spans of ``step`` seconds that start at ``t``."""
 
     ready: bool
     axis: TimeAxis
@@ -82,10 +82,10 @@ class Lines(Struct, frozen=True, kw_only=True):
 
 
 class Elapsed(Struct, frozen=True, kw_only=True):
-    """Runs by the start of their scripts: ``t`` in seconds after the axis' start, ``y`` their time
-    in seconds, ``test`` and ``kind`` as positions in ``tests`` and ``kinds``. ``left_out`` counts
-    runs that never ran, ``older`` those beyond the most that are drawn. ``judged`` is false while
-    the slow and the short ones are not told apart yet."""
+    """Runs by the start of their scripts: ``t`` in seconds after the start of the axis, ``y`` their
+    elapsed time in seconds, ``test`` and ``kind`` as places in ``tests`` and ``kinds``.
+    ``left_out`` counts runs that never ran, ``older`` those that are too many to draw. ``judged``
+    is false while outliers are not known yet."""
 
     axis: TimeAxis
     ready: bool = False
@@ -102,8 +102,8 @@ class Elapsed(Struct, frozen=True, kw_only=True):
 
 
 def utilisation(state: ServerState, query: PageQuery) -> UsePlot:
-    """How the nodes were used; ``since`` and ``until`` (s) cut a span out, ``bins`` says how
-    fine."""
+    """Return how the nodes were used between ``since`` and ``until`` (s), in at most ``bins``
+    spans."""
     row, tailed = _trial(state, query)
     bins = query.number("bins", BINS, least=1, most=MAX_BINS)
     since, until = _second(query, "since"), _second(query, "until")
@@ -121,7 +121,7 @@ def utilisation(state: ServerState, query: PageQuery) -> UsePlot:
 
 
 def in_flight(state: ServerState, query: PageQuery) -> Lines:
-    """The runs that held nodes, of all tests (its name is "") and of each."""
+    """Return the number of runs on nodes, of all tests (named "") and of each."""
     row, tailed = _trial(state, query)
     chosen = query.all("test")
     found = tailed.flights()
@@ -136,7 +136,7 @@ def in_flight(state: ServerState, query: PageQuery) -> Lines:
 
 
 def loads(state: ServerState, query: PageQuery) -> Lines:
-    """The loads of metadata targets, and the readings of gauges."""
+    """Return the loads of metadata targets and the readings of gauges."""
     row, tailed = _trial(state, query)
     found = tailed.loads()
     return Lines(
@@ -149,7 +149,7 @@ def loads(state: ServerState, query: PageQuery) -> Lines:
 
 
 def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
-    """The times of the runs, the latest ``MAX_POINTS``; ``test`` chooses tests by name."""
+    """Return the elapsed times of the latest MAX_POINTS runs, of the tests ``test`` if given."""
     row, tailed = _trial(state, query)
     axis = _axis(row, tailed)
     chosen = sorted(set(query.all("test")))
@@ -161,7 +161,7 @@ def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
 
     name = tuple(chosen)
     kept = tailed.plots.results.get(name)
-    # What was drawn before the judgement is drawn again as soon as that is there.
+    # Points without their classes are made again as soon as the classes are known.
     waits = kept is not None and kept.value is not None and not kept.value.judged
     idle_factor = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
     found: Elapsed | None = tailed.latest(name, version, make, tailed.plots, idle_factor)
@@ -253,7 +253,7 @@ def _alerts(tailed: TailedTrial, chosen: list[str]) -> list[AlertMark]:
 
 
 def windows_of(tailed: TailedTrial) -> list[WindowSpan]:
-    """Blackouts and planned outages up to now."""
+    """Return blackouts and planned outages up to now."""
     fold = tailed.fold
     if fold is None or fold.history.start is None:
         return []

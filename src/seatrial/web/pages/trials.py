@@ -1,4 +1,4 @@
-"""Trials: all of them, newest first, by the filters of the query string."""
+"""Trials: all that match the filters, newest first."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ STATES = ("running", "paused", "interrupted", "cancelled", "ended", "abandoned",
 
 
 class TrialsPage(Struct, frozen=True, kw_only=True):
-    """The trials that match; ``found`` is how many there are in all. The others are the choices of
-    the filters, and how many trials each leaves out that ``rehearsed`` would show."""
+    """The trials that match; ``found`` counts all of them. The others are the choices of the
+    filters, and ``rehearsals`` counts the rehearsals."""
 
     trials: list[TrialRow]
     found: int
