@@ -105,10 +105,9 @@ class AccessMiddleware:
         if kind.lower() == "bearer":
             if _same(token.strip(), self._token):
                 return None
-            if self._is_full():
-                return _too_many()
-            await self._slow_down()
-            told = "That is not the token of this server; it is in the file that serve named.\n"
+            if refusal := await self._slow_down():
+                return refusal
+            told = "That is not the token of this server; serve printed which file holds it.\n"
         if path == SIGN_IN or "text/html" in headers.get("accept", ""):
             return Response(self._form(False, _address_of(scope)), 401, media_type="text/html")
         return PlainTextResponse(told, 401, {"www-authenticate": "Bearer"})
@@ -130,9 +129,8 @@ class AccessMiddleware:
         fields = parse_qs(body[:MAX_FORM].decode(errors="replace"))
         way = _return_path(fields.get("way", ["/"])[0])
         if not _same(fields.get("token", [""])[0].strip(), self._token):
-            if self._is_full():
-                return _too_many()
-            await self._slow_down()
+            if refusal := await self._slow_down():
+                return refusal
             return Response(self._form(True, way), 403, media_type="text/html")
         response = RedirectResponse(way, 303)
         # Lax: a link in a mail works, because following one changes nothing.
@@ -143,21 +141,17 @@ class AccessMiddleware:
         )
         return response
 
-    def _is_full(self) -> bool:
-        return self._wrong >= MAX_WRONG
-
-    async def _slow_down(self) -> None:
+    async def _slow_down(self) -> Response | None:
+        """Wait after a wrong token; return a response at once if too many wait already."""
+        if self._wrong >= MAX_WRONG:
+            text = "Too many wrong tokens at this moment; try again.\n"
+            return PlainTextResponse(text, 429, {"retry-after": "2"})
         self._wrong += 1
         try:
             await asyncio.sleep(WRONG_S)
         finally:
             self._wrong -= 1
-
-
-def _too_many() -> Response:
-    return PlainTextResponse(
-        "Too many wrong tokens at this moment; try again.\n", 429, {"retry-after": "2"}
-    )
+        return None
 
 
 def _same(given: str, wanted: str) -> bool:

@@ -10,7 +10,6 @@ the picture that stands for several pairs shows their worst, median or best.
 from __future__ import annotations
 
 import base64
-import threading
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -90,31 +89,27 @@ class Charted:
             groups.get(host) or groups.get(host.partition(".")[0], "") for host in self.hosts
         ]
         self.rates: Rates = matrix.rates.astype(np.float32)
-        self._scales: dict[str, ColourScale] = {}
+        self._scales: LruCache[str, ColourScale] = LruCache()
         self._pictures: LruCache[tuple[object, ...], Levels] = LruCache(MAX_PICTURES)
-        self._orders: dict[tuple[str, int], Places] = {}
-        self._turn = threading.Lock()
+        self._orders: LruCache[tuple[str, int], Places] = LruCache()
 
     def scale(self, show: str) -> ColourScale:
         """Return the levels of the rates; with "effect" of each rate relative to the median of its
         class (within a group, between groups)."""
-        with self._turn:
-            if show not in self._scales:
-                make = _of_effects if show == "effect" else _of_rates
-                self._scales[show] = make(self.rates, self.hosts, self.groups)
-            return self._scales[show]
+        make = _of_effects if show == "effect" else _of_rates
+        return self._scales.get_or_make(show, lambda: make(self.rates, self.hosts, self.groups))
 
     def order(self, name: str, axis: int) -> Places:
         """Return the ranks of the senders (axis 0) or the receivers (axis 1) in an order."""
-        with self._turn:
-            if (name, axis) not in self._orders:
-                ranks = np.arange(len(self.names))
-                if name == "group":
-                    ranks = np.array(sorted(ranks.tolist(), key=lambda r: (self.groups[r], r)))
-                elif name == "speed":
-                    ranks = np.argsort(np.median(self.rates, axis=1 - axis), kind="stable")
-                self._orders[name, axis] = ranks
-            return self._orders[name, axis]
+        return self._orders.get_or_make((name, axis), lambda: self._ordered(name, axis))
+
+    def _ordered(self, name: str, axis: int) -> Places:
+        ranks = np.arange(len(self.names))
+        if name == "group":
+            return np.array(sorted(ranks.tolist(), key=lambda rank: (self.groups[rank], rank)))
+        if name == "speed":
+            return np.argsort(np.median(self.rates, axis=1 - axis), kind="stable")
+        return ranks
 
     def _places(self, order: str, axis: int, start: int, size: int) -> Places | slice:
         """Return some ranks in an order; a slice where that is enough, so that nothing is
@@ -237,8 +232,7 @@ def runs_with(state: ServerState) -> list[RunRow] | None:
     def look() -> list[RunRow]:
         return [run for run in node_runs.widest_runs(state.store(), MAX_CASES) if file_of(run)]
 
-    made: list[RunRow] | None = state.studies.latest("runs with a matrix", version, look)
-    return made
+    return state.studies.latest("runs with a matrix", version, look)
 
 
 def charted_of(state: ServerState, run: RunRow) -> Charted | None:
@@ -248,10 +242,9 @@ def charted_of(state: ServerState, run: RunRow) -> Charted | None:
     record = state.records.record(trial)
     groups = groups_of(record.machine) if record is not None else {}
     version = (run.row, run.judged)
-    made: Charted | None = state.studies.latest(
+    return state.studies.latest(
         ("matrix", trial.path, run.run_id), version, lambda: _read(run, groups), large=True
     )
-    return made
 
 
 def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:

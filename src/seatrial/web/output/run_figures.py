@@ -7,17 +7,37 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from seatrial.units import show_figure
 from seatrial.web.formatting import shares
 
 if TYPE_CHECKING:
-    from seatrial.studies.one_run import RunPhase
-    from seatrial.web.pages.run import RunMetric
+    from seatrial.studies.one_run import Expected, RunPhase
 
 SPARK_WIDTH = 144.0
 SPARK_HEIGHT = 30.0
 MARGIN = 3.0
+
+
+class EarlierValue(Struct, frozen=True):
+    """A value of an earlier run of the case; ``created`` in ns."""
+
+    created: int
+    trial: str
+    run_id: str
+    value: float
+
+
+class RunMetric(Struct, frozen=True, kw_only=True):
+    """A metric of the run with its expected value, and the values of earlier runs, oldest first."""
+
+    name: str
+    value: float
+    unit: str
+    better: str
+    expected: Expected | None
+    past: list[EarlierValue]
 
 
 def phases_bar(phases: Sequence[RunPhase], now: int) -> Markup:

@@ -107,7 +107,7 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
     key = (*key, least, question["across"], question["each_node"], rehearsed)
     version = tuple((trial.row, trial.last, trial.state) for trial in trials)
     study = state.studies.answer(key, version, lambda: _judged(state, question, least, rehearsed))
-    answer: _Answer | None = study.value
+    answer = study.value
     if answer is None:
         made_up = names_rehearsal(state.store(), (before, after), rehearsed)
         why = study.reason.replace("--across", "“Across”")

@@ -149,7 +149,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
     study = state.studies.answer(name, version, lambda: _judged(state, metric, filters, case))
-    answer: _Answer | None = study.value
+    answer = study.value
     if answer is None:
         asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
         return HistoryPage(state=study.state, why=study.reason, any_rehearsed=asked_for, **question)

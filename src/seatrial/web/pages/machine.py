@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.machine.facts import groups_of
 from seatrial.statistics import suspects
@@ -18,6 +19,7 @@ from seatrial.store import series
 from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.studies import evidence
 from seatrial.studies.history import ELAPSED
+from seatrial.units import count, show_number
 from seatrial.web.nodes import node_map
 from seatrial.web.nodes.layout import NodeBlock, blocks_of
 from seatrial.web.nodes.node_figures import (
@@ -171,8 +173,6 @@ def _figures(
     state: ServerState, view: View, metric: str
 ) -> tuple[RunFigures | None, NodeFigures | None, str]:
     """Return the values of a metric by run and by node, and why there are none."""
-    from seatrial.errors import UsageError
-
     try:
         figures = figures_of(state, view, metric)
     except BadQuery:
@@ -232,8 +232,6 @@ def _told(
     found: NodeFigures | None,
 ) -> list[str]:
     """Return a short text for each node, for a pointer on it."""
-    from seatrial.units import count, show_number
-
     said = []
     for place, word in enumerate(words):
         told = "up" if word == "unused" else word

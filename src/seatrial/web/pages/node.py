@@ -293,10 +293,7 @@ def _figures_beside(
     paths = tuple(trial.path for trial in view.trials)
     key = ("node", view.name, name, paths, view.since, view.until, view.test)
     version = (len(view.held.columns.row), int(view.over().sum()), int(view.wrong().sum()))
-    made: list[FigureRow] | None = state.studies.latest(
-        key, version, lambda: _figure_rows(state, view, name, place)
-    )
-    return made
+    return state.studies.latest(key, version, lambda: _figure_rows(state, view, name, place))
 
 
 def _figure_rows(state: ServerState, view: View, name: str, place: int) -> list[FigureRow]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from seatrial.acceptance.criteria import Overall
 from seatrial.errors import SeatrialError
+from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
-from seatrial.web.state.trial_cache import Standing
+from seatrial.web.state.trial_cache import Standing, TestNow
 from seatrial.web.trials.trial_facts import (
     Builds,
     CriterionShown,
@@ -24,11 +25,6 @@ from seatrial.web.trials.trial_facts import (
     tests_of_store,
     trouble_of,
 )
-
-if TYPE_CHECKING:
-    from seatrial.acceptance.criteria import Overall
-    from seatrial.sinks.lag import SinkLag as SinkStanding
-    from seatrial.web.state.trial_cache import TestNow
 
 LATELY = 12
 MAX_RUNNING = 8  # that are shown in full
@@ -49,7 +45,7 @@ class Running(Struct, frozen=True, kw_only=True):
     criteria: list[CriterionShown] | None
     builds: Builds
     latest: list[RunRow]
-    sinks: list[SinkStanding]
+    sinks: list[SinkLag]
     share_read: float
     trouble: str
 
@@ -123,10 +119,8 @@ def _late(state: ServerState, row: TrialRow) -> Late:
     return Late(trial=row, verdict=state.trials.verdict(row) if row.component else "")
 
 
-def sinks_of(state: ServerState, row: TrialRow) -> list[SinkStanding]:
+def sinks_of(state: ServerState, row: TrialRow) -> list[SinkLag]:
     """Return how far the sinks of a trial are; [] if that cannot be read."""
-    from seatrial.sinks.lag import sink_lags
-
     with contextlib.suppress(SeatrialError, OSError):
         return sink_lags(TrialFolder(Path(row.path)))
     return []

@@ -18,11 +18,12 @@ from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, Tr
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import outcome_of
-from seatrial.studies.one_run import Expected, RunPhase, expected, phases, told
+from seatrial.studies.one_run import RunPhase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
 from seatrial.verify.references import References
+from seatrial.web.output.run_figures import EarlierValue, RunMetric
 from seatrial.web.output.run_files import FileMissing, RunFiles
 from seatrial.web.output.run_text import Output, Search, output_of, search_of
 from seatrial.web.query import PageQuery
@@ -44,26 +45,6 @@ class EventLine(Struct, frozen=True, kw_only=True):
     after: float
     event: str
     told: str
-
-
-class EarlierValue(Struct, frozen=True):
-    """A value of an earlier run of the case; ``created`` in ns."""
-
-    created: int
-    trial: str
-    run_id: str
-    value: float
-
-
-class RunMetric(Struct, frozen=True, kw_only=True):
-    """A metric of the run with its expected value, and the values of earlier runs, oldest first."""
-
-    name: str
-    value: float
-    unit: str
-    better: str
-    expected: Expected | None
-    past: list[EarlierValue]
 
 
 class Script(Struct, frozen=True):

@@ -107,7 +107,7 @@ def data(state: ServerState, query: PageQuery) -> ScalingPage:
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
     name = ("scaling", *question.values(), rehearsed)
     study = state.studies.answer(name, version, lambda: _judged(state, question, pays, rehearsed))
-    answer: _Answer | None = study.value
+    answer = study.value
     if answer is None:
         made_up = names_rehearsal(state.store(), question["trial"].split(), rehearsed)
         return ScalingPage(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
+from seatrial.acceptance.status import Status
+from seatrial.acceptance.sub_phases import SubPhase
 from seatrial.acceptance.utilisation import USES
 from seatrial.journal.codes import CODES
+from seatrial.sinks.lag import SinkLag
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
@@ -17,6 +18,7 @@ from seatrial.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import Standing, TailedTrial, TestNow
+from seatrial.web.state.trial_results import Steps
 from seatrial.web.trials.trial_facts import (
     Builds,
     CriterionShown,
@@ -26,12 +28,6 @@ from seatrial.web.trials.trial_facts import (
     trouble_of,
 )
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
-
-if TYPE_CHECKING:
-    from seatrial.acceptance.status import Status
-    from seatrial.acceptance.sub_phases import SubPhase
-    from seatrial.sinks.lag import SinkLag as SinkStanding
-    from seatrial.web.state.trial_results import Steps
 
 MAX_GAPS = 20
 MAX_ALERTS = 20
@@ -125,7 +121,7 @@ class TrialPage(Struct, frozen=True, kw_only=True):
     variability: VariabilityShown | None
     loads: list[Load] | None
     builds: Builds
-    sinks: list[SinkStanding]
+    sinks: list[SinkLag]
     gaps: list[GapRow]
     share_read: float
     trouble: str

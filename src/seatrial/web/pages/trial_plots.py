@@ -164,7 +164,7 @@ def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
     # Points without their classes are made again as soon as the classes are known.
     waits = kept is not None and kept.value is not None and not kept.value.judged
     idle_factor = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
-    found: Elapsed | None = tailed.latest(name, version, make, tailed.plots, idle_factor)
+    found = tailed.latest(name, version, make, tailed.plots, idle_factor)
     return replace(found, axis=axis) if found else Elapsed(axis=axis)
 
 

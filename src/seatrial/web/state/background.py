@@ -94,10 +94,10 @@ class BackgroundCompute:
         slots: ResultSlots,
         name: Hashable,
         version: Hashable,
-        make: Callable[[], Any],
+        make: Callable[[], T],
         wait_s: float | None = None,
         idle_factor: float = MIN_IDLE_FACTOR,
-    ) -> Any | None:
+    ) -> T | None:
         """Return the latest result of this name, None if there is none after ``wait_s`` (default:
         MAX_FIRST_WAIT_S). A result of another version is made anew: a quick one is waited for, a
         slow one is made at most every ``idle_factor`` times its cost. Raises what ``make``
@@ -120,7 +120,8 @@ class BackgroundCompute:
             return None
         if result.error is not None:
             raise result.error
-        return result.value
+        value: T = result.value
+        return value
 
     def _request(
         self,

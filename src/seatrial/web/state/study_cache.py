@@ -6,10 +6,12 @@ state.studies.latest(("compare", "a", "b"), version, make)      # None: it is be
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from seatrial.errors import UsageError
 from seatrial.web.state.background import BackgroundCompute, ResultSlots
+
+T = TypeVar("T")
 
 MAX_STUDIES = 48
 MAX_LARGE = 3  # studies of tens of megabytes each
@@ -17,11 +19,11 @@ WORKERS = 2
 MAX_WAITING = 16  # studies that are being made or wait for that
 
 
-class StudyAnswer(NamedTuple):
+class StudyAnswer(NamedTuple, Generic[T]):
     """A study for a page with a form. Without a ``value`` the page's ``state`` is "judging", or
     "refused" for a ``reason``."""
 
-    value: Any | None
+    value: T | None
     state: str
     reason: str
 
@@ -39,10 +41,10 @@ class StudyCache:
         self,
         name: Hashable,
         version: Hashable,
-        make: Callable[[], Any],
+        make: Callable[[], T],
         wait_s: float | None = None,
         large: bool = False,
-    ) -> Any | None:
+    ) -> T | None:
         """Return the study of this name, of an older version while this one is being made; None if
         there is none yet. While too many wait, a new one is not begun. Raises what ``make``
         raised."""
@@ -52,7 +54,7 @@ class StudyCache:
             return None
         return self._background.latest(slots, name, version, make, wait_s)
 
-    def answer(self, name: Hashable, version: Hashable, make: Callable[[], Any]) -> StudyAnswer:
+    def answer(self, name: Hashable, version: Hashable, make: Callable[[], T]) -> StudyAnswer[T]:
         """Return the study, or why there is none."""
         try:
             value = self.latest(name, version, make)

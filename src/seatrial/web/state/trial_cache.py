@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,6 +36,8 @@ from seatrial.web.state.trial_results import (
     status_at,
     uses_at,
 )
+
+T = TypeVar("T")
 
 MAX_TRIALS = 24
 MAX_RUNS = 400_000  # of all trials that are kept
@@ -84,18 +86,6 @@ class Standing(Struct, frozen=True, kw_only=True):
     held: list[Hold]
     judged: list[str]
     damaged: int
-
-    @property
-    def in_flight(self) -> int:
-        return sum(test.in_flight for test in self.tests)
-
-    @property
-    def running(self) -> int:
-        return sum(test.running for test in self.tests)
-
-    @property
-    def expected(self) -> int:
-        return sum(test.expected for test in self.tests)
 
 
 class TailedTrial:
@@ -244,14 +234,14 @@ class TailedTrial:
         """Return the loads of metadata targets and the readings of gauges over time."""
         return self._judged("loads", loads_at)
 
-    def _judged(self, name: str, make: Callable[[TrialFold, int], Any]) -> Any | None:
+    def _judged(self, name: str, make: Callable[[TrialFold, int], T]) -> T | None:
         fold = self.fold
         if fold is None or self._standing is None:
             return None
         runs = fold.history.state == "running" and not fold.record.rehearsed
         turn = fold.present() // (LOOK_AGAIN_S * SECOND_NS) if runs else 0
 
-        def locked() -> Any:
+        def locked() -> T:
             with self._lock:
                 return make(fold, fold.present())
 
@@ -264,10 +254,10 @@ class TailedTrial:
         self,
         name: Hashable,
         version: Hashable,
-        make: Callable[[], Any],
+        make: Callable[[], T],
         slots: ResultSlots | None = None,
         idle_factor: float = MIN_IDLE_FACTOR,
-    ) -> Any | None:
+    ) -> T | None:
         """Return the latest result of this name, which is made in the background and kept with the
         trial. While another one takes long for the first time, none is waited for."""
         wait_s = 0.0 if self._is_behind() else None

@@ -7,19 +7,18 @@ classes_of(state, row, tailed)           # run ids of outliers: {"tu62xsh5xrpf":
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from seatrial.machine.facts import groups_of
+from seatrial.statistics.suspects import Suspect
 from seatrial.store.rows import Filters, TrialRow
+from seatrial.store.series import outcomes
+from seatrial.studies.evidence import RunKind, classified
+from seatrial.studies.variability import Variability, VariabilityRow, variability
 from seatrial.web.page import copied
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import TailedTrial
-
-if TYPE_CHECKING:
-    from seatrial.statistics.suspects import Suspect
-    from seatrial.studies.evidence import RunKind
-    from seatrial.studies.variability import Variability, VariabilityRow
 
 MAX_JUDGED = 50_000  # runs; for more there is the command
 MAX_ROWS = 400
@@ -79,26 +78,17 @@ def variability_of(
         return VariabilityShown(left_to=f"seatrial variability {row.tag}")
     groups: dict[str, str] = {}
     if tailed.fold is not None:
-        from seatrial.machine.facts import groups_of
-
         groups = groups_of(tailed.fold.record.machine)
 
-    def make() -> VariabilityShown:
-        from seatrial.studies.variability import variability
-
-        return _shown(variability(state.store(), row, groups))
-
-    found: VariabilityShown | None = tailed.latest("variability", _version(row), make)
-    return found
+    return tailed.latest(
+        "variability", _version(row), lambda: _shown(variability(state.store(), row, groups))
+    )
 
 
 def classes_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[str, str] | None:
     """Return the class of each outlier by its run id; None while that is being made."""
 
     def make() -> dict[str, str]:
-        from seatrial.store.series import outcomes
-        from seatrial.studies.evidence import classified
-
         kinds = classified(outcomes(state.store(), Filters(trial=row.path)))
         return {
             outlier.run.rpartition("/")[2]: outlier.kind
@@ -106,8 +96,7 @@ def classes_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[s
             for outlier in kind.found.outliers
         }
 
-    found: dict[str, str] | None = tailed.latest("classes", _version(row), make)
-    return found
+    return tailed.latest("classes", _version(row), make)
 
 
 def _version(row: TrialRow) -> Hashable:
