@@ -17,8 +17,9 @@ from seatrial.acceptance.utilisation import USES
 from seatrial.backends.slurm_parse import ENDED
 from seatrial.cli import seatrial
 from seatrial.file_model import FileModel
-from seatrial.journal.codes import CODES, EVENT_NUMBERS, code_of
-from seatrial.journal.events import Event
+from seatrial.journal.codes import CODES, code_of
+from seatrial.journal.events import EVENT_KINDS, Event, RunEvent, decode
+from seatrial.journal.lifecycle import RUN_STATE_HELP, TRIAL_STATE_HELP, RunLife
 from seatrial.machine import model as machine
 from seatrial.machine import rehearsal_model
 from seatrial.machine.load import load_machine
@@ -91,7 +92,6 @@ SHAPES: list[tuple[type[msgspec.Struct], str, str]] = [
     (score_file.ScoreFile, COMPARING, "Keys of score.yaml"),
     (score_file.ScoreTerm, COMPARING, "parts"),
     (score_file.ScorePhase, COMPARING, "phases"),
-    (Event, "events.md", "The record"),
 ]
 
 
@@ -141,8 +141,7 @@ def first_words(text: str, title: str) -> list[str]:
 
 @pytest.mark.parametrize(("shape", "page", "title"), SHAPES, ids=lambda value: str(value))
 def test_every_key_is_told(shape: type[msgspec.Struct], page: str, title: str) -> None:
-    first = "member" if shape is Event else "key"
-    told = first_words(section(page, title), first)
+    told = first_words(section(page, title), "key")
     keys = [field.encode_name for field in msgspec.structs.fields(shape)]
     others = {
         field.encode_name
@@ -260,9 +259,46 @@ def test_every_output_format_is_told() -> None:
             assert set(words(row[3])) <= set(form.figures), f"docs/outputs.md: {form.name}"
 
 
-def test_every_event_is_told() -> None:
-    told = {words(row[1])[0]: int(row[0]) for row in rows(section("events.md", "Events"), "number")}
-    assert told == {str(name): number for name, number in EVENT_NUMBERS.items()}
+def members_of(kind: type[Event]) -> set[str]:
+    return {about.encode_name for about in msgspec.structs.fields(kind)}
+
+
+def test_every_member_of_an_event_is_told() -> None:
+    told = first_words(section("events.md", "The record"), "member")
+    assert set(told) == {"event"}.union(*map(members_of, EVENT_KINDS.values()))
+    assert len(told) == len(set(told))
+
+
+def test_every_event_is_told_with_its_members() -> None:
+    table = rows(section("events.md", "Events"), "number")
+    told = {words(row[1])[0]: int(row[0]) for row in table}
+    assert told == {name: kind.number for name, kind in EVENT_KINDS.items()}
+    assert list(told.values()) == sorted(told.values())
+    for _, event, _, members in table:
+        kind = EVENT_KINDS[words(event)[0]]
+        common = RunEvent if issubclass(kind, RunEvent) else Event
+        assert set(words(members)) == members_of(kind) - members_of(common), event
+
+
+def test_every_state_is_told() -> None:
+    def told(title: str) -> list[tuple[str, str]]:
+        table = rows(section("events.md", title), "state")
+        return [(words(row[0])[0], row[1]) for row in table]
+
+    runs = [(state.name.lower(), line) for state, line in RUN_STATE_HELP.items()]
+    assert told("States of a run") == runs
+    assert told("States of a trial") == list(TRIAL_STATE_HELP.items())
+
+
+def test_every_time_of_a_run_is_told_with_its_event() -> None:
+    table = rows(section("events.md", "Times of a run"), "time")
+    told = [words(row[0])[0] for row in table]
+    times = [about.name for about in msgspec.structs.fields(RunLife) if about.type == int | None]
+    assert [*told, "exit_code"] == times
+    for time, (_, _, event) in zip(told, table, strict=True):
+        run = RunLife()
+        run.apply(decode(b'{"time":9,"event":"%s"}' % words(event)[0].encode()))
+        assert getattr(run, time) == 9
 
 
 def test_every_verdict_is_told() -> None:

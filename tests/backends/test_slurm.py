@@ -13,7 +13,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seatrial.journal.codes import Name
+from seatrial.journal.events import (
+    AlertRaised,
+    JobEnded,
+    JobQueued,
+    RunJudged,
+    RunSubmitted,
+    ScriptStarted,
+    TrialCancelled,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+)
 from tests.programs import Driving, Workplace, until
 from tests.slurm.cluster import ClusterOptions, ClusterPair, SlurmCluster
 
@@ -99,7 +110,7 @@ def started(place: Workplace, cases: int = 4) -> Driving:
 def all_passed(place: Workplace, driving: Driving, cases: int = 4) -> None:
     done = driving.end()
     assert done.code == 0, done.said
-    tally = Counter(event.alias for event in place.events("t", Name.CHECK_END))
+    tally = Counter(event.verdict for event in place.events("t", RunJudged))
     assert tally == {"pass": cases}
     place.audit()
 
@@ -107,7 +118,7 @@ def all_passed(place: Workplace, driving: Driving, cases: int = 4) -> None:
 def arrays(place: Workplace, cluster: SlurmCluster) -> dict[str, set[str]]:
     """By Slurm's own list: the ids of the arrays of every submission of the trial."""
     shown = cluster.run("squeue", "-h", "--array", "-t", "all", "--Format=ArrayJobID:|,Name:|")
-    names = {event.alias for event in place.events("t", Name.SUBMIT_START)}
+    names = {event.submission for event in place.events("t", RunSubmitted)}
     found: dict[str, set[str]] = defaultdict(set)
     for line in shown.splitlines():
         array, name = (field.strip() for field in line.split("|")[:2])
@@ -163,7 +174,7 @@ def test_an_array_is_found_again_after_a_kill(quick: Workplace, cluster: SlurmCl
     with started(quick, 6) as driving:
         driving.kill()
     with quick.start("resume", "t") as driving:
-        driving.until(lambda: quick.count(Name.TRIAL_RESUME) == 1, "the resume")
+        driving.until(lambda: quick.count(TrialResumed) == 1, "the resume")
         gate.touch()
         all_passed(quick, driving, 6)
     assert all(len(ids) == 1 for ids in arrays(quick, cluster).values())
@@ -191,17 +202,19 @@ def test_what_waits_when_a_blackout_begins_is_taken_back_and_runs_later(
     plan = {"plan": "p", "machine": "machine.yaml", "suites": ["suite"], "components": [component]}
     (quick.folder / "plan.yaml").write_text(yaml.safe_dump(plan))
     with quick.start("accept", "plan.yaml") as driving:
-        driving.until(lambda: quick.count(Name.CHECK_END, tag="p-c") == 2, "the two that waited")
+        driving.until(lambda: quick.count(RunJudged, tag="p-c") == 2, "the two that waited")
         gate.touch()
         done = driving.end()
     assert done.code == 0, done.said
-    ends = quick.events("p-c", Name.CHECK_END)
-    assert Counter(event.alias for event in ends) == {"cancelled": 2, "pass": 10}
-    assert all(e.again and "taken back" in e.text for e in ends if e.alias == "cancelled")
-    start = quick.events("p-c", Name.TRIAL_START)[0].time
-    begins = [(e.time - start) / 1e9 for e in quick.events("p-c", Name.BINARY_EXECUTE_START)]
+    judged = quick.events("p-c", RunJudged)
+    assert Counter(event.verdict for event in judged) == {"recalled": 2, "pass": 10}
+    assert [event.verdict for event in judged if event.will_rerun] == ["recalled"] * 2
+    recalled = {event.run_id for event in quick.events("p-c", JobEnded) if event.recalled}
+    assert recalled == {event.run_id for event in judged if event.verdict == "recalled"}
+    start = quick.events("p-c", TrialStarted)[0].time
+    begins = [(e.time - start) / 1e9 for e in quick.events("p-c", ScriptStarted)]
     assert sorted(begin > 12 for begin in begins) == [False] * 8 + [True] * 2
-    assert len(quick.events("p-c", Name.TRIAL_START)) == 1
+    assert len(quick.events("p-c", TrialStarted)) == 1
 
 
 def test_what_slurm_refuses_is_told_in_its_words(quick: Workplace, cluster: SlurmCluster) -> None:
@@ -224,8 +237,8 @@ def test_a_waiting_run_that_is_cancelled_by_its_task_id_is_cancelled(
     quick.slurm(cluster, {"options": ["--hold"]})
     quick.test("a")
     with quick.start_run("--name", "t") as driving:
-        driving.until(quick.more(0, Name.JOB_QUEUED), "the job")
-        cluster.run("scancel", quick.events("t", Name.JOB_QUEUED)[0].job_id)
+        driving.until(quick.more(0, JobQueued), "the job")
+        cluster.run("scancel", quick.events("t", JobQueued)[0].job_id)
         done = driving.end()
     assert done.code == 1, done.said
     assert quick.verdicts() == {"a": "cancelled"}
@@ -250,7 +263,7 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
             driving.until(lambda: all(p.read_text() for p in stdout.glob("*/stdout")), "nodes")
             jobs = {
                 (stdout / event.run_id / "stdout").read_text().strip(): event.job_id
-                for event in place.events("t", Name.JOB_QUEUED)
+                for event in place.events("t", JobQueued)
             }
             assert sorted(jobs) == cluster.node_names
             array = {node: job.partition("_")[0] for node, job in jobs.items()}
@@ -282,7 +295,7 @@ def test_every_end_state_becomes_its_code(place: Workplace) -> None:
         "n007": "failed",
         "n008": "pass",
     }
-    whys = {event.alias: event.text for event in place.events("t", Name.CHECK_END)}
+    whys = {event.verdict: event.reason for event in place.events("t", RunJudged)}
     assert "TIMEOUT on n001" in whys["timeout"]
     assert "NODE_FAIL on n005" in whys["node failure"]
     assert "5" in whys["failed"]
@@ -304,8 +317,8 @@ def test_a_queue_that_lies_ends_nothing(quick: Workplace) -> None:
         liar.tell()
         honest = liar.told()["none"]
         driving.until(lambda: liar.told()["none"] >= honest + 2, "honest answers")
-        assert quick.count(Name.JOB_END) == 0
-        assert quick.count(Name.CHECK_END) == 0
+        assert quick.count(JobEnded) == 0
+        assert quick.count(RunJudged) == 0
         driving.until(lambda: "squeue answers again" in quick.alerts(), "word of it")
         gate.touch()
         all_passed(quick, driving)
@@ -330,7 +343,7 @@ def test_a_job_that_vanished_is_called_lost_and_runs_again(
     gate = gated(quick, 1)
     with started(quick, 1) as driving:
         driving.kill()
-    job = quick.events("t", Name.JOB_QUEUED)[0].job_id
+    job = quick.events("t", JobQueued)[0].job_id
     cluster.run("scancel", job)
     until(lambda: cluster.job_state(job) == "CANCELLED", "the end")
     liar.always("empty")
@@ -338,13 +351,13 @@ def test_a_job_that_vanished_is_called_lost_and_runs_again(
     controller.always("unknown")
     gate.touch()
     with quick.start("resume", "t") as driving:
-        driving.until(lambda: quick.count(Name.CHECK_END) == 1, "it to be called lost")
+        driving.until(lambda: quick.count(RunJudged) == 1, "it to be called lost")
         liar.tell()  # of its next run they say how it is
         controller.tell()
         done = driving.end()
     assert done.code == 0, done.said
     assert "lost" in done.out
-    ends = [event.alias for event in quick.events("t", Name.CHECK_END)]
+    ends = [event.verdict for event in quick.events("t", RunJudged)]
     assert ends == ["lost", "pass"]
     quick.audit()
 
@@ -413,11 +426,11 @@ def test_a_frozen_controller_and_a_driver_that_is_killed(
     place.test("a", "echo ok", parameters={"n": [1, 2, 3]})
     frail.freeze_controller()
     with place.start_run("--name", "t") as driving:
-        driving.until(lambda: place.count(Name.SUBMIT_START) == 3, "the intents")
+        driving.until(lambda: place.count(RunSubmitted) == 3, "the intents")
         driving.until(lambda: any(place.trial().submissions.glob("*/errors")), "sbatch")
         driving.kill()
     with place.start("resume", "t") as driving:
-        driving.until(lambda: place.count(Name.ALERT) > 0, "an alert")
+        driving.until(lambda: place.count(AlertRaised) > 0, "an alert")
         frail.thaw_controller()
         all_passed(place, driving, 3)
     (ids,) = arrays(place, frail).values()
@@ -432,11 +445,11 @@ def test_a_controller_that_is_down_ends_nothing(place: Workplace, frail: SlurmCl
         frail.kill_controller()
         driving.until(lambda: "Slurm" in place.alerts(), "an alert")
         driving.kill()
-    alerts = place.count(Name.ALERT)
+    alerts = place.count(AlertRaised)
     with place.start("resume", "t") as driving:
-        driving.until(place.more(alerts, Name.ALERT), "an alert after the resume")
+        driving.until(place.more(alerts, AlertRaised), "an alert after the resume")
         gate.touch()
-        assert place.count(Name.CHECK_END) == 0
+        assert place.count(RunJudged) == 0
         frail.start_controller()
         driving.until(lambda: "answers again" in place.alerts(), "word of it")
         last.touch()
@@ -451,9 +464,9 @@ def test_ctrl_c_while_the_controller_is_down_can_be_waited_out(
         frail.kill_controller()
         driving.until(lambda: "Slurm" in place.alerts(), "an alert")
         driving.send(signal.SIGINT)
-        driving.until(place.more(0, Name.TRIAL_PAUSE), "the word of the first")
+        driving.until(place.more(0, TrialPaused), "the word of the first")
         driving.send(signal.SIGINT)
-        driving.until(place.more(0, Name.TRIAL_CANCEL), "the word of the second")
+        driving.until(place.more(0, TrialCancelled), "the word of the second")
         frail.start_controller()
         done = driving.end()
     assert done.code == 3, done.said
@@ -491,7 +504,7 @@ def test_two_clusters_with_accounting(place: Workplace) -> None:
         done = place.resume()
     assert done.code == 1, done.said
     assert place.verdicts() == {"wait{n=0}": "pass", "wait{n=1}": "cancelled", "wait{n=2}": "pass"}
-    ended = {event.alias for event in place.events("t", Name.JOB_END)}
+    ended = {event.state for event in place.events("t", JobEnded)}
     assert "CANCELLED" in ended
     assert ended <= {"COMPLETED", "CANCELLED", "gone"}  # gone: the accounting lags behind
     place.audit_log()

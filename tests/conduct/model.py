@@ -5,12 +5,25 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from seatrial.conduct.commands import Cancel, Command, Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.retry_policy import MAX_LOSSES
-from seatrial.journal.codes import CANCELLED, LOST, PASS, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import CANCELLED, LOST, PASS
+from seatrial.journal.events import (
+    BuildEnded,
+    BuildStarted,
+    Event,
+    JobEnded,
+    RunJudged,
+    RunSubmitted,
+    TrialCancelled,
+    TrialPaused,
+    TrialResumed,
+    decode_block,
+    encode_lines,
+)
 from seatrial.suite.model import Case
 
 
@@ -76,27 +89,25 @@ class Model:
             assert command.run_id not in self.launched, "launched twice"
             self.launched.add(command.run_id)
             self.running[command.run_id] = command.case
-            self.note(Name.SUBMIT_START, command.run_id, command.case)
+            self.note(RunSubmitted, command.run_id, command.case)
         elif isinstance(command, StartBuild):
             assert not self.held
             assert command.key not in self.building, "built twice"
             self.building.add(command.key)
             self.built[command.key] += 1
-            self.note(Name.BUILD_START, alias=command.key)
+            self.note(BuildStarted, key=command.key)
         elif isinstance(command, Reject):
             assert not self.held
             self._verdict(command.run_id, command.case, command.code)
         elif isinstance(command, Cancel):
             assert command.run_id in self.running or command.run_id in self.unjudged
 
-    def note(self, name: str, run_id: str = "", case: int | None = None, **more: object) -> None:
-        event = Event(
-            time=next(self._clock),
-            event=name,
-            case="" if case is None else self.cases[case].id,
-            run_id=run_id,
-            **more,  # type: ignore[arg-type]
-        )
+    def note(
+        self, kind: type[Event], /, run_id: str = "", case: int | None = None, **more: Any
+    ) -> None:
+        if case is not None:
+            more |= {"run_id": run_id, "case": self.cases[case].id}
+        event = kind(time=next(self._clock), **more)
         self.events.append(event)
         self.conductor.apply(event)
 
@@ -105,7 +116,7 @@ class Model:
     def end_job(self, run_id: str) -> None:
         number = self.running.pop(run_id)
         self.unjudged[run_id] = number
-        self.note(Name.JOB_END, run_id, number)
+        self.note(JobEnded, run_id, number, code=0)
 
     def judge(self, run_id: str, code: int) -> None:
         """A verdict, for a run whose job may not have been seen to end."""
@@ -124,22 +135,22 @@ class Model:
             self.failures += code != PASS.number
             if 0 < self.limits.max_failures <= self.failures:
                 self.held = True
-        assert self.conductor.runs_again(number, run_id, code) == again
-        self.note(Name.CHECK_END, run_id, number, value=code)
+        assert self.conductor.state.will_rerun(number, run_id, code) == again
+        self.note(RunJudged, run_id, number, code=code)
 
     def end_build(self, key: str, code: int) -> None:
         self.building.remove(key)
-        self.note(Name.BUILD_END, alias=key, value=code, text="log")
+        self.note(BuildEnded, key=key, code=code, log="log")
 
     def pause(self) -> None:
         self.held = True
-        self.note(Name.TRIAL_PAUSE)
+        self.note(TrialPaused)
 
     def cancel(self) -> None:
         self.held = True
         self.doomed |= self.running.keys() | self.unjudged.keys()
         self.building.clear()  # the driver ends them, and records nothing of it
-        self.note(Name.TRIAL_CANCEL)
+        self.note(TrialCancelled)
 
     def resume(self) -> None:
         """The driver died, or ended; another one takes the trial up from its journal."""
@@ -147,7 +158,7 @@ class Model:
         self.failures = 0
         self.building.clear()
         self.conductor = replayed(self)
-        self.note(Name.TRIAL_RESUME)
+        self.note(TrialResumed)
 
     # ---- what must hold -------------------------------------------------------------------
 
@@ -161,7 +172,7 @@ class Model:
 
     def check(self) -> None:
         if self.limits.room:
-            used = sum(self.conductor.shapes[number].size for number in self.running.values())
+            used = sum(self.conductor.state.shapes[number].size for number in self.running.values())
             assert used <= self.limits.room
         if self.limits.jobs:
             assert len(self.running) <= self.limits.jobs
@@ -188,6 +199,8 @@ class Model:
 def replayed(model: Model) -> Conductor:
     """A conductor that has read the journal, from bytes as they are on the disk."""
     conductor = Conductor("tag", model.cases, model.limits)
-    for event in model.events:
+    events, damaged = decode_block(encode_lines(model.events))
+    assert not damaged
+    for event in events:
         conductor.apply(event)
     return conductor

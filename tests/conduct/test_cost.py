@@ -6,14 +6,30 @@ import gc
 import time
 import tracemalloc
 from collections import deque
+from typing import Any
 
 import pytest
 
 from seatrial.conduct.commands import Finish, Launch, Reject, StartBuild
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Entry, Policy, WatchLimits
-from seatrial.journal.codes import PASS, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import PASS
+from seatrial.journal.events import (
+    BuildEnded,
+    BuildStarted,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    MetricRecorded,
+    RunCreated,
+    RunEvent,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    SubmitEnded,
+    TrialStarted,
+)
 
 from .model import a_case
 from .world import a_run
@@ -38,21 +54,21 @@ def cost(count: int, limits: Limits, *, sizes: int, builds: int, jumbled: bool) 
         for command in [c for c in commands if not isinstance(c, Launch)] + launches:
             if isinstance(command, Finish):
                 assert command.complete
-                assert conductor.finished == count
+                assert conductor.state.finished == count
                 return (time.process_time() - began) / count
             if isinstance(command, StartBuild):
-                conductor.apply(Event(time=1, event=Name.BUILD_START, alias=command.key))
-                conductor.apply(Event(time=1, event=Name.BUILD_END, alias=command.key, value=0))
+                conductor.apply(BuildStarted(time=1, key=command.key))
+                conductor.apply(BuildEnded(time=1, key=command.key, code=0))
             else:
                 assert isinstance(command, Launch | Reject)
                 case = cases[command.case].id
-                begin = Event(time=1, event=Name.SUBMIT_START, case=case, run_id=command.run_id)
+                begin = RunSubmitted(time=1, case=case, run_id=command.run_id)
                 conductor.apply(begin)
                 running.append((case, command.run_id))
         for _ in range(min(len(running), 1 + len(running) // 8)):
             case, run_id = running.popleft()
-            conductor.apply(Event(time=1, event=Name.JOB_END, case=case, run_id=run_id))
-            end = Event(time=1, event=Name.CHECK_END, case=case, run_id=run_id, value=PASS.number)
+            conductor.apply(JobEnded(time=1, case=case, run_id=run_id, code=PASS.number))
+            end = RunJudged(time=1, case=case, run_id=run_id, code=PASS.number)
             conductor.apply(end)
 
 
@@ -61,7 +77,7 @@ def memory(count: int, limits: Limits) -> float:
     gc.collect()
     tracemalloc.start()
     conductor = Conductor("tag", cases, limits)
-    size = tracemalloc.get_traced_memory()[0] / len(conductor.cases)
+    size = tracemalloc.get_traced_memory()[0] / len(conductor.state.cases)
     tracemalloc.stop()
     return size
 
@@ -116,35 +132,42 @@ def cost_of_mix(count: int) -> float:
     queue: deque[tuple[int, str]] = deque()
     running: deque[tuple[int, str]] = deque()
 
-    def note(name: str, case: int, run_id: str) -> None:
-        conductor.apply(Event(time=now, event=name, case=cases[case].id, run_id=run_id, value=0))
+    def note(kind: type[RunEvent], case: int, run_id: str) -> None:
+        more = NOUGHT.get(kind, {})
+        conductor.apply(kind(time=now, case=cases[case].id, run_id=run_id, **more))
 
     began = time.process_time()
-    conductor.apply(Event(time=now, event=Name.TRIAL_START))
+    conductor.apply(TrialStarted(time=now))
     while ended < count:
-        while conductor.changed:
-            conductor.changed = False
+        while conductor.state.changed:
+            conductor.state.changed = False
             for command in conductor.decide(now):
                 if isinstance(command, Launch):
                     queue.append((command.case, command.run_id))
-                    for name in ANNOUNCED:
-                        note(name, *queue[-1])
+                    for kind in ANNOUNCED:
+                        note(kind, *queue[-1])
         if queue and WIDTHS[queue[0][0]] <= free:
             running.append(queue.popleft())
             free -= WIDTHS[running[-1][0]]
-            note(Name.JOB_START, *running[-1])
-            note(Name.BINARY_EXECUTE_START, *running[-1])
+            note(JobStarted, *running[-1])
+            note(ScriptStarted, *running[-1])
         else:
             now += 10**10
-            for name in OVER:
-                note(name, *running[0])
+            for kind in OVER:
+                note(kind, *running[0])
             free += WIDTHS[running.popleft()[0]]
             ended += 1
     return (time.process_time() - began) / count
 
 
-ANNOUNCED = (Name.LOGGING_START, Name.SUBMIT_START, Name.SUBMIT_END, Name.JOB_QUEUED)
-OVER = (Name.BINARY_EXECUTE_END, Name.JOB_END, Name.METRIC, Name.CHECK_END)
+ANNOUNCED: tuple[type[RunEvent], ...] = (RunCreated, RunSubmitted, SubmitEnded, JobQueued)
+OVER: tuple[type[RunEvent], ...] = (ScriptEnded, JobEnded, MetricRecorded, RunJudged)
+NOUGHT: dict[type[RunEvent], dict[str, Any]] = {
+    SubmitEnded: {"refused": 0},
+    ScriptEnded: {"exit_code": 0},
+    JobEnded: {"code": 0},
+    RunJudged: {"code": 0},
+}
 
 
 def test_cost_of_a_job_of_a_mix_is_flat_and_small() -> None:

@@ -12,6 +12,14 @@ from msgspec.structs import replace
 
 from seatrial.conduct.conductor import Limits
 from seatrial.conduct.policy import Entry, Policy
+from seatrial.journal.events import (
+    JobEnded,
+    JobStarted,
+    RunCreated,
+    RunSubmitted,
+    TestAdmitted,
+    TestStopped,
+)
 
 from .world import NS, START, World, a_run
 
@@ -41,10 +49,10 @@ def node_seconds(world: World) -> Counter[int]:
     had: Counter[int] = Counter()
     began: dict[str, int] = {}
     for event in world.events:
-        if event.event == "job_start":
+        if isinstance(event, JobStarted):
             began[event.run_id] = event.time
-        elif event.event == "job_end":
-            number = world.conductor.index[event.case]
+        elif isinstance(event, JobEnded):
+            number = world.conductor.state.index[event.case]
             had[number] += world.cases[number].nodes * (event.time - began[event.run_id])
     return had
 
@@ -77,9 +85,9 @@ def test_copies_are_kept_in_flight_and_the_rest_fills_up() -> None:
     world = mixed([8, 2, 1], 32, 0.5, copies=[2, 0, 0], most=[2, 0, 0], weight=[0.5, 0.5, 0]).go()
     flying, least = 0, 2
     for event in world.events:
-        if event.case == "case0" and event.event in ("submit_start", "job_end"):
-            flying += 1 if event.event == "submit_start" else -1
-        if START + 60 * NS < event.time < START + 1700 * NS and event.event == "logging_start":
+        if isinstance(event, RunSubmitted | JobEnded) and event.case == "case0":
+            flying += 1 if isinstance(event, RunSubmitted) else -1
+        if START + 60 * NS < event.time < START + 1700 * NS and isinstance(event, RunCreated):
             least = min(least, flying + (event.case == "case0"))
     assert least == 2
     assert node_seconds(world).total() > 0.8 * 32 * 1800 * NS
@@ -95,16 +103,16 @@ def test_the_queue_is_not_flooded() -> None:
     world = mixed([4, 3], 16, 0.5, weight=[1, 1]).go()
     queued, most = 0, 0
     for event in world.events:
-        queued += (event.event == "submit_start") - (event.event == "job_start")
-        if event.event == "job_start":
+        queued += isinstance(event, RunSubmitted) - isinstance(event, JobStarted)
+        if isinstance(event, JobStarted):
             most = max(most, queued)
     assert most <= 3 + 16 // 3  # the reserve, and what covers an idle machine
 
 
 def test_who_fell_behind_catches_up_and_the_others_go_on_meanwhile() -> None:
     world = mixed([1, 1, 1], 16, 1, weight=[1, 1, 1])
-    world.at(10, lambda: world.note("test_stop", test="t0", text="broken"))
-    world.at(1200, lambda: world.note("test_admit", test="t0"))
+    world.at(10, lambda: world.note(TestStopped, test="t0", reason="broken"))
+    world.at(1200, lambda: world.note(TestAdmitted, test="t0"))
     world.go()
     starts = Counter((launch.case, (when - START) // (600 * NS)) for when, launch in world.launches)
     assert starts[0, 1] == 0

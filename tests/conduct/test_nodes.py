@@ -11,16 +11,28 @@ def record(nodes: int = 100, **more: float) -> NodeRecord:
     return NodeRecord(Exclusion(after=2, within=100, **more), nodes)  # type: ignore[arg-type]
 
 
-def flight(on: str, case: int = 0, started: int = 1) -> RunInFlight:
-    return RunInFlight(case, 0, 0, 1, 1, 1, started=started, on=on)
+def flight(
+    nodes: str, *, case: int = 0, submitted: int = 1, started: int | None = 1, judged: int = NS
+) -> RunInFlight:
+    return RunInFlight(
+        case=case,
+        entry=0,
+        size=0,
+        node_count=1,
+        width=1,
+        submitted=submitted,
+        job_started=started,
+        judged=judged,
+        nodes=nodes,
+    )
 
 
 def test_a_node_with_repeated_failures_is_to_be_excluded_and_can_be_let_back_in() -> None:
     nodes = record()
-    nodes.ended(flight("n1"), "hung", False, 10 * NS)
-    nodes.ended(flight("n2"), "hung", False, 15 * NS)
+    nodes.ended(flight("n1", judged=10 * NS), "hung", False)
+    nodes.ended(flight("n2", judged=15 * NS), "hung", False)
     assert not list(nodes.to_exclude(20 * NS))
-    nodes.ended(flight("n1"), "timeout", False, 20 * NS)
+    nodes.ended(flight("n1", judged=20 * NS), "timeout", False)
     assert list(nodes.to_exclude(20 * NS)) == [
         ("n1", "2 failures there within 1 m 40 s: hung, timeout")
     ]
@@ -35,24 +47,24 @@ def test_a_node_with_repeated_failures_is_to_be_excluded_and_can_be_let_back_in(
 
 def test_a_good_run_clears_suspects_but_not_what_the_scheduler_named() -> None:
     nodes = record()
-    nodes.ended(flight("n1"), "hung", False, NS)
+    nodes.ended(flight("n1", judged=NS), "hung", False)
     nodes.fall("n2", NS)
     nodes.rise("n2")
-    nodes.ended(flight("n[2-3]"), "node failure", False, NS)
+    nodes.ended(flight("n[2-3]", judged=NS), "node failure", False)
     nodes.passed(flight("n[1-3]"))
     for node in ("n1", "n2", "n3"):
-        nodes.ended(flight(node, started=2 * NS), "hung", False, 3 * NS)
+        nodes.ended(flight(node, started=2 * NS, judged=3 * NS), "hung", False)
     assert [node for node, _ in nodes.to_exclude(3 * NS)] == ["n2"]
 
 
 def test_only_the_named_node_of_a_large_run_is_blamed() -> None:
     nodes = record()
     for time in (1, 2):
-        nodes.ended(flight("n[1-50]"), "hung", False, time * NS)
+        nodes.ended(flight("n[1-50]", judged=time * NS), "hung", False)
     assert not nodes.any_suspect
     for time in (3, 4):
         nodes.fall("n7", time * NS)
-        nodes.ended(flight("n[1-50]"), "node failure", False, time * NS)
+        nodes.ended(flight("n[1-50]", judged=time * NS), "node failure", False)
     assert [node for node, _ in nodes.to_exclude(5 * NS)] == ["n7"]
 
 
@@ -60,7 +72,7 @@ def test_no_more_than_a_share_is_excluded_and_people_are_told() -> None:
     nodes = record(20, most=0.05)
     for name in ("n1", "n2"):
         for _ in range(2):
-            nodes.ended(flight(name), "hung", False, NS)
+            nodes.ended(flight(name, judged=NS), "hung", False)
     assert [node for node, _ in nodes.to_exclude(NS)] == ["n1"]
     assert "2 nodes failed repeatedly" in nodes.beyond_cap(NS)
     nodes.exclude("n1", "bad")
@@ -71,7 +83,7 @@ def test_no_more_than_a_share_is_excluded_and_people_are_told() -> None:
 def test_the_last_node_is_never_excluded() -> None:
     nodes = record(1, most=1.0)
     for _ in range(2):
-        nodes.ended(flight("n1"), "hung", False, NS)
+        nodes.ended(flight("n1", judged=NS), "hung", False)
     assert not list(nodes.to_exclude(NS))
     assert nodes.beyond_cap(NS)
 
@@ -79,7 +91,7 @@ def test_the_last_node_is_never_excluded() -> None:
 def test_elsewhere_is_for_the_next_run_of_that_case_as_far_as_there_are_others() -> None:
     nodes = record(8)
     nodes.exclude("n8", "bad")
-    nodes.ended(flight("n[1-5]", case=3), "timeout", True, NS)
+    nodes.ended(flight("n[1-5]", case=3, judged=NS), "timeout", True)
     assert nodes.avoid(3, 2) == "n[1-5,8]"
     assert nodes.avoid(3, 2, first=False) == "n8"
     assert nodes.avoid(3, 3) == "n8", "there are no others"

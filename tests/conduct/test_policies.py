@@ -167,7 +167,8 @@ def test_every_policy_holds_whatever_happens_and_time_moves_in_any_steps(
         # Where no build is good, nothing could ever run: it ends before its time.
         assert world.clock() >= policy.duration * 10**9 or world.conductor.unbuildable
     elif world.finish.complete:
-        assert len(world.verdicts) == world.conductor.wanted == world.conductor.finished
+        state = world.conductor.state
+        assert len(world.verdicts) == state.wanted == state.finished
     else:
         assert world.finish.why
         assert world.stopped or world.excluded

@@ -1,4 +1,4 @@
-"""What waits at the scheduler is taken back when it must not start any more; what runs goes on."""
+"""What waits at the scheduler is recalled when it must not start any more; what runs goes on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from seatrial.conduct.commands import RECALLED, Alert, Launch, Recall, Wake
+from seatrial.conduct.commands import Alert, Launch, Recall, Wake
 from seatrial.conduct.conductor import Conductor, Limits
+from seatrial.conduct.mix import Mix
 from seatrial.conduct.policy import (
     Entry,
     Exclusion,
@@ -20,8 +21,23 @@ from seatrial.conduct.policy import (
     Window,
 )
 from seatrial.conduct.waves import Waves
-from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PASS, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import CANCELLED, NODE_FAILURE, PASS, RECALLED, Code
+from seatrial.journal.events import (
+    Event,
+    GaugeRead,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    NodeAdmitted,
+    NodeExcluded,
+    RunJudged,
+    RunSubmitted,
+    ScriptEnded,
+    ScriptStarted,
+    TestStopped,
+    TrialPaused,
+    TrialStarted,
+)
 from seatrial.suite.model import Case
 
 from .world import NS, START, World, a_run
@@ -38,14 +54,17 @@ class Table:
         self.cases = [a_run(n, f"t{n}", size) for n, size in enumerate(sizes)]
         self.conductor = self.new()
         self.events: list[Event] = []
-        self.note(0, Name.TRIAL_START)
+        self.note(0, TrialStarted)
 
     def new(self) -> Conductor:
         return Conductor("tag", self.cases, Limits(), self.policy)
 
-    def note(self, time: float, name: str, run: str = "", case: int = 0, **more: Any) -> None:
-        about = self.cases[case].id if run else ""
-        event = Event(time=START + round(time * NS), event=name, case=about, run_id=run, **more)
+    def note(
+        self, time: float, kind: type[Event], run: str = "", case: int = 0, **more: Any
+    ) -> None:
+        if run:
+            more |= {"run_id": run, "case": self.cases[case].id}
+        event = kind(time=START + round(time * NS), **more)
         self.events.append(event)
         self.conductor.apply(event)
 
@@ -61,17 +80,18 @@ class Table:
     def launch(self, time: float) -> list[Launch]:
         launches = [each for each in self.decide(time) if isinstance(each, Launch)]
         for each in launches:
-            self.note(time, Name.SUBMIT_START, each.run_id, each.case, stage=each.stage)
-            self.note(time, Name.JOB_QUEUED, each.run_id, each.case)
+            self.note(time, RunSubmitted, each.run_id, each.case, stage=each.stage)
+            self.note(time, JobQueued, each.run_id, each.case)
         return launches
 
     def recalled(self, time: float) -> set[str]:
         return {each.run_id for each in self.decide(time) if isinstance(each, Recall)}
 
-    def end(self, time: float, run: str, case: int, code: int, state: str = "") -> bool:
-        self.note(time, Name.JOB_END, run, case, alias=state)
-        again = self.conductor.runs_again(case, run, code)
-        self.note(time, Name.CHECK_END, run, case, value=code, again=again)
+    def end(self, time: float, run: str, case: int, code: Code) -> bool:
+        recalled = code is RECALLED
+        self.note(time, JobEnded, run, case, code=code.number, recalled=recalled)
+        again = self.conductor.state.will_rerun(case, run, code.number)
+        self.note(time, RunJudged, run, case, code=code.number, will_rerun=again)
         return again
 
 
@@ -80,35 +100,49 @@ def test_a_blackout_takes_back_what_waits_and_it_runs_later(kind: Kind) -> None:
     window = Window(start=10, end=20)
     table = Table(1, 1, kind=kind, duration=60, nodes=2, reserve=2, blackouts=[window])
     first, *others = table.launch(0)
-    table.note(1, Name.JOB_START, first.run_id, first.case, nodes="n1")
+    table.note(1, JobStarted, first.run_id, first.case, nodes="n1")
     assert not table.recalled(9.9)
     (wake,) = [each for each in table.decide(9.9) if isinstance(each, Wake)]
     assert wake.time <= START + 10 * NS or not others
     assert table.recalled(10) == table.recalled(11) == {each.run_id for each in others}
     for each in others:
-        assert table.end(12, each.run_id, each.case, CANCELLED.number, RECALLED)
+        assert table.end(12, each.run_id, each.case, RECALLED)
     assert not table.recalled(13)
     assert not table.launch(13)
-    assert (table.conductor.failures, table.conductor.finished) == (0, 0)
+    state = table.conductor.state
+    assert (state.failures, state.finished) == (0, 0)
     again = {(each.case, each.stage) for each in table.launch(20)}
     assert {(each.case, each.stage) for each in others} <= again
+
+
+def test_one_that_version_0_1_recalled_runs_again_and_is_no_failure() -> None:
+    table = Table(1, nodes=1, blackouts=[Window(start=10, end=20)])
+    (run,) = table.launch(0)
+    cancelled = {"code": CANCELLED.number}
+    table.note(11, JobEnded, run.run_id, state="taken back before it started", **cancelled)
+    table.note(11, RunJudged, run.run_id, will_rerun=True, **cancelled)
+    assert not table.launch(12)
+    state = table.conductor.state
+    assert (state.failures, state.finished, state.wanted) == (0, 0, 1)
+    (again,) = table.launch(20)
+    assert again.run_id != run.run_id
 
 
 def test_one_that_was_cancelled_by_others_is_not_made_good() -> None:
     table = Table(1, nodes=1)
     (run,) = table.launch(0)
-    assert not table.end(1, run.run_id, 0, CANCELLED.number, "CANCELLED")
-    assert table.conductor.failures == 1
+    assert not table.end(1, run.run_id, 0, CANCELLED)
+    assert table.conductor.state.failures == 1
 
 
 def test_one_that_started_meanwhile_is_left_alone() -> None:
     table = Table(1, nodes=1, blackouts=[Window(start=10, end=20)])
     (run,) = table.launch(0)
     assert table.recalled(10)
-    table.note(10.5, Name.JOB_START, run.run_id, 0, nodes="n1")
+    table.note(10.5, JobStarted, run.run_id, 0, nodes="n1")
     assert not table.recalled(11)
-    assert not table.end(30, run.run_id, 0, PASS.number)
-    assert table.conductor.finished == 1
+    assert not table.end(30, run.run_id, 0, PASS)
+    assert table.conductor.state.finished == 1
 
 
 def test_a_throttle_takes_back_what_is_not_light() -> None:
@@ -118,12 +152,12 @@ def test_a_throttle_takes_back_what_is_not_light() -> None:
     table.policy = Policy(entries=entries, entry_of=[0, 1], nodes=1, throttles=[throttle])
     table.conductor = table.new()
     table.events = []
-    table.note(0, Name.TRIAL_START)
-    table.note(0, Name.GAUGE, alias="load", value=1.0)
+    table.note(0, TrialStarted)
+    table.note(0, GaugeRead, gauge="load", value=1.0)
     heavy, _ = table.launch(0)
-    table.note(50, Name.GAUGE, alias="load", value=6.0)
+    table.note(50, GaugeRead, gauge="load", value=6.0)
     assert table.recalled(50) == {heavy.run_id}
-    table.note(51, Name.GAUGE, alias="load", value=1.0)
+    table.note(51, GaugeRead, gauge="load", value=1.0)
     assert not table.recalled(52)
     assert table.recalled(151) == {heavy.run_id}, "the gauge is silent"
 
@@ -131,16 +165,16 @@ def test_a_throttle_takes_back_what_is_not_light() -> None:
 def test_a_stopped_test_and_an_excluded_node_take_back_what_waits() -> None:
     table = Table(1, 1, nodes=4)
     one, other = table.launch(0)
-    table.note(1, Name.TEST_STOP, test="t0", text="a person said so")
+    table.note(1, TestStopped, test="t0", reason="a person said so")
     assert table.recalled(1) == {one.run_id}
-    table.end(2, one.run_id, 0, CANCELLED.number, RECALLED)
-    table.note(3, Name.NODE_EXCLUDE, nodes="n2", text="a person said so")
+    table.end(2, one.run_id, 0, RECALLED)
+    table.note(3, NodeExcluded, nodes="n2", reason="a person said so")
     assert table.recalled(3) == {other.run_id}
-    table.end(4, other.run_id, 1, CANCELLED.number, RECALLED)
+    table.end(4, other.run_id, 1, RECALLED)
     (later,) = table.launch(5)
     assert (later.case, later.avoid) == (1, "n2")
     assert not table.recalled(6)
-    table.note(7, Name.NODE_ADMIT, nodes="n2")
+    table.note(7, NodeAdmitted, nodes="n2")
     assert not table.recalled(8)
 
 
@@ -149,12 +183,12 @@ def test_what_is_to_run_elsewhere_still_is_after_it_was_taken_back() -> None:
     answers = {"answers": {"node failure": "elsewhere"}}
     table = Table(1, nodes=4, entry=answers, blackouts=[window])
     (run,) = table.launch(0)
-    table.note(1, Name.JOB_START, run.run_id, nodes="n3")
-    assert table.end(2, run.run_id, 0, NODE_FAILURE.number)
+    table.note(1, JobStarted, run.run_id, nodes="n3")
+    assert table.end(2, run.run_id, 0, NODE_FAILURE)
     (second,) = table.launch(3)
     assert second.avoid == "n3"
     assert table.recalled(10)
-    table.end(11, second.run_id, 0, CANCELLED.number, RECALLED)
+    table.end(11, second.run_id, 0, RECALLED)
     (third,) = table.launch(20)
     assert third.avoid == "n3"
 
@@ -162,11 +196,11 @@ def test_what_is_to_run_elsewhere_still_is_after_it_was_taken_back() -> None:
 def test_a_blackout_of_nodes_keeps_runs_off_them_and_holds_nothing_else() -> None:
     window = Window(start=10, end=20, nodes="n[1-3]")
     table = Table(1, 2, nodes=4, blackouts=[window])
-    table.note(1, Name.NODE_EXCLUDE, nodes="n1")
+    table.note(1, NodeExcluded, nodes="n1")
     small, wide = table.launch(5)
     assert table.recalled(10) == {small.run_id, wide.run_id}, "they might get these nodes"
     for each in (small, wide):
-        table.end(11, each.run_id, each.case, CANCELLED.number, RECALLED)
+        table.end(11, each.run_id, each.case, RECALLED)
     (now,) = table.launch(12)
     assert (now.case, now.avoid) == (0, "n[1-3]")
     assert not table.recalled(13)
@@ -188,7 +222,7 @@ def test_a_mix_fills_only_the_nodes_that_a_blackout_leaves() -> None:
     world = World([a_run(0, "t0")], Limits(), policy).go()
     early = [when for when, _ in world.launches if when < START + 590 * NS]
     assert early
-    started = [e for e in world.events if e.event == Name.JOB_START and e.time < START + 590 * NS]
+    started = [e for e in world.events if isinstance(e, JobStarted) and e.time < START + 590 * NS]
     assert {event.nodes for event in started} == {"n007", "n008"}
     assert max(_in_flight(world.events)) == 8
 
@@ -196,7 +230,7 @@ def test_a_mix_fills_only_the_nodes_that_a_blackout_leaves() -> None:
 def _in_flight(events: list[Event]) -> Iterator[int]:
     runs = 0
     for event in events:
-        runs += (event.event == Name.SUBMIT_START) - (event.event == Name.JOB_END)
+        runs += isinstance(event, RunSubmitted) - isinstance(event, JobEnded)
         yield runs
 
 
@@ -205,12 +239,12 @@ def test_what_is_held_back_for_long_is_told_with_what_holds_it() -> None:
     window = Window(start=0, end=1000, why="maintenance")
     throttle = ThrottleRule(gauge="load", high=5, low=3, stale_after=5000)
     table = Table(1, nodes=1, watch=watch, blackouts=[window], throttles=[throttle])
-    table.note(0, Name.GAUGE, alias="load", value=9.0)
+    table.note(0, GaugeRead, gauge="load", value=9.0)
     assert not [each for each in table.decide(59) if isinstance(each, Alert)]
     (alert,) = [each for each in table.decide(60) if isinstance(each, Alert)]
     assert alert.kind == "silent"
     assert "runs are wanted: gauge load is closed; a blackout (maintenance) ends in" in alert.text
-    table.note(60, Name.TRIAL_PAUSE, text="a person said so")
+    table.note(60, TrialPaused, reason="a person said so")
     assert not [each for each in table.decide(70) if isinstance(each, Alert)]
 
 
@@ -218,12 +252,14 @@ def test_a_run_that_nobody_saw_start_has_had_what_it_tells_itself() -> None:
     table = Table(4, 4, kind="sustained", nodes=4, duration=900, reserve=2)
     launches = table.launch(0)
     for each in launches:
-        table.note(20, Name.JOB_END, each.run_id, each.case)
-        table.note(5, Name.BINARY_EXECUTE_START, each.run_id, each.case)
-        table.note(8, Name.BINARY_EXECUTE_END, each.run_id, each.case)
-        table.note(20, Name.CHECK_END, each.run_id, each.case)
+        table.note(20, JobEnded, each.run_id, each.case, code=0)
+        table.note(5, ScriptStarted, each.run_id, each.case)
+        table.note(8, ScriptEnded, each.run_id, each.case)
+        table.note(20, RunJudged, each.run_id, each.case, code=0)
     runs = [sum(each.case == case for each in launches) for case in (0, 1)]
-    assert table.conductor.demand._delivered == [12.0 * n for n in runs]  # type: ignore[attr-defined]
+    demand = table.conductor.state.demand
+    assert isinstance(demand, Mix)
+    assert demand._delivered == [3.0 * 4 * n for n in runs]
 
 
 def test_a_decision_looks_at_no_more_waves_than_it_needs() -> None:
@@ -239,7 +275,7 @@ def test_a_decision_looks_at_no_more_waves_than_it_needs() -> None:
 
     cases: list[Case] = [a_run(n, f"t{n}") for n in range(300)]
     world = World(cases, Limits(), policy, elapsed=lambda case, random: 5.0)
-    made = world.conductor
+    made = world.conductor.state
     waves = Counting(cases, policy, 0, 0, made.shapes)
     for number in Random(1).sample(range(300), 300):
         waves.ready(number)

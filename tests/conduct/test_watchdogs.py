@@ -5,8 +5,27 @@ from typing import Any
 from seatrial.conduct.commands import Alert, Cancel, Finish, Launch, Wake
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Entry, Policy, WatchLimits, Window
-from seatrial.journal.codes import CANCELLED, HUNG, Name
-from seatrial.journal.events import Event
+from seatrial.journal.codes import CANCELLED, HUNG
+from seatrial.journal.events import (
+    AlertRaised,
+    BuildEnded,
+    BuildStarted,
+    Event,
+    JobQueued,
+    JobStarted,
+    MetricRecorded,
+    NodeAdmitted,
+    NodeExcluded,
+    OutputQuiet,
+    RunJudged,
+    RunSubmitted,
+    TestAdmitted,
+    TestStopped,
+    TrialAbandoned,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+)
 
 from .world import a_run
 
@@ -28,18 +47,18 @@ class Told:
             **more,
         )
         self.conductor = Conductor("tag", [a_run(0, "t")], Limits(), policy)
-        self.note(1, Name.TRIAL_START)
+        self.note(1, TrialStarted)
 
-    def note(self, time: float, name: str, run_id: str = "", **more: Any) -> None:
-        case = "case0" if run_id else ""
-        event = Event(time=round(time * NS), event=name, case=case, run_id=run_id, **more)
-        self.conductor.apply(event)
+    def note(self, time: float, kind: type[Event], /, run_id: str = "", **more: Any) -> None:
+        if run_id:
+            more |= {"run_id": run_id, "case": "case0"}
+        self.conductor.apply(kind(time=round(time * NS), **more))
 
     def alerts(self, time: float) -> list[tuple[str, str, str]]:
         found = self.conductor.decide(round(time * NS))
         alerts = [(each.kind, each.subject, each.text) for each in found if isinstance(each, Alert)]
         for kind, subject, _ in alerts:
-            self.note(time, Name.ALERT, alias=kind, test=subject)
+            self.note(time, AlertRaised, kind=kind, subject=subject)
         return alerts
 
     def wake(self, time: float) -> float | None:
@@ -49,19 +68,19 @@ class Told:
 
 def test_a_test_that_is_short_for_long_is_told_and_again_after_a_while() -> None:
     told = Told(watch=WatchLimits(short_for=60, again=100))
-    told.note(10, Name.SUBMIT_START, "r1")
+    told.note(10, RunSubmitted, "r1")
     assert told.wake(11) == 61
     assert told.alerts(60.9) == []
     assert told.alerts(61) == [("short", "t", "t: 1 in flight instead of 2 for more than 1 m 0 s")]
     assert told.wake(62) == 161
     assert [kind for kind, _, _ in told.alerts(161)] == ["short"]
-    told.note(170, Name.SUBMIT_START, "r2")
+    told.note(170, RunSubmitted, "r2")
     assert told.alerts(400) == []
 
 
 def test_what_a_blackout_holds_back_is_not_short() -> None:
     told = Told(watch=WatchLimits(short_for=60), blackouts=[Window(start=20, end=500)])
-    assert told.wake(2) == 21, "what is launched now may still wait then, and is taken back"
+    assert told.wake(2) == 21, "what is launched now may still wait then, and is recalled"
     assert told.wake(21) == 501
     assert told.alerts(560.9) == []
     assert told.alerts(561)
@@ -69,31 +88,31 @@ def test_what_a_blackout_holds_back_is_not_short() -> None:
 
 def test_after_a_pause_what_is_there_is_not_short() -> None:
     told = Told(copies=1, watch=WatchLimits(short_for=60))
-    told.note(2, Name.SUBMIT_START, "r1")
-    told.note(50, Name.TRIAL_PAUSE)
-    told.note(500, Name.TRIAL_RESUME)
+    told.note(2, RunSubmitted, "r1")
+    told.note(50, TrialPaused)
+    told.note(500, TrialResumed)
     assert told.alerts(700) == []
 
 
 def test_silence_is_told_but_not_in_a_planned_outage() -> None:
     told = Told(copies=1, watch=WatchLimits(silent_for=60), outages=[Window(start=100, end=200)])
-    told.note(2, Name.SUBMIT_START, "r1")
-    told.note(30, Name.METRIC, "r1")
+    told.note(2, RunSubmitted, "r1")
+    told.note(30, MetricRecorded, "r1")
     text = "nothing has happened for 1 m 0 s, though 1 run are under way"
     assert told.alerts(90) == [("silent", "", text.replace("are", "is"))]
-    told.note(95, Name.METRIC, "r1")
+    told.note(95, MetricRecorded, "r1")
     quiet = Told(copies=1, watch=WatchLimits(silent_for=60), outages=[Window(start=49, end=199)])
-    quiet.note(2, Name.SUBMIT_START, "r1")
+    quiet.note(2, RunSubmitted, "r1")
     assert (quiet.alerts(259), len(quiet.alerts(260))) == ([], 1)
 
 
 def test_a_wait_out_of_proportion_is_told() -> None:
     told = Told(copies=3, watch=WatchLimits(wait_factor=5, wait_least=30))
     for run, queued, started in (("a", 10, 20), ("b", 10, 20), ("c", 20, None)):
-        told.note(queued, Name.SUBMIT_START, run)
-        told.note(queued, Name.JOB_QUEUED, run)
+        told.note(queued, RunSubmitted, run)
+        told.note(queued, JobQueued, run)
         if started:
-            told.note(started, Name.JOB_START, run)
+            told.note(started, JobStarted, run)
     assert told.alerts(69) == []
     ((kind, subject, text),) = told.alerts(70)
     assert (kind, subject) == ("wait", "t")
@@ -103,30 +122,30 @@ def test_a_wait_out_of_proportion_is_told() -> None:
 def test_a_hung_run_is_told_once_and_ended_if_so_wanted() -> None:
     for ends in (True, False):
         told = Told(copies=1, entry={"end_quiet": ends})
-        told.note(2, Name.SUBMIT_START, "r1")
-        told.note(3, Name.OUTPUT_QUIET, "r1", value=100.0)
+        told.note(2, RunSubmitted, "r1")
+        told.note(3, OutputQuiet, "r1", seconds=100.0)
         cancels = [c for c in told.conductor.decide(4 * NS) if isinstance(c, Cancel)]
         assert cancels == [Cancel("r1")] * ends
-        assert told.conductor.ended_for("r1") == (HUNG.number if ends else None)
+        assert told.conductor.state.ended_for("r1") == (HUNG.number if ends else None)
         assert [kind for kind, _, _ in told.alerts(4)] == ["hung"]
-        told.note(5, Name.OUTPUT_QUIET, "r1", value=200.0)
+        told.note(5, OutputQuiet, "r1", seconds=200.0)
         assert not ends or told.alerts(6) == []
-        told.note(7, Name.CHECK_END, "r1", value=CANCELLED.number)
+        told.note(7, RunJudged, "r1", code=CANCELLED.number)
         assert not any(isinstance(c, Cancel) for c in told.conductor.decide(8 * NS))
 
 
 def test_stops_and_exclusions_are_told_once_and_again_after_they_were_taken_back() -> None:
     told = Told()
     for _ in range(2):
-        told.note(2, Name.TEST_STOP, test="t", text="broken")
-        told.note(2, Name.NODE_EXCLUDE, nodes="n[1-2]", text="bad")
+        told.note(2, TestStopped, test="t", reason="broken")
+        told.note(2, NodeExcluded, nodes="n[1-2]", reason="bad")
         assert sorted(each[:2] for each in told.alerts(3) if each[0] != "idle") == [
             ("excluded", "n[1-2]"),
             ("stopped", "t"),
         ]
         assert [kind for kind, _, _ in told.alerts(99999)] in ([], ["idle"])
-        told.note(4, Name.TEST_ADMIT, test="t")
-        told.note(4, Name.NODE_ADMIT, nodes="n[1-2]")
+        told.note(4, TestAdmitted, test="t")
+        told.note(4, NodeAdmitted, nodes="n[1-2]")
 
 
 def built(*, good: str = "", stop: str = "") -> Told:
@@ -137,16 +156,16 @@ def built(*, good: str = "", stop: str = "") -> Told:
     policy = Policy(kind="sustained", entries=entries, entry_of=[0, 1], duration=1e6, nodes=8)
     cases = [a_run(number, name, build=name) for number, name in enumerate("ab")]
     told.conductor = Conductor("tag", cases, Limits(), policy)
-    told.note(1, Name.TRIAL_START)
+    told.note(1, TrialStarted)
     for number, name in enumerate("ab"):
-        told.note(2, Name.BUILD_START, alias=name)
+        told.note(2, BuildStarted, key=name)
         value = 0 if name == good else 1
-        told.note(3, Name.BUILD_END, alias=name, value=value, text="cc ...\nno such file: mpi.h\n")
+        told.note(3, BuildEnded, key=name, code=value, log="cc ...\nno such file: mpi.h\n")
         if value:
-            event = Event(time=4 * NS, event=Name.CHECK_END, case=f"case{number}", value=31)
+            event = RunJudged(time=4 * NS, case=f"case{number}", code=31)
             told.conductor.apply(event)
     if stop:
-        told.note(5, Name.TEST_STOP, test=stop, text="3 wrong answers in a row")
+        told.note(5, TestStopped, test=stop, reason="3 wrong answers in a row")
     return told
 
 
@@ -158,7 +177,7 @@ def test_where_no_build_is_good_that_is_told_and_the_trial_ends() -> None:
     assert "--name" in text
     (finish,) = told.conductor.decide(7 * NS)
     assert finish == Finish(True, "the build of a, b failed: no such file: mpi.h")
-    told.note(8, Name.TRIAL_ABANDON)
+    told.note(8, TrialAbandoned)
     (given_up,) = told.conductor.decide(9 * NS)
     assert isinstance(given_up, Finish)
     assert not given_up.complete
@@ -175,16 +194,16 @@ def test_where_all_that_is_left_is_stopped_that_is_told_at_once_and_waits_for_pe
     assert told.alerts(7) == []
     assert told.wake(7) == 6 + 3600, "it does not end: a person may let the test back in"
     assert [kind for kind, _, _ in told.alerts(6 + 3600)] == ["idle"]
-    told.note(4000, Name.TEST_ADMIT, test="a")
+    told.note(4000, TestAdmitted, test="a")
     launches = [each for each in told.conductor.decide(4001 * NS) if isinstance(each, Launch)]
     assert {launch.case for launch in launches} == {0}
 
 
 def test_a_build_that_may_come_yet_ends_nothing() -> None:
     told = built(good="a", stop="a")
-    policy = told.conductor.policy
-    told.conductor = Conductor("tag", told.conductor.cases, Limits(), policy)
-    told.note(1, Name.TRIAL_START)
-    told.note(2, Name.BUILD_END, alias="a", value=1, text="log")
+    policy = told.conductor.state.policy
+    told.conductor = Conductor("tag", told.conductor.state.cases, Limits(), policy)
+    told.note(1, TrialStarted)
+    told.note(2, BuildEnded, key="a", code=1, log="log")
     assert not told.conductor.unbuildable
     assert not any(isinstance(each, Finish) for each in told.conductor.decide(3 * NS))

@@ -4,6 +4,7 @@ from typing import Any
 
 from seatrial.conduct.conductor import Limits
 from seatrial.conduct.policy import Caps, Entry, Policy, PolicyTarget
+from seatrial.journal.events import RunJudged, RunSubmitted, TestStopped
 
 from .world import Luck, World, a_run
 
@@ -32,15 +33,15 @@ def test_each_runs_alone_and_then_as_often_as_it_fits() -> None:
     assert order(world) == expected
     assert world.finish is not None
     assert world.finish.complete
-    assert world.conductor.wanted == world.conductor.finished == 17
+    assert world.conductor.state.wanted == world.conductor.state.finished == 17
     flying: set[tuple[str, str]] = set()
     stage: dict[str, tuple[str, str]] = {}
     for event in world.events:
-        if event.event == "submit_start":
+        if isinstance(event, RunSubmitted):
             assert event.stage == "full" or not flying, "it is to be alone"
             assert flying <= {(event.case, event.stage)}
             stage[event.run_id] = (event.case, event.stage)
-        elif event.event == "check_end":
+        elif isinstance(event, RunJudged):
             stage.pop(event.run_id)
         flying = set(stage.values())
 
@@ -58,7 +59,7 @@ def test_a_run_is_made_good_within_its_wave() -> None:
     world = waves(entry, Entry(name="b"), luck=Luck(timeout=0.4)).go()
     assert world.finish is not None
     assert world.finish.complete
-    assert len(world.verdicts) == world.conductor.wanted
+    assert len(world.verdicts) == world.conductor.state.wanted
     cases = [case for case, _ in order(world)]
     assert cases == sorted(cases)
     assert cases.count(0) > 9
@@ -75,7 +76,7 @@ def test_a_failed_build_drops_its_case_and_the_trial_ends() -> None:
 
 def test_the_waves_of_a_stopped_test_are_passed_and_the_end_says_so() -> None:
     world = waves(Entry(name="a", alone=9), Entry(name="b", alone=1, full=1))
-    world.at(30, lambda: world.note("test_stop", test="a", text="it hurts"))
+    world.at(30, lambda: world.note(TestStopped, test="a", reason="it hurts"))
     world.go()
     assert world.finish is not None
     assert not world.finish.complete

@@ -16,7 +16,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.conduct.commands import (
-    RECALLED,
     Alert,
     Cancel,
     Command,
@@ -32,8 +31,31 @@ from seatrial.conduct.commands import (
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.policy import Entry, Policy, Window
 from seatrial.journal import codes
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event
+from seatrial.journal.events import (
+    AlertRaised,
+    BuildEnded,
+    BuildStarted,
+    Event,
+    GaugeRead,
+    JobEnded,
+    JobQueued,
+    JobStarted,
+    NodeAdmitted,
+    NodeDown,
+    NodeExcluded,
+    NodeUp,
+    OutputQuiet,
+    RunCreated,
+    RunJudged,
+    RunSubmitted,
+    SubmitEnded,
+    TestAdmitted,
+    TestStopped,
+    TrialCancelled,
+    TrialPaused,
+    TrialResumed,
+    TrialStarted,
+)
 from seatrial.machine.facts import unfold
 from seatrial.suite.model import Case
 
@@ -41,7 +63,7 @@ from .model import a_case
 
 NS = 10**9
 START = 1_000 * NS
-SLACK = 2 * NS  # in which what waits at the scheduler is taken back
+SLACK = 2 * NS  # in which what waits at the scheduler is recalled
 ONCE = {"stopped", "excluded", "hung"}
 
 
@@ -137,7 +159,7 @@ class World:
 
     def go(self) -> World:
         """See the trial through, or fail."""
-        self.note(Name.TRIAL_START)
+        self.note(TrialStarted)
         for throttle in self.policy.throttles:
             self.at(0, self._read_gauge, throttle)
         self.at(60, self._minute)
@@ -159,8 +181,8 @@ class World:
 
     def _ask(self) -> None:
         due = self.everywhen or (self.wake is not None and self.now >= self.wake)
-        while self.finish is None and (self.conductor.changed or due):
-            due = self.conductor.changed = False
+        while self.finish is None and (self.conductor.state.changed or due):
+            due = self.conductor.state.changed = False
             commands = self.conductor.decide(self.now)
             assert self.conductor.decide(self.now) == commands, "deciding changes something"
             self.decided.append((len(self.events), self.now, commands))
@@ -185,9 +207,12 @@ class World:
             conductor.apply(event)
         return conductor
 
-    def note(self, name: str, run_id: str = "", case: int | None = None, **more: Any) -> None:
-        about = "" if case is None else self.cases[case].id
-        event = Event(time=self.now, event=name, case=about, run_id=run_id, **more)
+    def note(
+        self, kind: type[Event], /, run_id: str = "", case: int | None = None, **more: Any
+    ) -> None:
+        if case is not None:
+            more |= {"run_id": run_id, "case": self.cases[case].id}
+        event = kind(time=self.now, **more)
         self.events.append(event)
         self.conductor.apply(event)
 
@@ -198,34 +223,34 @@ class World:
             case StartBuild(key):
                 assert not self.held and key not in self.building
                 self.building.add(key)
-                self.note(Name.BUILD_START, alias=key)
+                self.note(BuildStarted, key=key)
                 self.at(self.random.uniform(1, 100), self._build_ends, key)
             case Reject(case, run_id, code, _):
                 assert run_id not in self.ids and not self.held
                 self.ids.add(run_id)
                 self.verdicts.append((case, code))
-                self.note(Name.CHECK_END, run_id, case, value=code)
+                self.note(RunJudged, run_id, case, code=code)
             case Cancel(run_id):
                 run = self.runs.get(run_id)
                 if run is not None and not run.cancelled:
                     run.cancelled = True
                     self.at(1, self._ends, run_id, codes.CANCELLED.number)
             case Recall(run_id):
-                assert run_id in self.conductor.queued
+                assert run_id in self.conductor.state.queued
                 run = self.runs.get(run_id)
                 if run is not None and not run.recalled:
                     run.recalled = True
                     self.recalls += 1
-                    self.at(1, self._taken_back, run_id)
+                    self.at(1, self._recalled, run_id)
             case StopTest(test, why):
                 assert test not in self.stopped
                 self.stopped[test] = self.now
-                self.note(Name.TEST_STOP, test=test, text=why)
+                self.note(TestStopped, test=test, reason=why)
             case ExcludeNodes(nodes, why):
                 self.excluded |= dict.fromkeys(unfold(nodes), self.now)
                 most = max(1, int(self.policy.nodes * self.policy.exclusion.most))
                 assert len(self.excluded) <= min(most, self.policy.nodes - 1)
-                self.note(Name.NODE_EXCLUDE, nodes=nodes, text=why)
+                self.note(NodeExcluded, nodes=nodes, reason=why)
             case Alert(kind, subject, text):
                 assert text
                 told = self.told.get((kind, subject))
@@ -234,7 +259,7 @@ class World:
                     assert self.now - told >= self.policy.watch.again * NS
                 self.told[kind, subject] = self.now
                 self.alerts.append((self.now, command))
-                self.note(Name.ALERT, alias=kind, test=subject, text=text)
+                self.note(AlertRaised, kind=kind, subject=subject, text=text)
             case Finish():
                 assert not self.runs and not self.unjudged and not self.building
                 self.finish = command
@@ -248,22 +273,24 @@ class World:
         run = Run(launch.case, entry, self.now, launch.target, launch.stage, away)
         self._check_time(about, entry)
         self._check_nodes(run, case)
-        self.note(Name.LOGGING_START, launch.run_id, launch.case)
+        self.note(RunCreated, launch.run_id, launch.case)
         self.note(
-            Name.SUBMIT_START,
+            RunSubmitted,
             launch.run_id,
             launch.case,
             target=launch.target,
             stage=launch.stage,
         )
-        assert self.events[-1].run_id == launch.run_id  # the intent, before the act
+        intent = self.events[-1]  # before the act
+        assert isinstance(intent, RunSubmitted)
+        assert intent.run_id == launch.run_id
         self.runs[launch.run_id] = run
         self.launches.append((self.now, launch))
         self._check_caps()
         if about.io != "light" and self.policy.stagger:
             self._check_bucket()
-        self.note(Name.SUBMIT_END, launch.run_id, launch.case, value=0)
-        self.note(Name.JOB_QUEUED, launch.run_id, launch.case, job_id=launch.run_id)
+        self.note(SubmitEnded, launch.run_id, launch.case, refused=0)
+        self.note(JobQueued, launch.run_id, launch.case, job_id=launch.run_id)
         self.queue.append(launch.run_id)
 
     # ---- what must hold of a launch -------------------------------------------------------
@@ -286,7 +313,7 @@ class World:
         return found
 
     def _check_start(self, run: Run) -> None:
-        """What waited at the scheduler while it came to be held back was taken back in time."""
+        """What waited at the scheduler while it came to be held back was recalled in time."""
         about = self.policy.entries[run.entry]
         late = self.now - SLACK
         assert self.stopped.get(about.name, late) >= late, "starts though its test is stopped"
@@ -306,12 +333,13 @@ class World:
                 closed = throttle.on_failure == "closed" and stale < late
             assert not closed, "starts though a throttle is closed"
 
-    def _taken_back(self, run_id: str) -> None:
+    def _recalled(self, run_id: str) -> None:
         if run_id in self.queue:
             run = self.runs[run_id]
             if run.bad:
                 self.failed_on.setdefault(run.case, set()).update(run.bad)
-            self._ends(run_id, codes.CANCELLED.number, "" if run.cancelled else RECALLED)
+            code = codes.CANCELLED if run.cancelled else codes.RECALLED
+            self._ends(run_id, code.number)
 
     def _check_time(self, about: Entry, entry: int) -> None:
         assert not self.held
@@ -346,7 +374,8 @@ class World:
         runs, caps, policy = list(self.runs.values()), self.policy.caps, self.policy
         entries = [policy.entries[run.entry] for run in runs]
         if self.limits.room:
-            assert sum(self.conductor.shapes[run.case].size for run in runs) <= self.limits.room
+            shapes = self.conductor.state.shapes
+            assert sum(shapes[run.case].size for run in runs) <= self.limits.room
         if self.limits.jobs:
             assert len(runs) <= self.limits.jobs
         if caps.machine:
@@ -399,7 +428,7 @@ class World:
             run.on = tuple(usable[: case.nodes])
             self._check_start(run)
             self.free -= set(run.on)
-            self.note(Name.JOB_START, run_id, run.case, nodes=",".join(run.on))
+            self.note(JobStarted, run_id, run.case, nodes=",".join(run.on))
             self._draw_end(run_id, run, case)
 
     def _draw_end(self, run_id: str, run: Run, case: Case) -> None:
@@ -418,18 +447,20 @@ class World:
 
     def _hangs(self, run_id: str) -> None:
         if run_id in self.runs:
-            self.note(Name.OUTPUT_QUIET, run_id, self.runs[run_id].case, value=100.0)
+            self.note(OutputQuiet, run_id, self.runs[run_id].case, seconds=100.0)
 
-    def _ends(self, run_id: str, code: int, state: str = "") -> None:
+    def _ends(self, run_id: str, code: int) -> None:
         run = self.runs.pop(run_id, None)
         if run is None:
             return
         if run_id in self.queue:
             self.queue.remove(run_id)
         self.free |= set(run.on)
-        if code == codes.CANCELLED.number and self.conductor.ended_for(run_id) is not None:
+        if code == codes.CANCELLED.number and self.conductor.state.ended_for(run_id) is not None:
             code = codes.HUNG.number
-        self.note(Name.JOB_END, run_id, run.case, nodes=",".join(run.on), alias=state)
+        recalled = code == codes.RECALLED.number
+        nodes = ",".join(run.on)
+        self.note(JobEnded, run_id, run.case, nodes=nodes, code=code, recalled=recalled)
         self.unjudged[run_id] = run
         self.delivered[run.entry] += len(run.on) or 1
         if self.lucky(0.5):
@@ -444,16 +475,16 @@ class World:
         if entry.answers.get(cause) == "elsewhere" and run.on:
             fell = {node for node in run.on if node in self.down}
             self.failed_on.setdefault(run.case, set()).update(fell or run.on)
-        again = self.conductor.runs_again(run.case, run_id, code)
+        again = self.conductor.state.will_rerun(run.case, run_id, code)
         if not again:
             self.verdicts.append((run.case, code))
-        self.note(Name.CHECK_END, run_id, run.case, value=code, again=again)
+        self.note(RunJudged, run_id, run.case, code=code, will_rerun=again)
 
     def _build_ends(self, key: str) -> None:
         if key in self.building:
             self.building.remove(key)
             bad = self.lucky(self.luck.bad_builds)
-            self.note(Name.BUILD_END, alias=key, value=int(bad), text="log" if bad else "")
+            self.note(BuildEnded, key=key, code=int(bad), log="log" if bad else "")
 
     def _minute(self) -> None:
         """What may happen at any time."""
@@ -475,7 +506,7 @@ class World:
 
     def _node_falls(self, node: str) -> None:
         self.down.add(node)
-        self.note(Name.NODE_DOWN, nodes=node)
+        self.note(NodeDown, nodes=node)
         for run_id, run in list(self.runs.items()):
             if node in run.on:
                 self._ends(run_id, codes.NODE_FAILURE.number)
@@ -483,16 +514,16 @@ class World:
 
     def _node_rises(self, node: str) -> None:
         self.down.discard(node)
-        self.note(Name.NODE_UP, nodes=node)
+        self.note(NodeUp, nodes=node)
 
     def _read_gauge(self, throttle: Any) -> None:
         failing, value = self.lucky(self.luck.gauge_fails), self.random.uniform(0, 10)
         if failing:
-            self.note(Name.GAUGE, alias=throttle.gauge, text="it hangs")
+            self.note(GaugeRead, gauge=throttle.gauge, reason="it hangs")
         else:
             if self.now >= START + self.luck.until * NS:
                 value = throttle.low - 1
-            self.note(Name.GAUGE, alias=throttle.gauge, value=value)
+            self.note(GaugeRead, gauge=throttle.gauge, value=value)
             fresh = max(self.read.get(throttle.gauge, 0), self.since)
             if self.now >= fresh + round(throttle.stale_after * NS):
                 self.closed_at.pop(throttle.gauge, None)  # it was as it is on failure
@@ -510,12 +541,12 @@ class World:
 
     def _pause(self) -> None:
         self.ran, self.held = self.clock(), True
-        self.note(Name.TRIAL_PAUSE, text="a person said so")
+        self.note(TrialPaused, reason="a person said so")
 
     def _cancel(self) -> None:
         self.ran, self.held = self.clock(), True
         self.building.clear()
-        self.note(Name.TRIAL_CANCEL, text="a person said so")
+        self.note(TrialCancelled, reason="a person said so")
 
     def _take_up(self) -> None:
         """The driver died, or had ended: another one takes the trial up from its journal."""
@@ -523,23 +554,23 @@ class World:
         self.building.clear()
         self.ran, self.held, self.since = self.clock(), False, self.now
         self.finish = None
-        self.note(Name.TRIAL_RESUME)
+        self.note(TrialResumed)
 
     def _stop(self) -> None:
         name = self.policy.entries[0].name
         if name not in self.stopped:
             self.stopped[name] = self.now
-            self.note(Name.TEST_STOP, test=name, text="a person said so")
+            self.note(TestStopped, test=name, reason="a person said so")
 
     def _admit(self) -> None:
         for name in sorted(self.stopped):
             del self.stopped[name]
             self.told.pop(("stopped", name), None)
-            self.note(Name.TEST_ADMIT, test=name)
+            self.note(TestAdmitted, test=name)
         for node in sorted(self.excluded):
             del self.excluded[node]
             self.told.pop(("excluded", node), None)
-            self.note(Name.NODE_ADMIT, nodes=node)
+            self.note(NodeAdmitted, nodes=node)
 
 
 def _acts(command: Command) -> bool:

@@ -12,37 +12,32 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import JournalError
 from seatrial.journal import journal as module
-from seatrial.journal.codes import Name
-from seatrial.journal.events import Event, decode, decode_block, decode_lines, encode
+from seatrial.journal.events import (
+    AlertRaised,
+    Event,
+    ScriptEnded,
+    decode,
+    encode,
+)
 from seatrial.journal.journal import Journal, read, read_blocks
+
+from .strategies import EVENTS
 
 SAME_FOLDER = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
-text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-events_strategy = st.lists(
-    st.builds(
-        Event,
-        time=st.integers(0, 2**62 - 1),
-        event=st.sampled_from(list(Name)).map(str),
-        value=st.none() | st.integers(-(2**63), 2**63 - 1) | finite | text,
-        text=text,
-        nodes=text,
-    ),
-    max_size=8,
-)
+events_strategy = st.lists(EVENTS, max_size=8)
 garbage = st.binary(max_size=60) | st.sampled_from(
     [b"\0" * 40, b'{"time":1,"event":"x"', b'{"time":', b"[" * 5000, b"\xff\xfe{}", b"{}", b"null"]
 )
 
 
 def an_event(time: int = 1, **more: Any) -> Event:
-    return Event(time=time, event=Name.ALERT, **more)
+    return AlertRaised(time=time, **more)
 
 
 def write(path: Path, *pieces: bytes) -> None:
@@ -133,32 +128,6 @@ def test_reading_in_pieces_equals_reading_at_once(
     assert second.end == whole.end
 
 
-OVER_TWO_LINES = b'{"time":3,\n"event":"z","later":{}}'
-TWO_IN_ONE = b'{"time":4,"event":"a"}{"time":5,"event":"b"}'
-
-
-def joined(pieces: list[bytes]) -> bytes:
-    return b"\n".join(pieces) + b"\n"
-
-
-@example(joined([OVER_TWO_LINES, TWO_IN_ONE]))
-@given(
-    st.lists(
-        garbage
-        | st.sampled_from(
-            [
-                *(b'{"time":1,"event":"x"}', b' {"time":2,"event":"y"} ', b"", b"}", b"{"),
-                *(OVER_TWO_LINES, TWO_IN_ONE),
-                *(b'{"time":-1,"event":"x"}', b'{"time":4611686018427387904,"event":"x"}'),
-            ]
-        ),
-        max_size=6,
-    ).map(joined)
-)
-def test_a_block_is_decoded_as_its_lines_are(data: bytes) -> None:
-    assert decode_block(data) == decode_lines(data.split(b"\n"))
-
-
 @given(below=st.integers(0, 30), at_once=st.integers(1, 300))
 @SAME_FOLDER
 def test_blocks_below_an_offset(tmp_path: Path, below: int, at_once: int) -> None:
@@ -234,7 +203,7 @@ def test_the_last_time_is_found_behind_the_times_of_jobs_and_long_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "journal"
-    ahead = Event(time=9000, event=Name.BINARY_EXECUTE_END)  # by a compute node's clock
+    ahead = ScriptEnded(time=9000)  # by a compute node's clock
     write(path, lines([an_event(500), an_event(400), ahead]), (b"x" * 99 + b"\n") * 3000)
     monkeypatch.setattr(time, "time_ns", lambda: 1)
     with Journal.own(path) as journal:

@@ -307,7 +307,7 @@ def test_json_says_the_same(rehearsed: Report) -> None:
         for figure in record["components"][0]["figures"]
         if figure["title"] == "Elapsed time against start: odd@gcc"
     ]
-    assert course["columns"][0] == {"title": "start (UTC)", "kind": "time", "unit": ""}
+    assert course["columns"][0] == {"title": "script started (UTC)", "kind": "time", "unit": ""}
     assert course["rows"][0][0].endswith("Z")
 
 

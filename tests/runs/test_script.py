@@ -32,7 +32,7 @@ def test_a_run_tells_what_ran_where_and_how_it_ended(tmp_path: Path) -> None:
     assert before // 1000 * 1000 <= start.time < end.time <= time.time_ns()
     assert end.time - start.time >= 50_000_000
     assert start.nodes == socket.gethostname()
-    assert start.text == 'gcc/12:"odd\\name" '
+    assert start.modules == 'gcc/12:"odd\\name" '
     assert start.job_id.isdigit()
     assert (run.stdout, run.stderr) == ("hello\n", "")
 

@@ -84,7 +84,7 @@ def test_what_a_side_selects(store: Store, text: str, expected: str) -> None:
         ),
         ("day-1:toolchian=gcc", r"'toolchian' is no condition \(machine.*parameter.*flags, launch"),
         ("day-1:since=yesterday", "since: 'yesterday' is no time"),
-        ("day-1:since=2030-01-01", "no run of it began in that time"),
+        ("day-1:since=2030-01-01", "no run of it was created in that time"),
         ("@rehearsed=maybe", "rehearsed is yes or no"),
         ("day-3:rehearsed=no", "day-3 is a rehearsal"),
     ],

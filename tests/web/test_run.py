@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from seatrial.journal.events import (
     ScriptStarted,
     SubmitEnded,
 )
+from seatrial.store.rows import RUN_TIMES
 from tests.programs import until
 
 from ..store.trials import TrialMaker, a_case
@@ -35,13 +38,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     make_site(trials)
     again(trials)
     with Served(trials) as opened:
-        until(lambda: opened.json("/runs", trial="later")["total"] == 2, "the journals to be read")
+        until(lambda: opened.json("/runs", trial="later")["total"] == 3, "the journals to be read")
         yield opened
 
 
 def again(trials: Path) -> None:
     """The cases of weekly once more, a while later: one with long output and several nodes."""
-    maker = TrialMaker(trials, "later", [a_case(1)], created=1_795_300_000_000_000_000)
+    maker = TrialMaker(trials, "later", [a_case(1), a_case(7)], created=1_795_300_000_000_000_000)
     maker.start()
     maker.run(maker.cases[0], "later1", figures={"triad": 5650.0, "scale": 1.5})
     output = b"\xc3\xa9" * (LONG // 2) + b"\nthe end of it: error E42\n"
@@ -57,6 +60,7 @@ def again(trials: Path) -> None:
     maker.event(ScriptEnded, exit_code=0, **of)
     why = "first line\nsecond line"
     maker.event(RunJudged, code=codes.WRONG_ANSWER.number, reason=why, **of)
+    maker.timed_run(maker.cases[1], "later3")
     maker.end(passed=False)
 
 
@@ -125,6 +129,18 @@ def test_siblings_are_those_of_the_case_and_lead_on(served: Served) -> None:
     assert told(served, "weekly", "broken1")["siblings"]["newer"]["run_id"] == "lost1"
     dream = told(served, "dream", "dream1")["siblings"]
     assert {one["run_id"] for one in dream["runs"]} == {"dream1", "dream2"}
+
+
+def test_the_eight_times_of_a_run_are_on_its_page_and_in_its_json(served: Served) -> None:
+    run = told(served, "later", "later3")["run"]
+    times = [run[name] for name in RUN_TIMES]
+    assert all(times) and times == sorted(times)
+    line = served.json("/runs", trial="later")["runs"][0]
+    assert [line[name] for name in RUN_TIMES] == times
+    page = served.get("/runs/later/later3")[1]
+    assert all(f"<dt>{name.replace('_', ' ')}</dt>" in page for name in RUN_TIMES)
+    row = next(csv.DictReader(io.StringIO(served.get("/runs.csv?trial=later")[1], newline="")))
+    assert [row[name] for name in RUN_TIMES] == times
 
 
 def test_what_waits_or_runs_has_no_end_yet(served: Served) -> None:

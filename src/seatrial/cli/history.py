@@ -28,7 +28,7 @@ MAX_NOTES = 26
 )
 @click.option("-m", "--machine", default="", metavar="PATTERN", help="Only on this machine.")
 @click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain.")
-@click.option("--since", metavar="TIME", help="Begun since: 2h, 3d, 2026-11-20, ...T14:03.")
+@click.option("--since", metavar="TIME", help="Created since: 2h, 3d, 2026-11-20, ...T14:03.")
 @click.option("--trial", default="", metavar="TAG", help="Only of this trial.")
 @click.option("--rehearsed", is_flag=True, help="Those of rehearsals, too.")
 @click.option("--check", is_flag=True, help="Exit code 1 if a change for the worse is confirmed.")

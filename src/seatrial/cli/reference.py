@@ -25,7 +25,7 @@ def command() -> None:
 @command.command("accept", short_help="Write references from measured medians.")
 @click.argument("trials", nargs=-1, metavar="[TRIAL]...")
 @click.option("--metric", default="", help="Only this metric.")
-@click.option("--since", metavar="TIME", help="Only runs begun since: 30d, 2026-11-20, ...T14:03.")
+@click.option("--since", metavar="TIME", help="Only runs created since: 30d, 2026-11-20, ...")
 @click.option("-m", "--machine", default="", help="With --since alone: the machine, by its name.")
 @click.option("--two-sided", is_flag=True, help="Bound the better side, too.")
 @click.option("--rehearsed", is_flag=True, help="Even of a rehearsal, which measured nothing.")

@@ -24,7 +24,7 @@ SHOWN = 50
 @click.option("-m", "--machine", default="", metavar="PATTERN", help="Only on this machine.")
 @click.option("--toolchain", default="", metavar="PATTERN", help="Only with this toolchain.")
 @click.option("--rehearsed", is_flag=True, help="Those of rehearsals, too.")
-@click.option("--since", metavar="TIME", help="Begun since: 2h, 3d, 2026-11-20, ...T14:03.")
+@click.option("--since", metavar="TIME", help="Created since: 2h, 3d, 2026-11-20, ...T14:03.")
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("suspects")
 @click.option("--trial", "trials", multiple=True, metavar="TAG", help="Only of this; repeatable.")
-@click.option("--since", metavar="TIME", help="Begun since: 2h, 3d, 2026-11-20, ...T14:03.")
+@click.option("--since", metavar="TIME", help="Created since: 2h, 3d, 2026-11-20, ...T14:03.")
 @click.option("-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*.")
 @click.option("-m", "--machine", default="", metavar="PATTERN", help="Only on this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")

@@ -39,7 +39,7 @@ class Cancel(Struct, frozen=True):
 
 
 class Recall(Struct, frozen=True):
-    """Take back a run that waits at the scheduler; one that has started is left alone."""
+    """Recall a run that waits at the scheduler; one that has started is left alone."""
 
     run_id: str
 

@@ -38,7 +38,7 @@ TOO_LARGE = Code(41, "output too large", "a file is larger than what may be read
 CHECK_ERROR = Code(42, "check error", "the check itself could not be carried out")
 SPECIAL_EXIT = Code(43, "special exit", "the scheduler holds it for its special exit state")
 HUNG = Code(44, "hung", "its output had not grown for as long as the plan allows; it was ended")
-RECALLED = Code(45, "recalled", "it waited when launches were held back, so Seatrial took it back")
+RECALLED = Code(45, "recalled", "it waited when launches were held back, so Seatrial recalled it")
 
 WITHDRAWN = frozenset((CANCELLED.number, RECALLED.number))
 """The codes of runs that ended because a person or Seatrial wanted it: no failures."""

@@ -12,7 +12,10 @@ this version does not know is an ``UnknownEvent``: it is kept as it was written 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, ClassVar, get_args
 
@@ -27,7 +30,7 @@ Number = int | float
 Whole = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]  # what a database can hold
 
 _MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
-_EXIT_CODE = "exit code "  # how version 0.1 wrote the exit code of a job
+_EXIT_CODE = re.compile(r"exit code (-?[0-9]{1,10})")  # how version 0.1 wrote that of a job
 _RECALLED = "taken back before it started"  # how version 0.1 wrote that a run was recalled
 
 
@@ -143,10 +146,8 @@ class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):
 
     def __post_init__(self) -> None:
         # Version 0.1 wrote these two as words, and no other member.
-        if self.exit_code is None and self.text.startswith(_EXIT_CODE):
-            number = self.text.removeprefix(_EXIT_CODE)
-            if number.removeprefix("-").isdecimal():
-                force_setattr(self, "exit_code", int(number))
+        if self.exit_code is None and (written := _EXIT_CODE.fullmatch(self.text)):
+            force_setattr(self, "exit_code", int(written[1]))
         if self.state == _RECALLED:
             force_setattr(self, "recalled", True)
 
@@ -431,18 +432,19 @@ def _decode_leniently(line: bytes) -> Event:
     if not isinstance(name, str):
         raise msgspec.ValidationError("no event")
     kind = EVENT_KINDS.get(name, UnknownEvent)
-    values: dict[str, Any] = {"kind": name, "raw": line} if kind is UnknownEvent else {}
-    for about in msgspec.structs.fields(kind):
-        if about.name in values:
-            continue
-        try:
-            value = msgspec.convert(written[about.encode_name], about.type)
-        except (KeyError, msgspec.ValidationError):
-            if about.required:
-                values[about.name] = _SUBSTITUTES.get((kind, about.name), 0)
-        else:
-            values[about.name] = value
+    values: dict[str, Any] = {"kind": name, "raw": line.strip()} if kind is UnknownEvent else {}
+    for about in _members_of(kind):
+        if about.encode_name in written and about.name not in values:
+            with contextlib.suppress(msgspec.ValidationError):
+                values[about.name] = msgspec.convert(written[about.encode_name], about.type)
+        if about.required and about.name not in values:
+            values[about.name] = _SUBSTITUTES.get((kind, about.name), 0)
     return kind(**values)
+
+
+@functools.cache
+def _members_of(kind: type[Event]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
 
 
 def _require_time(written: Any) -> None:

@@ -16,6 +16,7 @@ ended: a life follows their times.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from typing import Any
@@ -156,8 +157,8 @@ class RunLife(Struct):
     ``created`` is when it was created (or first heard of), ``submitted`` and ``queued`` are of its
     submission, ``job_started`` and ``job_ended`` by the scheduler's word, ``script_started`` and
     ``script_ended`` by the job's own, ``judged`` when it got its verdict. ``code`` is the code of
-    its verdict, or ``PENDING`` or ``IN_PROGRESS``; ``recalled``: Seatrial took it back before it
-    started."""
+    its verdict, or ``PENDING`` or ``IN_PROGRESS``; ``recalled``: Seatrial recalled it before its
+    job started."""
 
     state: RunState = RunState.NEW
     code: int = codes.PENDING.number
@@ -243,6 +244,7 @@ class RunLife(Struct):
             self.script_ended = event.time
             self.exit_code = event.exit_code
             self.job_id = event.job_id or self.job_id
+        self._run()
 
     def _on_job_ended(self, event: JobEnded) -> None:
         self.job_ended = event.time
@@ -312,13 +314,13 @@ class TrialLife:
     @classmethod
     def resumed(cls, state: TrialState) -> TrialLife:
         """Return the life of a trial of which only the state is known."""
-        life = cls()
+        life = cls(math.inf)  # it may be extended
         life.state = state
         return life
 
     def apply(self, event: Event) -> bool:
-        """Record an event. Returns whether it changed the trial: its state, its clock or its
-        duration."""
+        """Record an event. Returns whether it is of the trial and counts: none does once the trial
+        is abandoned, nor does an extension that adds no time."""
         handler = _TRIAL_HANDLERS.get(type(event))
         if handler is None:
             return False

@@ -50,7 +50,7 @@ def courses(found: TrialFindings) -> Iterator[ReportFigure]:
 
 
 def _timed(kind: RunKind) -> bool:
-    return sum(one.started is not None and one.elapsed is not None for one in kind.runs) > 1
+    return sum(one.script_started is not None and one.elapsed is not None for one in kind.runs) > 1
 
 
 def _course(kind: RunKind, found: TrialFindings) -> ReportFigure:
@@ -80,8 +80,8 @@ def _points(kind: RunKind) -> tuple[_Points, int]:
         height = each.run.elapsed
         if height is None and each.kind == "walltime":
             height, untold = each.run.walltime, untold + 1
-        if each.run.started is not None and height is not None:
-            points[each.kind].append((each.run.started / SECOND_NS, height))
+        if each.run.script_started is not None and height is not None:
+            points[each.kind].append((each.run.script_started / SECOND_NS, height))
     return points, untold
 
 
@@ -94,7 +94,7 @@ class _Classed(NamedTuple):
 def _in_order(kind: RunKind) -> Iterator[_Classed]:
     """The runs by their start, with their class."""
     found = {outlier.run: outlier for outlier in kind.found.outliers}
-    for run in sorted(kind.runs, key=lambda run: run.started or 0):
+    for run in sorted(kind.runs, key=lambda run: run.script_started or 0):
         outlier = found.get(f"{run.trial}/{run.run_id}")
         yield _Classed(run, outlier.kind if outlier else "", outlier.why if outlier else "")
 
@@ -130,7 +130,7 @@ def _table(kind: RunKind) -> Table:
     """The runs, those that stand out first."""
     columns = [
         *(
-            ReportColumn("start (UTC)", "time"),
+            ReportColumn("script started (UTC)", "time"),
             ReportColumn("run"),
             ReportColumn("elapsed", "number", "s"),
         ),
@@ -139,7 +139,7 @@ def _table(kind: RunKind) -> Table:
     ordered = sorted(_in_order(kind), key=lambda each: not each.kind)
     rows: list[list[Cell]] = [
         [
-            *(each.run.started, each.run.run_id, each.run.elapsed, each.run.verdict),
+            *(each.run.script_started, each.run.run_id, each.run.elapsed, each.run.verdict),
             *(CLASSES[each.kind] if each.kind else "", each.why),
         ]
         for each in ordered

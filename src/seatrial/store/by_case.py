@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from seatrial.journal import codes
 from seatrial.store import queries
-from seatrial.store.queries import AT_ONCE, MEASURED, UNFINISHED
+from seatrial.store.queries import AT_ONCE, MEASURED, NO_OUTCOME
 from seatrial.store.rows import CaseRow, TrialRow
 from seatrial.store.schema import Store
 
@@ -38,9 +38,9 @@ class CaseRuns(Struct):
 def by_case(
     store: Store, trials: Sequence[TrialRow], since: int = 0, until: int = 0
 ) -> list[CaseRuns]:
-    """What the cases of trials measured in runs that began from ``since`` to before ``until`` (ns;
-    0: no bound), in the order of the cases. A case without such a run is there, too, with stage ""
-    and nothing in it."""
+    """Return what the cases of trials measured in runs that were created from ``since`` to before
+    ``until`` (ns; 0: no bound), in the order of the cases. A case without such a run is there, too,
+    with stage "" and nothing in it."""
     found: list[CaseRuns] = []
     for start in range(0, len(trials), AT_ONCE):
         found += _by_case(store, trials[start : start + AT_ONCE], since, until)
@@ -56,7 +56,7 @@ def _by_case(store: Store, trials: Sequence[TrialRow], since: int, until: int) -
     of_run: dict[int, CaseRuns] = {}
     sql = f"SELECT id, case_row, code, again, elapsed, stage FROM runs WHERE {where} ORDER BY id"
     for run, case, code, again, elapsed, stage in store.rows(sql):
-        if code in UNFINISHED:
+        if code in NO_OUTCOME:
             continue
         group = groups.get((case, stage))
         if group is None:

@@ -219,8 +219,8 @@ class Measured(NamedTuple):
 
 
 class RunOutcome(Struct, frozen=True):
-    """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``started`` in ns;
-    ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
+    """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``script_started`` in
+    ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
 
     run_id: str
     trial: str
@@ -234,7 +234,7 @@ class RunOutcome(Struct, frozen=True):
     code: int
     why: str
     again: bool
-    started: int | None
+    script_started: int | None
     elapsed: float | None
     nodes: str
 

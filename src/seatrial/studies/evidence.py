@@ -4,7 +4,7 @@
     jobs_of(kinds).jobs                   # for statistics.suspects
 
 Runs of one kind (a case, whatever node it is pinned to, on one machine) should go alike. What a
-person or the scheduler ended, and what never began on a node, is evidence of nothing.
+person or the scheduler ended, and what never started on a node, is evidence of nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _name(one: RunOutcome) -> str:
 def _run(one: RunOutcome) -> outliers.RunSample:
     cause = "" if one.code in MEASURED else one.verdict
     seconds = one.elapsed if one.elapsed is not None else None
-    start = None if one.started is None else one.started / SECOND_NS
+    start = None if one.script_started is None else one.script_started / SECOND_NS
     return outliers.RunSample(_name(one), seconds, cause, one.walltime, start=start)
 
 
@@ -124,5 +124,5 @@ def jobs_of(kinds: Sequence[RunKind]) -> NodeEvidence:
                 left_out["without known nodes"] += 1
             else:
                 jobs.append(suspects.RunOnNodes(nodes, _name(one) in bad))
-                starts.append(one.started)
+                starts.append(one.script_started)
     return NodeEvidence(jobs, starts, dict(left_out))

@@ -37,7 +37,7 @@ def learn_from(
     two_sided: bool = False,
 ) -> Learning:
     """One reference for each metric (or that metric alone) of cases that differ in nothing but
-    their node, from the figures of runs whose answer was right, begun since a time (ns). The
+    their node, from the figures of runs whose answer was right, created since a time (ns). The
     formula of the tolerance is that of ``verify.learning.learn``. Of several trials only the level
     since the last confirmed change counts, or a step would pass for scatter and widen the
     tolerance; but not where cases are pinned to nodes, for nodes differ without a change."""

@@ -35,8 +35,8 @@ KEYS: dict[str, str] = {
     "plan": "plan, by name or pattern",
     "component": "component of a plan, by name or pattern",
     "phase": "phase of a plan, by name or pattern",
-    "since": "runs begun since: `2h`, `3d`, `2026-11-20`, `2026-11-20T14:03`",
-    "until": "runs begun before",
+    "since": "runs created since: `2h`, `3d`, `2026-11-20`, `2026-11-20T14:03`",
+    "until": "runs created before",
     "rehearsed": "`yes`: of rehearsals, and of these alone",
 }
 NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name
@@ -143,7 +143,7 @@ def gather(store: Store, selection: SideSelection, tests: Sequence[str] = ()) ->
         members = [one for one in members if one.runs or one.excluded]
         if not members:
             raise UsageError(
-                f"{selection.text}: no run of it began in that time; see `seatrial runs`"
+                f"{selection.text}: no run of it was created in that time; see `seatrial runs`"
             )
     tagged = _tests_with(store, trials, conditions["tag"]) if "tag" in conditions else None
     known = {name for one in members for name in one.parameters}

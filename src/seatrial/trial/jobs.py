@@ -132,7 +132,7 @@ class Jobs:
             await self._backend.cancel(new)
 
     async def recall(self, run_ids: Sequence[str]) -> None:
-        """Take back runs that have not started; asked once, too."""
+        """Recall runs that have not started; what was asked of the backend is not asked again."""
         new = [run_id for run_id in run_ids if run_id not in self._recalled]
         if new:
             self._recalled.update(new)

@@ -50,7 +50,11 @@ class Renderer:
         self._environment.filters.update(FILTERS | run_figures.FILTERS)
         self._environment.globals.update(GLOBALS | run_figures.GLOBALS)
         self._environment.globals.update(
-            version=__version__, static=_static(), areas=AREAS, json_link=json_link
+            version=__version__,
+            static=_static(),
+            areas=AREAS,
+            json_link=json_link,
+            run_times=RUN_TIMES,
         )
 
     def html(

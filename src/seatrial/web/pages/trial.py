@@ -7,7 +7,7 @@ from msgspec import Struct
 from seatrial.acceptance.status import Status
 from seatrial.acceptance.sub_phases import SubPhase
 from seatrial.acceptance.utilisation import USES
-from seatrial.journal.codes import CODES
+from seatrial.journal.codes import CODES, RECALLED
 from seatrial.sinks.lag import SinkLag
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
@@ -31,6 +31,7 @@ from seatrial.web.trials.trial_variability import VariabilityShown, variability_
 
 MAX_GAPS = 20
 MAX_ALERTS = 20
+NO_FAULT = ("again", RECALLED.name)  # of runs that ended without a fault of their own
 _CODES = {code.name: code for code in CODES.values()}
 
 
@@ -148,7 +149,7 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
         uses=_uses(tailed),
         tests=tests,
         causes=_causes(tests),
-        again=sum(test.others.get("again", 0) for test in tests),
+        again=sum(test.others.get(name, 0) for test in tests for name in NO_FAULT),
         windows=windows_of(tailed),
         alerts=alerts[:MAX_ALERTS],
         told=len(alerts),
@@ -204,7 +205,7 @@ def _causes(tests: list[TestNow]) -> list[FailureCause]:
     by_name: dict[str, list[tuple[str, int]]] = {}
     for test in tests:
         for name, number in test.others.items():
-            if name != "again":
+            if name not in NO_FAULT:
                 by_name.setdefault(name, []).append((test.test, number))
     found = []
     for name, each in by_name.items():

@@ -1,0 +1,41 @@
+"""Events as hypothesis draws them: any kind, with any values of the right types."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+
+from seatrial.journal.events import EVENT_KINDS, Event, Whole, decode
+
+INTEGERS = st.integers(-(2**62), 2**62)
+NUMBERS = INTEGERS | st.floats(allow_nan=False, allow_infinity=False)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+TIMES = st.integers(0, 2**62 - 1)
+
+VALUES: dict[Any, st.SearchStrategy[Any]] = {
+    int: TIMES,
+    Whole: INTEGERS,
+    Whole | None: st.none() | INTEGERS,
+    int | float: NUMBERS,
+    int | float | None: st.none() | NUMBERS,
+    str: TEXT,
+    bool: st.booleans(),
+}
+"""The values of members, by their types."""
+
+
+def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
+    """Return events of a kind."""
+    members = {about.name: VALUES[about.type] for about in msgspec.structs.fields(kind)}
+    return st.builds(kind, **members)
+
+
+UNKNOWN_EVENTS = st.builds(
+    lambda time, members: decode(json.dumps(members | {"time": time, "event": "later"}).encode()),
+    TIMES,
+    st.dictionaries(TEXT, TEXT | NUMBERS),
+)
+EVENTS = st.one_of(*map(events_of, EVENT_KINDS.values()), UNKNOWN_EVENTS)

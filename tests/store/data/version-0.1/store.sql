@@ -1,0 +1,107 @@
+BEGIN TRANSACTION;
+CREATE TABLE builds (
+    trial BIGINT NOT NULL, key TEXT NOT NULL, path TEXT NOT NULL,
+    started BIGINT, ended BIGINT, value BIGINT, text TEXT NOT NULL,
+    PRIMARY KEY (trial, key)
+) WITHOUT ROWID;
+CREATE TABLE cases (
+    id INTEGER PRIMARY KEY, trial BIGINT NOT NULL, case_id TEXT NOT NULL,
+    test BIGINT NOT NULL, name TEXT NOT NULL, toolchain TEXT NOT NULL,
+    parameters TEXT NOT NULL,
+    nodes BIGINT, tasks BIGINT, tasks_per_node BIGINT, threads BIGINT,
+    walltime DOUBLE PRECISION,
+    node TEXT NOT NULL, build TEXT NOT NULL, repeat BIGINT NOT NULL,
+    UNIQUE (trial, case_id)
+);
+INSERT INTO "cases" VALUES(1,1,'52sm2ztopbzvhbmm',1,'bad@gcc','gcc','{}',1,1,1,1,300.0,'','',1);
+INSERT INTO "cases" VALUES(2,1,'adwukjzvtzkrwjrn',2,'work@gcc','gcc','{}',2,2,1,1,600.0,'','',1);
+CREATE TABLE events (
+    run BIGINT NOT NULL, time BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    number SMALLINT NOT NULL, value BLOB, detail TEXT NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (run, time, seq)
+) WITHOUT ROWID;
+CREATE TABLE gaps (
+    trial BIGINT NOT NULL, line BIGINT NOT NULL, lines BIGINT NOT NULL,
+    first BIGINT NOT NULL, last BIGINT NOT NULL,
+    before BIGINT, after BIGINT,
+    PRIMARY KEY (trial, first)
+) WITHOUT ROWID;
+CREATE TABLE metric_names (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, better TEXT NOT NULL,
+    UNIQUE (name, unit, better)
+);
+INSERT INTO "metric_names" VALUES(1,'rate','GB/s','higher');
+CREATE TABLE metrics (
+    run BIGINT NOT NULL, metric BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (run, metric)
+) WITHOUT ROWID;
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY, trial BIGINT NOT NULL, run_id TEXT NOT NULL,
+    case_row BIGINT NOT NULL, test BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    state SMALLINT NOT NULL,
+    code BIGINT NOT NULL, why TEXT NOT NULL,
+    began BIGINT NOT NULL, last BIGINT NOT NULL,
+    started BIGINT, ended BIGINT, elapsed DOUBLE PRECISION,
+    finished BIGINT,
+    exit_code BIGINT, job_id TEXT NOT NULL, nodes TEXT NOT NULL, path TEXT NOT NULL,
+    again BOOLEAN NOT NULL,
+    target TEXT NOT NULL, stage TEXT NOT NULL,
+    environment TEXT NOT NULL,
+    UNIQUE (run_id, trial)
+);
+INSERT INTO "runs" VALUES(1,1,'owkcai6c5b2z',2,2,1,2,0,'',1790000000000000000,1790000130000000000,1790000001000000000,1790000121000000000,120.0,1790000130000000000,0,'1','n[1-2]','',0,'','','');
+INSERT INTO "runs" VALUES(2,1,'f3apwzfmes3e',1,1,2,2,0,'',1790000000000000000,1790000160000000000,1790000121000000000,1790000151000000000,30.0,1790000160000000000,0,'2','n1','',0,'','','');
+INSERT INTO "runs" VALUES(3,1,'lmvrzami2l7b',1,1,3,2,0,'',1790000010000000000,1790000160000000000,1790000121000000000,1790000151000000000,30.0,1790000160000000000,0,'3','n2','',0,'','','');
+INSERT INTO "runs" VALUES(4,1,'nsxxfkr7bvkt',2,2,4,2,0,'',1790000130000000000,1790000280000000000,1790000151000000000,1790000271000000000,120.0,1790000280000000000,0,'4','n[1-2]','',0,'','','');
+INSERT INTO "runs" VALUES(5,1,'fmohdlzrpeqz',2,2,5,2,0,'',1790000130000000000,1790000400000000000,1790000271000000000,1790000391000000000,120.0,1790000400000000000,0,'5','n[1-2]','',0,'','','');
+INSERT INTO "runs" VALUES(6,1,'2ydxosbrjfam',1,1,6,4,21,'a person or the scheduler cancelled it: taken back before it started',1790000160000000000,1790000300000000000,NULL,NULL,NULL,1790000300000000000,NULL,'6','','',1,'','','');
+INSERT INTO "runs" VALUES(7,1,'gjt3y4yz4oql',1,1,7,4,21,'a person or the scheduler cancelled it: taken back before it started',1790000280000000000,1790000300000000000,NULL,NULL,NULL,1790000300000000000,NULL,'7','','',1,'','','');
+INSERT INTO "runs" VALUES(8,1,'6x7i3i3at4xx',2,2,8,2,0,'',1790000420000000000,1790000550000000000,1790000421000000000,1790000541000000000,120.0,1790000550000000000,0,'8','n[1-2]','',0,'','','');
+INSERT INTO "runs" VALUES(9,1,'bc3sbcogzo4u',1,1,9,2,0,'',1790000420000000000,1790000580000000000,1790000541000000000,1790000571000000000,30.0,1790000580000000000,0,'9','n1','',0,'','','');
+INSERT INTO "runs" VALUES(10,1,'m72qpyvctkde',2,2,10,2,0,'',1790000430000000000,1790000700000000000,1790000571000000000,1790000691000000000,120.0,1790000700000000000,0,'10','n[1-2]','',0,'','','');
+INSERT INTO "runs" VALUES(11,1,'hwwqtobggzdj',1,1,11,3,2,'a check of its answer did not hold',1790000550000000000,1790000730000000000,1790000691000000000,1790000721000000000,30.0,1790000730000000000,0,'11','n1','',0,'','','');
+INSERT INTO "runs" VALUES(12,1,'gssrigv3p3j7',2,2,12,2,0,'',1790000580000000000,1790000850000000000,1790000721000000000,1790000841000000000,120.0,1790000850000000000,0,'12','n[1-2]','',0,'','','');
+INSERT INTO "runs" VALUES(13,1,'skdte3jwe3sq',1,1,13,2,0,'',1790000700000000000,1790000880000000000,1790000841000000000,1790000871000000000,30.0,1790000880000000000,0,'13','n1','',0,'','','');
+CREATE TABLE tests (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, app TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    UNIQUE (name, app, tags)
+);
+INSERT INTO "tests" VALUES(1,'bad','a','');
+INSERT INTO "tests" VALUES(2,'work','a','');
+CREATE TABLE trial_events (
+    trial BIGINT NOT NULL, time BIGINT NOT NULL, seq BIGINT NOT NULL,
+    number SMALLINT NOT NULL, value BLOB, detail TEXT NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (trial, time, seq)
+) WITHOUT ROWID;
+CREATE TABLE trials (
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL, machine TEXT NOT NULL,
+    tag TEXT NOT NULL, created BIGINT NOT NULL, version TEXT NOT NULL,
+    owner TEXT NOT NULL, host TEXT NOT NULL,
+    cases BIGINT NOT NULL, planned BIGINT NOT NULL,
+    state TEXT NOT NULL, state_time BIGINT NOT NULL,
+    started BIGINT, last BIGINT,
+    damaged BIGINT NOT NULL,
+    ingested BIGINT NOT NULL,
+    events BIGINT NOT NULL, runs BIGINT NOT NULL,
+    waiting BIGINT NOT NULL, running BIGINT NOT NULL,
+    passed BIGINT NOT NULL, failed BIGINT NOT NULL, again BIGINT NOT NULL,
+    inode BIGINT NOT NULL, size BIGINT NOT NULL, modified BIGINT NOT NULL,
+    fingerprint BIGINT NOT NULL,
+    plan TEXT NOT NULL, component TEXT NOT NULL, phase TEXT NOT NULL,
+    rehearsed BOOLEAN NOT NULL,
+    UNIQUE (path, machine)
+);
+INSERT INTO "trials" VALUES(1,'/scratch/trials/p-c','frost','p-c',1790000000000000000,'0.1.0','ana','login1',2,2,'ended',1790000880000000000,1790000000000000000,1790000880000000000,0,23479,132,13,0,0,10,1,2,10380290,23479,1795366304301163478,700022756,'p','c','',0);
+CREATE INDEX cases_by_toolchain ON cases (toolchain, id);
+CREATE INDEX runs_by_begin ON runs (began, id, trial, test, case_row, state, code);
+CREATE INDEX runs_by_trial ON runs (trial, began, id, test, case_row, state, code);
+CREATE INDEX runs_by_state ON runs (state, code, began, trial, test, case_row);
+CREATE INDEX runs_by_test ON runs (test, trial, started, elapsed, code, case_row, began, run_id);
+CREATE INDEX runs_by_case ON runs (case_row, began, id);
+CREATE INDEX runs_failed ON runs (state, finished, id, trial, test) WHERE state = 3;
+COMMIT;
+PRAGMA application_id = 1588036001;
+PRAGMA user_version = 10;
