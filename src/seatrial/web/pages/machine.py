@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -117,6 +117,19 @@ class MachinePage(Struct, frozen=True, kw_only=True):
         return node_map.picture(self.blocks[number], number, self.shading, self.marks, self.names)
 
 
+class _Nodes(NamedTuple):
+    """What is known of the nodes of a view, by their places; what is shown of them."""
+
+    view: View
+    show: str
+    states: dict[str, NodeState]
+    over: Numbers
+    wrong: Numbers
+    figures: RunFigures | None
+    found: NodeFigures | None
+    accused: Suspects | None
+
+
 def data(state: ServerState, query: PageQuery) -> MachinePage:
     view = view_of(state, query)
     show = query.choice("show", SHOWS, "state")
@@ -127,11 +140,11 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     over, wrong = view.held.counts(view.over()), view.held.counts(view.wrong())
     figures, found, why = _figures(state, view, metric)
     accused, since = accused_of(state, view)
-    words = _words(view, states, over)
-    marks = _marks(view, show, states, wrong, found, accused)
+    nodes = _Nodes(view, show, states, over, wrong, figures, found, accused)
+    words = _words(nodes)
     names = view.held.names
     titled = blocks_of(view.machine, names, view.held.described)
-    rows = _rows(view, titled, states, over, wrong, found, accused)
+    rows = _rows(nodes, titled)
     return MachinePage(
         name=view.name,
         about=view.machine.about if view.machine is not None else "",
@@ -156,11 +169,11 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         down=sum(bool(node.down) for node in states.values()),
         excluded=sum(bool(node.excluded) for node in states.values()),
         states_of=states_of_trials,
-        shading=_shading(show, words, over, wrong, figures, found),
+        shading=_shading(nodes, words),
         blocks=titled,
         names=names,
-        told=_told(show, words, over, wrong, figures, found),
-        marks=marks,
+        told=_told(nodes, words),
+        marks=_marks(nodes),
         rows=_sorted(rows, sort)[:shown],
         sort=sort,
         shown=min(shown, len(rows)),
@@ -191,31 +204,26 @@ def machine_states(state: ServerState, view: View) -> tuple[dict[str, NodeState]
     return states_of(turns_of(state.store(), said)), [trial.tag for trial in said]
 
 
-def _words(view: View, states: dict[str, NodeState], over: Numbers) -> list[str]:
+def _words(nodes: _Nodes) -> list[str]:
+    view = nodes.view
     going = view.held.counts(np.asarray(view.held.columns.code == codes.IN_PROGRESS.number))
     words = []
     for place, name in enumerate(view.held.names):
-        word = states[name].word if name in states else "up"
+        word = nodes.states[name].word if name in nodes.states else "up"
         if word == "up":
-            word = "running" if going[place] else "up" if over[place] else "unused"
+            word = "running" if going[place] else "up" if nodes.over[place] else "unused"
         words.append(word)
     return words
 
 
-def _shading(
-    show: str,
-    words: list[str],
-    over: Numbers,
-    wrong: Numbers,
-    figures: RunFigures | None,
-    found: NodeFigures | None,
-) -> Shading:
+def _shading(nodes: _Nodes, words: list[str]) -> Shading:
+    show, figures, found = nodes.show, nodes.figures, nodes.found
     if show == "state":
         return node_map.by_state(words)
     if show == "runs":
-        return node_map.by_count(over, "many")
+        return node_map.by_count(nodes.over, "many")
     if show == "failures":
-        return node_map.by_count(wrong, "wrong")
+        return node_map.by_count(nodes.wrong, "wrong")
     if figures is None or found is None:
         return Shading([node_map.NONE] * len(words), [])
     if show == "z":
@@ -223,20 +231,15 @@ def _shading(
     return node_map.by_value(found.values, figures.better, figures.unit)
 
 
-def _told(
-    show: str,
-    words: list[str],
-    over: Numbers,
-    wrong: Numbers,
-    figures: RunFigures | None,
-    found: NodeFigures | None,
-) -> list[str]:
+def _told(nodes: _Nodes, words: list[str]) -> list[str]:
     """Return a short text for each node, for a pointer on it."""
+    figures, found = nodes.figures, nodes.found
     said = []
     for place, word in enumerate(words):
         told = "up" if word == "unused" else word
-        text = f"{told}, {int(wrong[place])} of {count(int(over[place]), 'run')} went wrong"
-        if show in ("metric", "z") and figures is not None and found is not None:
+        runs = count(int(nodes.over[place]), "run")
+        text = f"{told}, {int(nodes.wrong[place])} of {runs} went wrong"
+        if nodes.show in ("metric", "z") and figures is not None and found is not None:
             value, z = float(found.values[place]), float(found.z[place])
             if value == value:
                 unit = "" if figures.unit == "1" else f" {figures.unit}"
@@ -248,49 +251,35 @@ def _told(
     return said
 
 
-def _marks(
-    view: View,
-    show: str,
-    states: dict[str, NodeState],
-    wrong: Numbers,
-    found: NodeFigures | None,
-    accused: Suspects | None,
-) -> dict[str, list[int]]:
+def _marks(nodes: _Nodes) -> dict[str, list[int]]:
     """Return the nodes with each mark: down, excluded, and the worst by what is shown."""
+    view, show, found, accused = nodes.view, nodes.show, nodes.found, nodes.accused
     place_of = view.held.place_of
-    down = [place_of[name] for name, state in states.items() if state.down and name in place_of]
-    out = [
-        place_of[name]
-        for name, state in states.items()
-        if state.excluded and not state.down and name in place_of
-    ]
+    states = [(place_of[name], one) for name, one in nodes.states.items() if name in place_of]
+    down = [place for place, one in states if one.down]
+    out = [place for place, one in states if one.excluded and not one.down]
     said = "suspect"
     if show in ("metric", "z"):
         said = "defective"
         worst = list(found.survey.defective) if found is not None else []
     else:
         worst = [name for one in accused.suspects for name in one.names] if accused else []
-        if show == "failures" and not worst and (most := int(wrong.max(initial=0))) > 1:
+        if show == "failures" and not worst and (most := int(nodes.wrong.max(initial=0))) > 1:
             said = "most"
-            worst = [view.held.names[place] for place in (wrong == most).nonzero()[0].tolist()]
+            worst = [
+                view.held.names[place] for place in (nodes.wrong == most).nonzero()[0].tolist()
+            ]
     there = [place_of[name] for name in worst if name in place_of]
     return {said: there, "down": down, "excluded": [one for one in out if one not in there]}
 
 
-def _rows(
-    view: View,
-    blocks: Sequence[NodeBlock],
-    states: dict[str, NodeState],
-    over: Numbers,
-    wrong: Numbers,
-    found: NodeFigures | None,
-    accused: Suspects | None,
-) -> list[NodeRow]:
+def _rows(nodes: _Nodes, blocks: Sequence[NodeBlock]) -> list[NodeRow]:
+    view, found, accused = nodes.view, nodes.found, nodes.accused
     titles = {place: block.titles for block in blocks for place in block.places}
     blamed = {name for one in accused.suspects for name in one.names} if accused else set()
     rows = []
     for place, name in enumerate(view.held.names):
-        state = states.get(name, NodeState())
+        state = nodes.states.get(name, NodeState())
         value = float(found.values[place]) if found is not None else float("nan")
         z = float(found.z[place]) if found is not None else float("nan")
         judged = "suspect" if name in blamed else ""
@@ -302,8 +291,8 @@ def _rows(
                 titles=titles.get(place, []),
                 state=state.word,
                 why=state.down_why if state.down else state.excluded_why,
-                runs=int(over[place]),
-                failed=int(wrong[place]),
+                runs=int(nodes.over[place]),
+                failed=int(nodes.wrong[place]),
                 figure=value if value == value else None,
                 z=z if z == z else None,
                 judged=judged,

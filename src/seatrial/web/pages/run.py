@@ -116,8 +116,12 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         past = earlier(store, beside.runs, run)
         damage = gaps(store, trial)[:MAX_GAPS] if trial.damaged else []
     record = state.records.record(trial)
-    shown = _without_files(run) if run.rehearsed or not run.path else None
-    outputs, job = shown or in_time(lambda: _files(run, search, whole), instead=_too_slow())
+    if run.rehearsed:
+        outputs, job = _no_files("is not there: a rehearsed run leaves no files")
+    elif not run.path:
+        outputs, job = _no_files("is not there: the run has no directory yet")
+    else:
+        outputs, job = in_time(lambda: _files(run, search, whole), _no_files(_SLOW))
     same, known = _environments(run, beside.runs)
     code = code_of(run.code)
     return RunPage(
@@ -249,14 +253,8 @@ def _files(run: RunRow, search: Search | None, whole: bool) -> Files:
     return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
 
 
-def _without_files(run: RunRow) -> Files:
-    why = "is not there: "
-    why += "a rehearsed run leaves no files" if run.rehearsed else "the run has no directory yet"
-    return [Output(name=name, absent=why) for name in ("stdout", "stderr")], []
-
-
-def _too_slow() -> Files:
-    return [Output(name=name, absent=_SLOW) for name in ("stdout", "stderr")], []
+def _no_files(reason: str) -> Files:
+    return [Output(name=name, absent=reason) for name in ("stdout", "stderr")], []
 
 
 def _scripts_of_test(record: Record | None, run: RunRow) -> list[Script]:
