@@ -38,11 +38,11 @@ from seatrial.errors import SeatrialError
 from seatrial.journal.encoding import decode
 from seatrial.journal.journal import Journal
 from seatrial.store.ingest import synced
-from seatrial.web.asked import Asked
 from seatrial.web.nodes.node_figures import prepare
 from seatrial.web.page import Page
+from seatrial.web.query import PageQuery
 from seatrial.web.render import as_json
-from seatrial.web.site import Site
+from seatrial.web.state.server_state import ServerState
 
 STARTS = 9
 ROUNDS = 7
@@ -183,12 +183,12 @@ def _data(folder: Path, number: int) -> list[Row]:
     found: dict[str, Asking] = {}
     for page, path, query in _questions(site):
         address = page.path.format_map(path) + (f"?{query}" if query else "")
-        asked = Asked(path, parse_qsl(query), page.path)
+        asked = PageQuery(path, parse_qsl(query), page.path)
         try:
             found[address] = _asking(lambda page=page, asked=asked: as_json(page.data(site, asked)))  # type: ignore[misc]
         except SeatrialError as error:
             print(f"{address}: {error}", file=sys.stderr)
-    site.followed.close()
+    site.close()
     site.forget()
     print("ms by the clock (CPU): first, meanwhile, later; CPU s beside it", file=sys.stderr)
     for address, one in sorted(found.items(), key=lambda item: -item[1].later.wall):
@@ -221,7 +221,7 @@ def _ms(took: Took | None) -> str:
     return f"{1000 * took.wall:.1f} ({1000 * took.cpu:.1f})" if took else "-"
 
 
-def _site(folder: Path, number: int, runs: int = RUNS) -> Site:
+def _site(folder: Path, number: int, runs: int = RUNS) -> ServerState:
     """A site with so many trials of so many runs; those that are in the folder already are kept."""
     began = time.process_time()
     for place in range(number):
@@ -234,7 +234,7 @@ def _site(folder: Path, number: int, runs: int = RUNS) -> Site:
         f" read into the store in {time.process_time() - made:.0f} s CPU",
         file=sys.stderr,
     )
-    return Site(folder / "trials", folder / "store.sqlite")
+    return ServerState(folder / "trials", folder / "store.sqlite")
 
 
 def _asking(act: Callable[[], object]) -> Asking:
@@ -275,12 +275,12 @@ def _is_busy() -> bool:
     return _beside() - before > LOOK_S / 50
 
 
-def _questions(site: Site) -> Iterator[tuple[Page, dict[str, str], str]]:
+def _questions(site: ServerState) -> Iterator[tuple[Page, dict[str, str], str]]:
     """Every page that this store has something for, lists with each of their filters."""
     from seatrial.web.pages import runs
     from seatrial.web.routes import PAGES
 
-    run = runs.data(site, Asked({}, [("match", "stream"), ("limit", "1")], "/runs")).runs[0]
+    run = runs.data(site, PageQuery({}, [("match", "stream"), ("limit", "1")], "/runs")).runs[0]
     words = {"tag": run.trial, "trial": run.trial, "run_id": run.run_id, "machine": run.machine}
     words["node"] = "n0100"
     lists = {

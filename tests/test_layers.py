@@ -47,6 +47,14 @@ ROOMS = [
 ]
 LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 
+# The parts of web, by the same rule; what is not named here is on top.
+PARTS_OF_WEB = [
+    ["state", "query", "formatting"],
+    ["page", "response_cache", "access", "timeouts"],
+    ["output", "nodes", "trials", "run_filters", "matrices"],
+    ["pages", "routes", "render", "journal_watch"],
+]
+
 HEAVY = [
     "yaml",
     "rich",
@@ -102,6 +110,32 @@ def test_imports_point_only_down(path: Path) -> None:
         f"{path}:{line}: {own} may not import from {room}; move what it needs to a lower room"
         for line, room in seatrial_rooms(path.read_text(), package)
         if room != own and LEVELS[room] >= LEVELS[own] and LEVELS[own] > 0
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def level_in_web(part: str) -> int:
+    levels = {name: level for level, parts in enumerate(PARTS_OF_WEB) for name in parts}
+    return levels.get(part, len(PARTS_OF_WEB))
+
+
+@pytest.mark.parametrize(
+    "path", sorted((SOURCE / "web").rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE))
+)
+def test_imports_within_web_point_only_down(path: Path) -> None:
+    own = path.relative_to(SOURCE / "web").parts[0].removesuffix(".py")
+    package = ("seatrial", *path.relative_to(SOURCE).parent.parts)
+    named = [(line, name.split(".")) for line, name in imports(path.read_text(), package)]
+    wrong = [
+        f"{path}:{line}: {own} may not import from {words[2]}"
+        for line, words in named
+        if words[:2] == ["seatrial", "web"]
+        and len(words) > 2
+        and words[2] != own
+        and (
+            level_in_web(words[2]) > level_in_web(own)
+            or (level_in_web(words[2]) == level_in_web(own) < 1)
+        )
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -10,25 +10,6 @@ import seatrial
 
 SOURCE = Path(seatrial.__file__).parent
 
-# Classes of web that still share their name with another class. No name may be added.
-WEB_EXCEPTIONS = {
-    "Alert",
-    "Axis",
-    "Block",
-    "Cause",
-    "Finding",
-    "Line",
-    "Machine",
-    "Metric",
-    "Part",
-    "Reading",
-    "Scale",
-    "Site",
-    "Uses",
-    "Watch",
-    "Window",
-}
-
 
 def public_classes(text: str) -> list[str]:
     """The names of the public classes at the top level of a module."""
@@ -49,14 +30,11 @@ def shared_names() -> dict[str, list[str]]:
 
 
 def test_a_public_class_name_is_unique_in_the_package() -> None:
-    shared = shared_names()
     wrong = [
         f"{name} is a class in {' and in '.join(found)}: say which one it is in its name"
-        for name, found in shared.items()
-        if name not in WEB_EXCEPTIONS or sum(not each.startswith("web/") for each in found) > 1
+        for name, found in shared_names().items()
     ]
     assert not wrong, "\n".join(wrong)
-    assert set(shared) >= WEB_EXCEPTIONS, "an exception that is none any more"
 
 
 def test_a_class_of_the_top_level_is_seen_and_others_are_not() -> None:

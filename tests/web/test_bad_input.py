@@ -21,7 +21,7 @@ from ..store.postgres import PostgresServer
 from .lists import STREAMS, make_site, weekly
 from .served import Served
 
-QUICKLY = {"web.site.WAIT_S": 0.3}
+QUICKLY = {"web.state.server_state.WAIT_S": 0.3}
 PAGES = ("/", "/runs", "/failures", "/runs/weekly/broken1", "/runs.json")
 
 
@@ -170,10 +170,10 @@ def _failing(served: Served, page: str) -> str:
 def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> None:
     from urllib.parse import parse_qsl
 
-    from seatrial.web.asked import Asked
     from seatrial.web.pages import failures, run, runs
+    from seatrial.web.query import PageQuery
     from seatrial.web.render import as_json
-    from seatrial.web.site import Site
+    from seatrial.web.state.server_state import ServerState
 
     pages: list[tuple[Any, dict[str, str], str]] = [
         (runs.data, {}, query)
@@ -186,11 +186,13 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
     of = {"trial": "weekly", "run_id": "slow1"}
     pages += [(run.data, of, ""), (run.data, {**of, "run_id": "broken1"}, "find=line")]
     with PostgresServer() as postgres:
-        sites = [Site(trials, place) for place in (tmp_path / "s.sqlite", postgres.database())]
+        sites = [
+            ServerState(trials, place) for place in (tmp_path / "s.sqlite", postgres.database())
+        ]
         for site in sites:
             synced(site.place, trials).close()
         for page, path, query in pages:
-            asked = Asked(path, parse_qsl(query), "/page")
+            asked = PageQuery(path, parse_qsl(query), "/page")
             answers = []
             for site in sites:
                 found = page(site, asked)

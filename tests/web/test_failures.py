@@ -112,8 +112,8 @@ def test_a_file_system_that_hangs_holds_no_page_up(
     import threading
 
     from seatrial.store.ingest import synced
-    from seatrial.web.asked import Asked
-    from seatrial.web.site import Site
+    from seatrial.web.query import PageQuery
+    from seatrial.web.state.server_state import ServerState
 
     weekly(tmp_path / "trials")
     synced(tmp_path / "s.sqlite", tmp_path / "trials").close()
@@ -127,9 +127,9 @@ def test_a_file_system_that_hangs_holds_no_page_up(
 
     monkeypatch.setattr(os, "open", hangs)
     monkeypatch.setattr(failures, "READING_S", 0.1)
-    site = Site(tmp_path / "trials", tmp_path / "s.sqlite")
+    site = ServerState(tmp_path / "trials", tmp_path / "s.sqlite")
     try:
-        found = failures.data(site, Asked({}, [], "/failures"))
+        found = failures.data(site, PageQuery({}, [], "/failures"))
         told = {one.run_id: one.output for one in found.failures}
         assert told == dict.fromkeys(("broken1", "slow1"), "its file system was too slow to answer")
     finally:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.web.areas import AREAS
-from seatrial.web.shown import counted, told, zone
+from seatrial.web.formatting import counted, told, zone
+from seatrial.web.page import AREAS
 from tests.programs import until
 
 from .lists import make_site
@@ -82,7 +82,7 @@ def test_a_clock_goes_on_while_the_page_is_live(browser: Browser, harbour: Serve
 
 def test_a_page_of_what_failed_says_it_once(tmp_path: Path) -> None:
     make_site(tmp_path / "trials")
-    with Served(tmp_path / "trials", constants={"web.site.WAIT_S": 0.3}) as served:
+    with Served(tmp_path / "trials", constants={"web.state.server_state.WAIT_S": 0.3}) as served:
         until(lambda: served.json("/runs")["total"] > 0, "the journals to be read")
         for file in (tmp_path / "trials").glob("store.sqlite*"):
             file.unlink()

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from seatrial.studies import note_file
-from seatrial.web.pages.history import MOST_DRAWN, _thinned
+from seatrial.web.pages.history import MAX_DRAWN, _thinned
 
 from ..store.trials import NOON, SECOND
 from ..studies.figures import TRIAD, Measuring, bound, steady
@@ -166,7 +166,7 @@ def test_what_cannot_be_shown_is_said_beside_the_form(served: Served) -> None:
 def test_of_very_many_figures_the_extremes_are_drawn() -> None:
     points = [(float(i), 100.0 + i % 7 + (500 if i == 7777 else 0), False) for i in range(20_000)]
     drawn = _thinned(points)
-    assert 1000 < len(drawn) <= MOST_DRAWN
+    assert 1000 < len(drawn) <= MAX_DRAWN
     assert (7777.0, 100.0 + 7777 % 7 + 500, False) in drawn
     assert [time for time, _, _ in drawn] == sorted(time for time, _, _ in drawn)
     assert _thinned(points[:100]) == points[:100]

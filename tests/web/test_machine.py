@@ -25,14 +25,14 @@ from seatrial.machine.model import Machine, NodeGroup
 from seatrial.store import node_runs
 from seatrial.store.ingest import synced
 from seatrial.store.queries import trials
-from seatrial.web import watch
-from seatrial.web.asked import Asked
+from seatrial.web import journal_watch
 from seatrial.web.nodes import node_figures
 from seatrial.web.nodes.layout import blocks_of
 from seatrial.web.nodes.node_figures import prepare
-from seatrial.web.nodes.on_nodes import Fleet
+from seatrial.web.nodes.run_index import NodeRunIndex
 from seatrial.web.pages import machine, node
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
 
 from ..programs import until
 from ..store.trials import NOON, SECOND, a_case
@@ -239,7 +239,7 @@ def test_the_counts_are_those_of_every_set_written_out(tmp_path: Path) -> None:
         trial.ran(trial.cases[0], nodes, seconds=10 + len(nodes))
     trial.end()
     with synced(tmp_path / "s.sqlite", folder) as store:
-        held = Fleet(node_names(frost.FROST)).held(store, trials(store))
+        held = NodeRunIndex(node_names(frost.FROST)).held(store, trials(store))
     import numpy as np
 
     counts = held.counts(np.ones(len(sets), dtype=bool)).tolist()
@@ -260,7 +260,7 @@ def test_a_fleet_follows_runs_to_their_ends(tmp_path: Path) -> None:
     folder = tmp_path / "trials"
     folder.mkdir()
     trial = frost.Fleet(folder, "t", [a_case(1, test="lsms")])
-    fleet = Fleet(node_names(frost.FROST))
+    fleet = NodeRunIndex(node_names(frost.FROST))
     trial.ran(trial.cases[0], "n001")
     trial.ran(trial.cases[0], "n002", code=None)
     run = trial.events[-1]
@@ -287,7 +287,7 @@ def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> N
             trial.ran(trial.cases[0], "n001")
             trial.write()
             synced(tmp_path / "s.sqlite", folder).close()
-    fleet = Fleet(node_names(frost.FROST))
+    fleet = NodeRunIndex(node_names(frost.FROST))
     rows = []
     for name in ("s.sqlite", "s.sqlite", "again.sqlite"):
         with synced(tmp_path / name, folder) as store:
@@ -316,21 +316,21 @@ def test_names_tell_where_nodes_stand(names: str, titles: list[str], count: int)
     assert sorted(place for block in blocks for place in block.places) == list(range(len(nodes)))
 
 
-def of_machine(folder: Path, **query: str) -> machine.Machine:
+def of_machine(folder: Path, **query: str) -> machine.MachinePage:
     """The data of frost's page, without a server."""
-    site = Site(folder, folder / "store.sqlite")
+    site = ServerState(folder, folder / "store.sqlite")
     site.refresh()
-    return machine.data(site, Asked({"machine": "frost"}, list(query.items())))
+    return machine.data(site, PageQuery({"machine": "frost"}, list(query.items())))
 
 
-def of_node(folder: Path, name: str) -> node.Node:
+def of_node(folder: Path, name: str) -> node.NodePage:
     """The data of the page of a node of frost's, without a server."""
-    site = Site(folder, folder / "store.sqlite")
+    site = ServerState(folder, folder / "store.sqlite")
     site.refresh()
-    return node.data(site, Asked({"machine": "frost", "node": name}, []))
+    return node.data(site, PageQuery({"machine": "frost", "node": name}, []))
 
 
-def spans_of(found: node.Node) -> list[tuple[float, float, str]]:
+def spans_of(found: node.NodePage) -> list[tuple[float, float, str]]:
     """What its chart shades, by time."""
     assert found.over is not None
     return sorted(node._spans(found.turns, found.over, found.ends))
@@ -379,6 +379,18 @@ def test_a_node_is_excluded_while_any_trial_excludes_it(tmp_path: Path) -> None:
     assert spans_of(found) == [(at[0], at[3], "excluded"), (at[1], at[2], "excluded")]
 
 
+def test_a_node_that_is_down_and_excluded_is_marked_once_as_down(tmp_path: Path) -> None:
+    trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms")])
+    trial.event(NodeExcluded, nodes="n[009-010]", reason="3 failures of its runs")
+    trial.event(NodeDown, nodes="n[010-011]", reason="power")
+    trial.end()
+    found = of_machine(tmp_path)
+    marked = {kind: [found.names[place] for place in found.marks[kind]] for kind in found.marks}
+    assert marked == {"suspect": [], "down": ["n010", "n011"], "excluded": ["n009"]}
+    words = {row.name: row.state for row in found.rows if row.state != "up"}
+    assert words == {"n009": "excluded", "n010": "down", "n011": "down"}
+
+
 def test_a_trial_folder_that_is_gone_leaves_what_runs_named(tmp_path: Path) -> None:
     frost.tell_nodes(tmp_path, "t")
     assert of_machine(tmp_path).described
@@ -409,7 +421,7 @@ def test_runs_that_were_read_before_anybody_asked_are_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frost.tell_nodes(tmp_path, "t")
-    site = Site(tmp_path, tmp_path / "store.sqlite")
+    site = ServerState(tmp_path, tmp_path / "store.sqlite")
     site.refresh()
     prepare(site)
     read: list[int] = []
@@ -421,9 +433,9 @@ def test_runs_that_were_read_before_anybody_asked_are_not_read_again(
         return found
 
     monkeypatch.setattr(node_runs, "runs_after", reading)
-    assert machine.data(site, Asked({"machine": "frost"}, [])).runs == 184
+    assert machine.data(site, PageQuery({"machine": "frost"}, [])).runs == 184
     assert not read
-    prepare(Site(tmp_path, tmp_path / "none.sqlite"))  # with nothing to prepare
+    prepare(ServerState(tmp_path, tmp_path / "none.sqlite"))  # with nothing to prepare
 
 
 def test_a_server_prepares_the_machine_that_was_heard_of_last(
@@ -431,10 +443,10 @@ def test_a_server_prepares_the_machine_that_was_heard_of_last(
 ) -> None:
     prepared = threading.Event()
     monkeypatch.setattr(node_figures, "prepare", lambda site: prepared.set())
-    monkeypatch.setattr(watch, "PREPARE_AFTER_S", 0.0)
+    monkeypatch.setattr(journal_watch, "PREPARE_AFTER_S", 0.0)
 
     async def serve() -> None:
-        watching = watch.Watch(Site(tmp_path, tmp_path / "store.sqlite"))
+        watching = journal_watch.JournalWatch(ServerState(tmp_path, tmp_path / "store.sqlite"))
         watching.start()
         await asyncio.to_thread(prepared.wait, 60)
         watching.stop()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from seatrial.studies.matrices import Matrix, judged
-from seatrial.web.matrices import MUTE, SELF, Cells, Charted, Part
+from seatrial.web.matrices import MUTE, SELF, Cells, Charted, MatrixPanel
 
 from ..programs import until
 from ..store.trials import TrialMaker, a_case
@@ -207,7 +207,7 @@ def levels_of(cells: Cells) -> np.ndarray:
 @pytest.mark.parametrize(("aspect", "rule"), [("worst", np.min), ("best", np.max)])
 def test_a_cell_is_the_worst_or_the_best_of_its_pairs(aspect: str, rule: Any) -> None:
     chart = charted()
-    whole = Part(0, 0, 16)
+    whole = MatrixPanel(0, 0, 16)
     fine = levels_of(chart.cells(whole, 16, ("rank", "rank"), aspect, "rate"))
     coarse = levels_of(chart.cells(whole, 5, ("rank", "rank"), aspect, "rate"))
     assert coarse.shape == (4, 4)
@@ -219,9 +219,9 @@ def test_a_cell_is_the_worst_or_the_best_of_its_pairs(aspect: str, rule: Any) ->
 
 def test_the_median_of_a_cell_and_ragged_edges() -> None:
     chart = charted()
-    coarse = levels_of(chart.cells(Part(0, 0, 16), 3, ("rank", "rank"), "median", "rate"))
+    coarse = levels_of(chart.cells(MatrixPanel(0, 0, 16), 3, ("rank", "rank"), "median", "rate"))
     assert coarse.shape == (3, 3)
-    fine = levels_of(chart.cells(Part(0, 0, 16), 16, ("rank", "rank"), "worst", "rate"))
+    fine = levels_of(chart.cells(MatrixPanel(0, 0, 16), 16, ("rank", "rank"), "worst", "rate"))
     assert coarse[0, 1] == sorted(fine[0:6, 6:12].ravel())[18]
 
 
@@ -231,8 +231,8 @@ def test_orders_put_groups_together_and_the_slowest_first() -> None:
     assert groups == sorted(groups)
     middles = np.median(chart.rates, axis=1)[chart.order("speed", 0)]
     assert (np.diff(middles) >= 0).all()
-    cells = levels_of(chart.cells(Part(0, 0, 16), 16, ("speed", "group"), "worst", "rate"))
-    plain = levels_of(chart.cells(Part(0, 0, 16), 16, ("rank", "rank"), "worst", "rate"))
+    cells = levels_of(chart.cells(MatrixPanel(0, 0, 16), 16, ("speed", "group"), "worst", "rate"))
+    plain = levels_of(chart.cells(MatrixPanel(0, 0, 16), 16, ("rank", "rank"), "worst", "rate"))
     rows, columns = chart.order("speed", 0), chart.order("group", 1)
     assert (cells == plain[rows][:, columns]).all()
 

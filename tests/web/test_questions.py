@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from seatrial.web.asked import Asked, Unclear
+from seatrial.web.query import BadQuery, PageQuery
 
 from .harbour import WHOLE
 from .served import Served
@@ -182,10 +182,10 @@ def _asked_by(text: str, path: str) -> Iterator[str]:
 
 
 def test_what_was_asked_for_is_known() -> None:
-    asked = Asked({}, [("limit", "3"), ("sort", ""), ("later", "1")])
+    asked = PageQuery({}, [("limit", "3"), ("sort", ""), ("later", "1")])
     assert asked.number("limit", 1) == 3
     asked.check_names(("later",))
-    with pytest.raises(Unclear, match="'later' is no parameter of this page; it knows limit"):
+    with pytest.raises(BadQuery, match="'later' is no parameter of this page; it knows limit"):
         asked.check_names()
     assert asked.without("limit").query == [("later", "1")]
     assert asked.without("").query == []

@@ -296,14 +296,14 @@ def test_no_pattern_hangs_the_server(served: Served, pattern: str) -> None:
 
 
 def test_a_pattern_in_long_lines_takes_bounded_time() -> None:
-    from seatrial.web.asked import Asked
-    from seatrial.web.output.run_files import Piece
-    from seatrial.web.output.run_text import LARGEST, _search, lines_of, search_of
+    from seatrial.web.output.run_files import FilePiece
+    from seatrial.web.output.run_text import MAX_READ, _search, lines_of, search_of
+    from seatrial.web.query import PageQuery
 
-    text = ("a" * 8000 + "\n") * (LARGEST // 8001)
-    lines = lines_of(Piece(text, len(text), 0))
+    text = ("a" * 8000 + "\n") * (MAX_READ // 8001)
+    lines = lines_of(FilePiece(text, len(text), 0))
     for pattern in ("(a?){20}a{20}b", "(x+x+)+y", "(.?){20}b"):
-        search = search_of(Asked({}, [("find", pattern), ("regex", "1")]))
+        search = search_of(PageQuery({}, [("find", pattern), ("regex", "1")]))
         assert search is not None
         began = time.thread_time()
         _search(lines, search)

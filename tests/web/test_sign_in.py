@@ -13,8 +13,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from seatrial.web import door as access
-from seatrial.web.door import Door
+from seatrial.web import access
+from seatrial.web.access import AccessMiddleware
 
 TOKEN = "right-token"
 COOKIE = {"cookie": "seatrial=" + hashlib.sha256(b"seatrial cookie " + TOKEN.encode()).hexdigest()}
@@ -42,7 +42,7 @@ def ask(
     **request: Any,
 ) -> httpx.Response:
     """The answer to one request."""
-    app = Door(page, token, hosts, form)
+    app = AccessMiddleware(page, token, hosts, form)
 
     async def work() -> httpx.Response:
         transport = httpx.ASGITransport(app=app)
@@ -203,7 +203,7 @@ def test_a_form_may_come_in_pieces_and_is_bounded() -> None:
     assert ask("/sign-in", "POST", content=late).status_code == 403, "what is beyond is not read"
 
 
-async def endless(app: Door, body: bytes) -> int:
+async def endless(app: AccessMiddleware, body: bytes) -> int:
     """How many pieces of a body that never ends are taken."""
     count = 0
 
@@ -226,7 +226,7 @@ async def endless(app: Door, body: bytes) -> int:
 
 
 def test_a_body_without_an_end_is_not_read_for_ever() -> None:
-    app = Door(page, TOKEN, None, form)
+    app = AccessMiddleware(page, TOKEN, None, form)
     assert asyncio.run(endless(app, b"x" * 1024)) == 5
     assert asyncio.run(endless(app, b"x" * 10_000)) == 1
 
@@ -237,7 +237,7 @@ def test_a_body_without_an_end_is_not_read_for_ever() -> None:
 def guesses(number: int, most: int, monkeypatch: pytest.MonkeyPatch, **request: Any) -> list[int]:
     """The codes of so many guesses at the same moment, and of one when they were answered."""
     monkeypatch.setattr(access, "MOST_WRONG", most)
-    app = Door(page, TOKEN, None, form)
+    app = AccessMiddleware(page, TOKEN, None, form)
 
     async def work() -> list[int]:
         transport = httpx.ASGITransport(app=app)
@@ -310,13 +310,13 @@ def test_what_is_no_request_passes() -> None:
 
     async def send(message: Message) -> None: ...
 
-    asyncio.run(Door(app, TOKEN)({"type": "lifespan"}, receive, send))
+    asyncio.run(AccessMiddleware(app, TOKEN)({"type": "lifespan"}, receive, send))
     assert seen == ["lifespan"]
 
 
 def test_by_default_it_answers_to_local_names_without_a_token() -> None:
     async def work() -> list[int]:
-        transport = httpx.ASGITransport(app=Door(page))
+        transport = httpx.ASGITransport(app=AccessMiddleware(page))
         async with httpx.AsyncClient(transport=transport) as client:
             return [
                 (await client.get(f"http://{host}/")).status_code for host in ("localhost", "x")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.web.shown import runs_of
+from seatrial.web.formatting import runs_of
 from tests.programs import until
 
 from ..store.conftest import NEEDS_POSTGRES

@@ -3,7 +3,7 @@
 runs_after(store, trial.row, last, unfinished)     # the new ones, and those not over then
 figures_of(store, metrics, trial.row)              # (run, metric, value)
 
-A node set is text in the store, so no query can count by node: see ``web.nodes.on_nodes``.
+A node set is text in the store, so no query can count by node: see ``web.nodes.run_index``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Pages over a store and the trials behind it: what runs now, what failed, what it comes to.
+"""Web pages over a store and its trials: what runs now, what failed, what it means.
 
-    site = Site(Path("trials"), Path("trials/store.sqlite"))
-    app = create_app(site, Door())               # an ASGI application; `seatrial serve` runs it
+    state = ServerState(Path("trials"), Path("trials/store.sqlite"))
+    app = create_app(state)                      # an ASGI application; `seatrial serve` runs it
 
-A page is one function from a question to data (``pages/``), a template, and a line in
-``routes.py``; its data is also to be had as JSON beside it. Nothing here writes but the store's
-own refresh from the journals.
+A page is one function from a query to data (``pages/``), a template, and a line in ``routes.py``.
+Its data is also served as JSON. Only the refresh of the store from the journals writes anything.
 """

@@ -1,6 +1,6 @@
 """The server's application: pages, their JSON, the stream of news, static files.
 
-app = create_app(Site(trials, store), token="")
+app = create_app(ServerState(trials, store), token="")
 uvicorn.run(app)                               # what `seatrial serve` does
 """
 
@@ -25,41 +25,41 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from seatrial.errors import SeatrialError, StoreError, UsageError
-from seatrial.web.asked import Asked, Unclear
-from seatrial.web.door import LOCAL_NAMES, Door
-from seatrial.web.kitchen import Answer, Busy, Kitchen
+from seatrial.web.access import LOCAL_NAMES, AccessMiddleware
+from seatrial.web.journal_watch import JournalWatch, TooMany
 from seatrial.web.page import Page
+from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.render import STATIC, Renderer, as_csv, as_json
+from seatrial.web.response_cache import Answer, Overloaded, ResponseCache
 from seatrial.web.routes import PAGES
-from seatrial.web.site import Site
-from seatrial.web.watch import TooMany, Watch
+from seatrial.web.state.server_state import ServerState
 
-LONGEST_QUERY = 16384
+MAX_QUERY = 16384
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(
-    site: Site, token: str = "", hosts: frozenset[str] | None = LOCAL_NAMES
+    state: ServerState, token: str = "", hosts: frozenset[str] | None = LOCAL_NAMES
 ) -> Starlette:
-    """The application over a site. With a ``token`` one must sign in; ``hosts`` are the names by
+    """Return the application. With a ``token`` people must sign in; ``hosts`` are the names by
     which the server may be called, None for any."""
-    server = _Server(site)
+    server = _Server(state)
     routes: list[BaseRoute] = [
         Mount("/static", _Static(directory=STATIC), name="static"),
         Route("/news", server.news),
     ]
     for page in PAGES:
         json_path = "/now.json" if page.path == "/" else f"{page.path}.json"
-        routes.append(Route(json_path, server.shows(page, "json")))
+        routes.append(Route(json_path, server.endpoint(page, "json")))
         if page.rows:
-            routes.append(Route(f"{page.path}.csv", server.shows(page, "csv")))
+            routes.append(Route(f"{page.path}.csv", server.endpoint(page, "csv")))
         if page.template:
-            routes.append(Route(page.path, server.shows(page, "html")))
+            routes.append(Route(page.path, server.endpoint(page, "html")))
     app = Starlette(
         routes=routes,
         middleware=[
-            Middleware(Door, token=token, hosts=hosts, form=server.renderer.sign_in),
+            Middleware(AccessMiddleware, token=token, hosts=hosts, form=server.renderer.sign_in),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
         ],
         exception_handlers={HTTPException: server.not_found},
@@ -70,7 +70,7 @@ def create_app(
 
 
 class _Static(StaticFiles):
-    """Static files; their addresses change with their content."""
+    """Static files, to be kept by browsers: their addresses change with their content."""
 
     def file_response(self, *args: object, **named: object) -> Response:
         response = super().file_response(*args, **named)  # type: ignore[arg-type]
@@ -79,13 +79,13 @@ class _Static(StaticFiles):
 
 
 class _Server:
-    """What the routes share."""
+    """The parts that the routes share."""
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    def __init__(self, state: ServerState) -> None:
+        self.state = state
         self.renderer = Renderer()
-        self.kitchen = Kitchen()
-        self.watch = Watch(site)
+        self.responses = ResponseCache()
+        self.watch = JournalWatch(state)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -94,81 +94,81 @@ class _Server:
             yield
         finally:
             self.watch.stop()
-            self.kitchen.close()
+            self.responses.close()
 
-    def shows(self, page: Page, form: str) -> Endpoint:
-        """The endpoint of a page in one of its forms: ``html``, ``json`` or ``csv``."""
+    def endpoint(self, page: Page, form: str) -> Endpoint:
+        """Return the endpoint of a page in one of its forms: ``html``, ``json`` or ``csv``."""
 
-        async def endpoint(request: Request) -> Response:
-            query = request.url.query
-            if len(query) > LONGEST_QUERY:
-                return self._failed(form, 414, f"this address has {len(query)} characters")
+        async def respond(request: Request) -> Response:
+            text = request.url.query
+            if len(text) > MAX_QUERY:
+                return self._failed(form, 414, f"this address has {len(text)} characters")
             path = request.url.path
             address = path if form == "html" else path.removesuffix(f".{form}")
 
             def work() -> Answer:
-                return self._answer(page, form, dict(request.path_params), query, address)
+                return self._answer(page, form, dict(request.path_params), text, address)
 
-            key = f"{form} {path}?{query}"
+            key = f"{form} {path}?{text}"
             try:
-                answer = await self.kitchen.make(key, self.site.generation, work)
-            except Busy as error:
+                answer = await self.responses.make(key, self.state.generation, work)
+            except Overloaded as error:
                 return self._failed(form, 503, str(error))
             return _response(form, answer)
 
-        return endpoint
+        return respond
 
     def _answer(
-        self, page: Page, form: str, path: dict[str, str], query: str, address: str
+        self, page: Page, form: str, path: dict[str, str], text: str, address: str
     ) -> Answer:
-        """In a worker thread: the data, and what is made of it."""
+        """Make the response; called in a worker thread."""
         self.watch.fresh()
         try:
             try:
-                pairs = parse_qsl(query, max_num_fields=1000)
-                asked = Asked(path, pairs, quote(address, safe="/%:@+,"))
+                pairs = parse_qsl(text, max_num_fields=1000)
+                query = PageQuery(path, pairs, quote(address, safe="/%:@+,"))
             except ValueError as error:
-                return self._told(form, 400, str(error))
+                return self._error(form, 400, str(error))
             try:
-                data = _data(page, self.site, asked)
+                data = _data(page, self.state, query)
             except StoreError:  # one that is no store is of both kinds
                 raise
             except UsageError as error:
-                return self._refused(page, form, asked, error)
+                return self._refused(page, form, query, error)
             if form == "json":
                 return Answer(200, as_json(data))
             if form == "csv":
                 return Answer(200, as_csv(data, page.rows))
-            return Answer(200, self.renderer.html(page, self.site, asked, data))
-        except Unclear as error:
-            return self._told(form, 400, str(error))
+            return Answer(200, self.renderer.html(page, self.state, query, data))
+        except BadQuery as error:
+            return self._error(form, 400, str(error))
         except StoreError as error:
-            self.site.forget()
-            return self._told(form, 503, str(error))
+            self.state.forget()
+            return self._error(form, 503, str(error))
         except (SeatrialError, OSError) as error:
-            return self._told(form, 404, str(error))
+            return self._error(form, 404, str(error))
         except Exception:
             traceback.print_exc(file=sys.stderr)
-            return self._told(form, 500, "this is a defect of Seatrial; the server's log has more")
+            return self._error(form, 500, "this is a defect of Seatrial; the server's log has more")
 
-    def _refused(self, page: Page, form: str, asked: Asked, error: UsageError) -> Answer:
-        """Why a question has no answer; beside the page's form, so that it can be mended."""
-        status = 400 if isinstance(error, Unclear) else 404
-        if form == "html" and page.form and asked.query:
+    def _refused(self, page: Page, form: str, query: PageQuery, error: UsageError) -> Answer:
+        """Say why a query has no answer, on the page with its form so that it can be corrected."""
+        status = 400 if isinstance(error, BadQuery) else 404
+        if form == "html" and page.form and query.query:
             for name in dict.fromkeys((getattr(error, "name", ""), "")):
                 with contextlib.suppress(UsageError):
-                    data = page.data(self.site, asked.without(name))
-                    html = self.renderer.html(page, self.site, asked, data, str(error))
+                    data = page.data(self.state, query.without(name))
+                    html = self.renderer.html(page, self.state, query, data, str(error))
                     return Answer(status, html)
-        return self._told(form, status, str(error))
+        return self._error(form, status, str(error))
 
-    def _told(self, form: str, status: int, text: str) -> Answer:
+    def _error(self, form: str, status: int, text: str) -> Answer:
         if form != "html":
             return Answer(status, json.dumps({"error": text}).encode())
-        return Answer(status, self.renderer.error(self.site, status, _TITLES[status], text))
+        return Answer(status, self.renderer.error(self.state, status, _TITLES[status], text))
 
     def _failed(self, form: str, status: int, text: str) -> Response:
-        return _response(form, self._told(form, status, text))
+        return _response(form, self._error(form, status, text))
 
     async def not_found(self, request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)
@@ -194,12 +194,12 @@ class _Server:
         return StreamingResponse(events(), media_type="text/event-stream")
 
 
-def _data(page: Page, site: Site, asked: Asked) -> Struct:
-    """What a page shows, if it knows all that it was asked."""
-    data = page.data(site, asked)
+def _data(page: Page, state: ServerState, query: PageQuery) -> Struct:
+    """Return what a page shows. Raises BadQuery for a parameter that it does not know."""
+    data = page.data(state, query)
     for name in page.numbers:
-        asked.real(name)
-    asked.check_names(page.also)
+        query.real(name)
+    query.check_names(page.also)
     return data
 
 

@@ -1,22 +1,21 @@
-"""All-pairs matrices of runs: found, read, judged, and drawn as a heat map of any part and size.
+"""All-pairs matrices of runs: find, read and judge them, and reduce parts to heat maps.
 
-    charted = charted_of(site, run)                  # None: it is being read and judged
-    cells = charted.cells(Part(0, 0, 4096), 700, ("group", "rank"), "worst", "rate")
+    charted = charted_of(state, run)                  # None: it is being read and judged
+    cells = charted.cells(MatrixPanel(0, 0, 4096), 700, ("group", "rank"), "worst", "rate")
 
-A rate is drawn as one of 254 levels: by itself, or by how much it is above or below the others of
-its class. Where a cell of the picture stands for several pairs it shows their worst,
-median or best.
+A rate is drawn as one of 254 levels, by itself or relative to the median of its class. A cell of
+the picture that stands for several pairs shows their worst, median or best.
 """
 
 from __future__ import annotations
 
 import base64
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from seatrial.errors import UsageError
 from seatrial.machine.facts import groups_of
@@ -27,34 +26,29 @@ from seatrial.studies import matrices
 from seatrial.studies.matrices import Matrix, MatrixJudgement
 from seatrial.units import show_bytes
 from seatrial.verify.reading import plain
-from seatrial.web.judging import beside
-from seatrial.web.output.run_files import Absent, RunFiles
-from seatrial.web.records import record_of
-from seatrial.web.site import Site
+from seatrial.web.output.run_files import FileMissing, RunFiles
+from seatrial.web.state.cache import LruCache
+from seatrial.web.state.server_state import ServerState
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Levels = NDArray[np.uint8]
-    Rates = NDArray[np.float32]
-    Places = NDArray[np.intp]
-    Mask = NDArray[np.bool_]
+Levels = NDArray[np.uint8]
+Rates = NDArray[np.float32]
+Places = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 FILES = (matrices.FILE, "stdout")
 HEAD = 64
-MOST_CASES = 400  # whose latest runs are looked into for a matrix
+MAX_CASES = 400  # whose latest runs are searched for a matrix
 ORDERS = ("rank", "group", "speed")
 ASPECTS = ("worst", "median", "best")
 SHOWS = ("rate", "effect")
-MUTE, SELF, FIRST, LAST = 0, 1, 2, 255  # levels: cannot talk, a rank with itself, rates
-EXACT = 4096  # cells of which the rates are told
-KEPT_PICTURES = 24
+MUTE, SELF, FIRST, LAST = 0, 1, 2, 255  # levels: no connection, a rank with itself, rates
+EXACT = 4096  # at most so many cells come with their rates
+MAX_PICTURES = 24
 SAMPLE = 1_000_000
 
 
-class Part(Struct, frozen=True):
-    """A square part of a matrix in the order that is shown."""
+class MatrixPanel(Struct, frozen=True):
+    """A square part of a matrix, in the order that is shown."""
 
     x: int
     y: int
@@ -62,21 +56,22 @@ class Part(Struct, frozen=True):
 
 
 class Cells(Struct, frozen=True, kw_only=True):
-    """A picture: ``width`` x ``height`` cells of ``pairs`` x ``pairs`` pairs each, as base64 of a
-    byte for each, row by row. ``rates`` are those of single pairs, where the part is small."""
+    """A picture: ``width`` x ``height`` cells of ``pairs`` x ``pairs`` pairs each. ``cells`` is
+    base64 of one byte for each cell, row by row. ``rates`` are the rates of the pairs if the part
+    is small, row by row."""
 
-    x: int
-    y: int
-    size: int
-    pairs: int
-    width: int
-    height: int
-    cells: str
-    rates: list[float] | None
+    x: int = 0
+    y: int = 0
+    size: int = 0
+    pairs: int = 0
+    width: int = 0
+    height: int = 0
+    cells: str = ""
+    rates: list[float] | None = None
 
 
-class Scale(NamedTuple):
-    """A level for each pair, and the values of the first level of a rate and of the last."""
+class ColourScale(NamedTuple):
+    """A level for each pair, shape (n, n), and the values of the first and the last level."""
 
     levels: Levels
     low: float
@@ -84,11 +79,9 @@ class Scale(NamedTuple):
 
 
 class Charted:
-    """A matrix that was read and judged."""
+    """A matrix that was read and judged. ``rates`` has shape (n, n): senders, receivers."""
 
     def __init__(self, matrix: Matrix, judged: MatrixJudgement, groups: Mapping[str, str]) -> None:
-        import numpy as np
-
         self.judged = judged
         self.names = matrix.names
         self.hosts = matrix.hosts
@@ -96,57 +89,47 @@ class Charted:
             groups.get(host) or groups.get(host.partition(".")[0], "") for host in self.hosts
         ]
         self.rates: Rates = matrix.rates.astype(np.float32)
-        self._scales: dict[str, Scale] = {}
-        self._pictures: OrderedDict[tuple[object, ...], Levels] = OrderedDict()
-        self._orders: dict[tuple[str, int], Places] = {}
-        self._turn = threading.Lock()
+        self._scales: LruCache[str, ColourScale] = LruCache()
+        self._pictures: LruCache[tuple[object, ...], Levels] = LruCache(MAX_PICTURES)
+        self._orders: LruCache[tuple[str, int], Places] = LruCache()
 
-    def scale(self, show: str) -> Scale:
-        """The levels of the rates, or of the ``effect``: how much above or below the median of its
-        class (same group, other group) a rate is."""
-        with self._turn:
-            if show not in self._scales:
-                make = _of_effects if show == "effect" else _of_rates
-                self._scales[show] = make(self.rates, self.hosts, self.groups)
-            return self._scales[show]
+    def scale(self, show: str) -> ColourScale:
+        """Return the levels of the rates; with "effect" of each rate relative to the median of its
+        class (within a group, between groups)."""
+        make = _of_effects if show == "effect" else _of_rates
+        return self._scales.get_or_make(show, lambda: make(self.rates, self.hosts, self.groups))
 
     def order(self, name: str, axis: int) -> Places:
-        """The ranks in an order, of the senders (axis 0) or the receivers."""
-        import numpy as np
+        """Return the ranks of the senders (axis 0) or the receivers (axis 1) in an order."""
+        return self._orders.get_or_make((name, axis), lambda: self._ordered(name, axis))
 
-        with self._turn:
-            if (name, axis) not in self._orders:
-                ranks = np.arange(len(self.names))
-                if name == "group":
-                    ranks = np.array(sorted(ranks.tolist(), key=lambda r: (self.groups[r], r)))
-                elif name == "speed":
-                    ranks = np.argsort(np.median(self.rates, axis=1 - axis), kind="stable")
-                self._orders[name, axis] = ranks
-            return self._orders[name, axis]
+    def _ordered(self, name: str, axis: int) -> Places:
+        ranks = np.arange(len(self.names))
+        if name == "group":
+            return np.array(sorted(ranks.tolist(), key=lambda rank: (self.groups[rank], rank)))
+        if name == "speed":
+            return np.argsort(np.median(self.rates, axis=1 - axis), kind="stable")
+        return ranks
 
     def _places(self, order: str, axis: int, start: int, size: int) -> Places | slice:
-        """Some ranks in an order; neighbours as a slice, of which numpy makes no copy."""
+        """Return some ranks in an order; a slice where that is enough, so that nothing is
+        copied."""
         there = slice(start, start + size)
         return there if order == "rank" else self.order(order, axis)[there]
 
     def cells(
-        self, part: Part, most: int, orders: tuple[str, str], aspect: str, show: str
+        self, part: MatrixPanel, most: int, orders: tuple[str, str], aspect: str, show: str
     ) -> Cells:
-        """A part of the matrix in at most so many cells each way."""
+        """Return a part of the matrix in at most so many cells each way."""
         count = len(self.names)
         size = max(1, min(part.size, count))
         x, y = (min(at, count - size) for at in (part.x, part.y))
         pairs = -(-size // most)
         rows, columns = self._places(orders[0], 0, y, size), self._places(orders[1], 1, x, size)
-        key = (x, y, size, pairs, orders, aspect, show)
-        with self._turn:
-            found = self._pictures.get(key)
-        if found is None:
-            found = _reduced(self.scale(show).levels[rows][:, columns], pairs, aspect)
-            with self._turn:
-                self._pictures[key] = found
-                while len(self._pictures) > KEPT_PICTURES:
-                    self._pictures.popitem(last=False)
+        found = self._pictures.get_or_make(
+            (x, y, size, pairs, orders, aspect, show),
+            lambda: _reduced(self.scale(show).levels[rows][:, columns], pairs, aspect),
+        )
         rates = None
         if pairs == 1 and size * size <= EXACT:
             rates = [round(rate, 3) for rate in self.rates[rows][:, columns].ravel().tolist()]
@@ -162,22 +145,18 @@ class Charted:
         )
 
 
-def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Scale:
-    """Levels from the thousandth to the last but a thousandth of the rates between nodes."""
-    import numpy as np
-
+def _of_rates(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
+    """Return levels from the 0.1th to the 99.9th percentile of the rates between nodes."""
     talks, between = _talks(rates, hosts)
     known = _some(rates[between])
     low, high = np.percentile(known, (0.1, 99.9)).tolist() if len(known) else (0.0, 1.0)
     if high <= low:
         low, high = low - abs(low) / 100 - 1e-6, high + abs(high) / 100 + 1e-6
-    return Scale(_levelled(rates, talks, low, high), low, high)
+    return ColourScale(_levelled(rates, talks, low, high), low, high)
 
 
-def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Scale:
-    """Levels of what each rate is above or below the median of its class, the same both ways."""
-    import numpy as np
-
+def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> ColourScale:
+    """Return levels of each rate relative to the median of its class, symmetric about 0."""
     talks, between = _talks(rates, hosts)
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     group = np.array([number[name] for name in groups])
@@ -189,19 +168,16 @@ def _of_effects(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> Sc
     known = _some(np.abs(effects[between]))
     most = float(np.percentile(known, 99.9)) if len(known) else 0.0
     most = min(0.5, max(0.02, most))
-    return Scale(_levelled(effects, talks, -most, most), -most, most)
+    return ColourScale(_levelled(effects, talks, -most, most), -most, most)
 
 
 def _some(values: Rates) -> Rates:
-    """At most a million of them, evenly: enough to choose colours by."""
-    some: Rates = values[:: max(1, len(values) // SAMPLE)]
-    return some
+    """Return at most a million values, evenly chosen: enough to choose colours."""
+    return values[:: max(1, len(values) // SAMPLE)]
 
 
 def _talks(rates: Rates, hosts: Sequence[str]) -> tuple[Mask, Mask]:
-    """The pairs that can talk; those of them that are on two nodes, if there are any."""
-    import numpy as np
-
+    """Return masks of the pairs that can talk, and of those on two nodes if there are any."""
     number = {host: i for i, host in enumerate(dict.fromkeys(hosts))}
     host = np.array([number[name] for name in hosts])
     talks = np.isfinite(rates) & (rates > 0)
@@ -210,20 +186,15 @@ def _talks(rates: Rates, hosts: Sequence[str]) -> tuple[Mask, Mask]:
 
 
 def _levelled(values: Rates, talks: Mask, low: float, high: float) -> Levels:
-    import numpy as np
-
     scaled = np.clip((values - low) / (high - low), 0, 1) * (LAST - FIRST)
-    levels = (FIRST + np.nan_to_num(scaled)).astype(np.uint8)
+    levels: Levels = (FIRST + np.nan_to_num(scaled)).astype(np.uint8)
     levels[~talks] = MUTE
     np.fill_diagonal(levels, SELF)
-    made: Levels = levels
-    return made
+    return levels
 
 
 def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
-    """One cell for each square of so many pairs. A rank with itself counts for nothing."""
-    import numpy as np
-
+    """Return one cell for each square of so many pairs; a rank with itself is ignored."""
     if pairs == 1:
         return np.ascontiguousarray(levels)
     high, wide = (-(-length // pairs) for length in levels.shape)
@@ -244,38 +215,36 @@ def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
 
 
 def file_of(run: RunRow) -> str | None:
-    """The file of a run that holds a matrix."""
+    """Return the name of a run's file that holds a matrix, None if there is none."""
     files = RunFiles(run, FILES)
     for name in FILES:
         head = files.head(name, HEAD)
-        if not isinstance(head, Absent) and matrices.is_matrix(head.text):
+        if not isinstance(head, FileMissing) and matrices.is_matrix(head.text):
             return name
     return None
 
 
-def runs_with(site: Site) -> list[RunRow] | None:
-    """The latest measured runs that have a matrix, the newest first; None while they are looked
-    for."""
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials(site.store()))
+def runs_with(state: ServerState) -> list[RunRow] | None:
+    """Return the latest measured runs that have a matrix, the newest first; None while they are
+    being looked for."""
+    version = tuple((trial.row, trial.last, trial.passed) for trial in trials(state.store()))
 
     def look() -> list[RunRow]:
-        return [run for run in node_runs.widest_runs(site.store(), MOST_CASES) if file_of(run)]
+        return [run for run in node_runs.widest_runs(state.store(), MAX_CASES) if file_of(run)]
 
-    made: list[RunRow] | None = beside(site, "runs with a matrix", version, look)
-    return made
+    return state.studies.latest("runs with a matrix", version, look)
 
 
-def charted_of(site: Site, run: RunRow) -> Charted | None:
-    """The matrix of a run, judged; None while that is being done. Raises UsageError where the run
-    has no whole one."""
-    trial = trial_of(site.store(), run)
-    record = record_of(trial)
+def charted_of(state: ServerState, run: RunRow) -> Charted | None:
+    """Return the judged matrix of a run; None while that is being made. Raises UsageError if the
+    run has no complete one."""
+    trial = trial_of(state.store(), run)
+    record = state.records.record(trial)
     groups = groups_of(record.machine) if record is not None else {}
     version = (run.row, run.judged)
-    made: Charted | None = beside(
-        site, ("matrix", trial.path, run.run_id), version, lambda: _read(run, groups), large=True
+    return state.studies.latest(
+        ("matrix", trial.path, run.run_id), version, lambda: _read(run, groups), large=True
     )
-    return made
 
 
 def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
@@ -287,18 +256,18 @@ def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
         )
     files, of = RunFiles(run, FILES), f"{name} of run {run.run_id[:8]}"
     found = files.head(name, HEAD)
-    if not isinstance(found, Absent):
+    if not isinstance(found, FileMissing):
         if found.size > matrices.LIMIT:
             raise UsageError(f"{of} has {show_bytes(found.size)}: too large to be judged here")
         found = files.head(name, found.size)
-    if isinstance(found, Absent):
+    if isinstance(found, FileMissing):
         raise UsageError(f"{of} {found.why}")
     try:
         matrix = matrices.parsed(found.text.replace("\r\n", "\n"), name)
     except ValueError as error:
         raise UsageError(f"{of} is not a whole matrix: {plain(str(error))[:300]}") from None
     charted = Charted(matrix, matrices.judged(matrix, groups), groups)
-    for show in SHOWS:  # what takes long is made here, beside the pages
+    for show in SHOWS:  # in the background, not in a page
         charted.scale(show)
     for axis in (0, 1):
         charted.order("speed", axis)

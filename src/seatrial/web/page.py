@@ -1,35 +1,60 @@
-"""What a page is: one line in the table of ``routes.py``.
+"""A page: one function from the server's state and a query to data, a template, an address.
 
-A page's ``data`` is called in a worker thread with the site and the question, and answers with a
-Struct that is both what its template shows (as ``data``) and its JSON. It raises an error of
-``seatrial.errors`` for what is not there or cannot be done; ``web.app`` makes a page of it.
+A page's ``data`` is called in a worker thread. It returns a Struct that is both what the template
+shows (as ``data``) and the page's JSON. It raises an error of ``seatrial.errors`` for what is not
+there or cannot be done; ``web.app`` makes a page of that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from seatrial.web.asked import Asked
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
+
+S = TypeVar("S", bound=Struct)
+
+# The navigation: the area of pages, its title, its address.
+AREAS = (
+    ("now", "Now", "/"),
+    ("trials", "Trials", "/trials"),
+    ("failures", "Failures", "/failures"),
+    ("runs", "Runs", "/runs"),
+    ("machines", "Machines", "/machines"),
+    ("networks", "Networks", "/network"),
+    ("compare", "Compare", "/compare"),
+    ("history", "History", "/history"),
+    ("scaling", "Scaling", "/scaling"),
+)
 
 
 class Page(NamedTuple):
-    """A page at ``path`` (its JSON at the same path with ``.json``). ``area`` is the word of the
-    navigation that it belongs to. One without a ``template`` is data only, for a plot. ``plots``
-    says whether it needs the library that draws large plots. ``form``: its template shows its form
-    and, in place of what is chosen, why a question was ``refused``. ``also`` names parameters that
-    it reads at times only, ``numbers`` those that its scripts read as numbers. ``rows`` is the
-    field of its data that is a table, to be had as CSV at the same path with ``.csv``."""
+    """A page at ``path``; its JSON is at the same path with ``.json``. A page without a
+    ``template`` is data only, for a plot.
+
+    area: the area of the navigation to which it belongs.
+    plots: whether it needs the library that draws large plots.
+    rows: the field of its data that is a table, also served as CSV; "" for none.
+    form: whether its template shows a form, and in place of data why a query was ``refused``.
+    also: parameters that it reads only at times.
+    numbers: parameters that its scripts read as numbers."""
 
     path: str
     area: str
-    data: Callable[[Site, Asked], Struct]
+    data: Callable[[ServerState, PageQuery], Struct]
     template: str = ""
     plots: bool = False
     rows: str = ""
     form: bool = False
     also: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
+
+
+def copied(kind: type[S], source: object, /, **others: Any) -> S:
+    """Return a Struct of this kind with the ``others``; each further field has the value of the
+    attribute of that name of ``source``."""
+    names = [name for name in kind.__struct_fields__ if name not in others]
+    return kind(**{name: getattr(source, name) for name in names}, **others)

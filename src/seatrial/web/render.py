@@ -1,7 +1,7 @@
-"""Data into HTML and JSON.
+"""Turn data into HTML, JSON and CSV.
 
-html = Renderer().html(page, site, asked, data)
-text = as_json(data)                         # bytes; times of one fact as ISO 8601 in UTC
+html = Renderer().html(page, state, query, data)
+text = as_json(data)                         # bytes; single times as ISO 8601 in UTC
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from msgspec import Struct, structs
 from seatrial import __version__
 from seatrial.store.export import iso
 from seatrial.store.rows import RUN_TIMES
-from seatrial.web.areas import AREAS
-from seatrial.web.asked import Asked
+from seatrial.web.formatting import FILTERS, GLOBALS
 from seatrial.web.output import run_figures
-from seatrial.web.page import Page
-from seatrial.web.shown import FILTERS, GLOBALS
-from seatrial.web.site import Site
+from seatrial.web.page import AREAS, Page
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
 
 FOLDER = Path(str(files("seatrial.web")))
 STATIC = FOLDER / "static"
 
-# Fields that hold a time in ns, where they hold one number.
+# Fields that hold a time in ns if they hold one number.
 _TIMES = frozenset((*RUN_TIMES, "started", "ended", "last", "now", "since", "time", "until"))
 
 _BREAKS = ("\t", "\r", "\n")
@@ -58,33 +57,37 @@ class Renderer:
             run_times=RUN_TIMES,
         )
 
-    def html(self, page: Page, site: Site, asked: Asked, data: Struct, refused: str = "") -> bytes:
-        """A page as it is sent; ``refused`` is why its form chooses nothing."""
-        values = {"asked": asked, "data": data, "refused": refused}
-        return self._render(page.template, page=page, site=site, **values)
+    def html(
+        self, page: Page, state: ServerState, query: PageQuery, data: Struct, refused: str = ""
+    ) -> bytes:
+        """Return a page as HTML. ``refused`` is why its query has no answer, or ""."""
+        values = {"query": query, "data": data, "refused": refused}
+        return self._render(page.template, page=page, state=state, **values)
 
-    def error(self, site: Site, status: int, title: str, text: str, remedy: str = "") -> bytes:
-        """A page that says what is wrong and what to do."""
-        page = Page("", "", lambda _site, _asked: Struct(), "error.html")
+    def error(
+        self, state: ServerState, status: int, title: str, text: str, remedy: str = ""
+    ) -> bytes:
+        """Return a page that says what is wrong and what to do."""
+        page = Page("", "", lambda _state, _query: Struct(), "error.html")
         words = {"status": status, "title": title, "text": text, "remedy": remedy, "refused": ""}
-        return self._render("error.html", page=page, site=site, asked=None, **words)
+        return self._render("error.html", page=page, state=state, query=None, **words)
 
     def sign_in(self, wrong: bool, way: str) -> bytes:
-        """The page that asks for the token; ``way`` is where to go with it."""
+        """Return the page that asks for the token. ``way`` is the address to return to."""
         return self._render("sign_in.html", wrong=wrong, way=way)
 
     def _render(self, template: str, **values: Any) -> bytes:
         return self._environment.get_template(template).render(**values).encode()
 
 
-def json_link(asked: Asked, ending: str = ".json") -> str:
-    """The address of a page's data as JSON, or its rows as CSV."""
-    query = asked.here.removeprefix(asked.address)
-    return ("/now" if asked.address == "/" else asked.address) + ending + query
+def json_link(query: PageQuery, ending: str = ".json") -> str:
+    """Return the address of a page's data as JSON, or of its rows as CSV."""
+    parameters = query.here.removeprefix(query.address)
+    return ("/now" if query.address == "/" else query.address) + ending + parameters
 
 
 def _static() -> Any:
-    """A function that gives a static file's address, which changes with its content."""
+    """Return a function from a static file to its address, which changes with its content."""
     known: dict[str, str] = {}
 
     def address(name: str) -> str:
@@ -97,12 +100,12 @@ def _static() -> Any:
 
 
 def as_json(data: Struct) -> bytes:
-    """What a page shows as JSON. Columns of a plot keep their numbers."""
+    """Encode a page's data as JSON. Columns of a plot keep their numbers."""
     return msgspec.json.encode(_with_iso(msgspec.to_builtins(data)))
 
 
 def as_csv(data: Struct, rows: str) -> bytes:
-    """The rows of a page as CSV, for a spreadsheet: what a user or a job wrote is no formula."""
+    """Encode the rows of a page as CSV. No text of a user or a job becomes a formula."""
     import csv
 
     (kind,) = (field.type for field in structs.fields(data) if field.name == rows)
@@ -132,7 +135,7 @@ def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _no_formula(text: str) -> str:
-    """Spreadsheets compute what begins so; behind an apostrophe it is text."""
+    """Put an apostrophe before text that a spreadsheet would compute."""
     text = text.replace("\0", "")
     return f"'{text}" if text.lstrip().startswith(_FORMULAS) or text[:1] in _BREAKS else text
 

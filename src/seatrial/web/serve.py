@@ -1,4 +1,4 @@
-"""The server process: where it listens, who may come in, how it ends."""
+"""The server process: its address, its token, its end."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pathlib import Path
 from types import FrameType
 
 from seatrial.errors import UsageError
-from seatrial.web.door import LOCAL_NAMES
+from seatrial.web.access import LOCAL_NAMES
 
 TOKEN_BYTES = 24
-SHORTEST_TOKEN = 16
+MIN_TOKEN = 16
 BACKLOG = 512
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EINVAL)
 
@@ -32,9 +32,9 @@ def serve(
     browse: bool = False,
     log: bool = False,
 ) -> int:
-    """Serve until interrupted or asked to end; the exit code. Raises UsageError where the address
-    cannot be had, or is open to others and no token is given, StoreError where the store is none of
-    ours."""
+    """Serve until interrupted or told to end, and return the exit code. Raises UsageError if the
+    address cannot be used, or is open to others without a token, and StoreError if the store is a
+    file of something else."""
     local = _is_local(host)
     token = token_of(token_file) if token_file else ""
     if not local and not token:
@@ -48,22 +48,24 @@ def serve(
     import uvicorn
 
     class Server(uvicorn.Server):
-        """Told to end, it first ends the streams, which would not end by themselves."""
+        """A server that ends the streams first when it is told to end."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             app.state.watch.hang_up()
             super().handle_exit(sig, frame)
 
     from seatrial.web.app import create_app
-    from seatrial.web.patience import Patient
-    from seatrial.web.site import Site
+    from seatrial.web.state.server_state import ServerState
+    from seatrial.web.timeouts import TimeoutMiddleware, TimeoutProtocol
 
-    app = create_app(Site(trials, store), token, None if token else LOCAL_NAMES | {_named(host)})
+    app = create_app(
+        ServerState(trials, store), token, None if token else LOCAL_NAMES | {_named(host)}
+    )
     config = uvicorn.Config(
-        app,
-        http=Patient,
+        TimeoutMiddleware(app),
+        http=TimeoutProtocol,
         ws="none",
-        log_level="info" if log else "error",  # odd requests are none of its reader's business
+        log_level="info" if log else "error",  # malformed requests are not reported
         access_log=log,
         timeout_keep_alive=20,
         timeout_graceful_shutdown=1,
@@ -88,25 +90,25 @@ def serve(
         import webbrowser
 
         webbrowser.open(address)
-    faulthandler.enable()  # a library that fails fatally is to leave a word
+    faulthandler.enable()  # reports a crash in a library
     with contextlib.suppress(KeyboardInterrupt):  # how people end it
         _end_as_by_people()
         Server(config).run(sockets=[listener])
-    with contextlib.suppress(OSError):  # the terminal may be gone; nothing is to be left in buffers
+    with contextlib.suppress(OSError):  # the terminal may be gone
         os.write(1, f"Seatrial no longer shows {trials}\n".encode())
     return 0
 
 
 def _end_as_by_people() -> None:
-    """SIGTERM, of service managers, and SIGHUP, of a terminal that is closed (unless it is to be
-    outlived, see nohup), end the server in order, as Ctrl-C does."""
+    """Make SIGTERM (of service managers) and SIGHUP (of a closed terminal, unless under nohup) end
+    the server in order, as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def token_of(file: Path) -> str:
-    """The token in a file that only its owner may read; one is made where there is none."""
+    """Return the token in a file that only its owner may read. Makes one if there is no file."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -127,9 +129,9 @@ def _read_token(file: Path) -> str:
             token = opened.read(4096).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--token-file {file}: cannot be read: {error}") from error
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+    if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable():
         raise UsageError(
-            f"--token-file {file}: holds no token of at least {SHORTEST_TOKEN} plain characters; "
+            f"--token-file {file}: holds no token of at least {MIN_TOKEN} plain characters; "
             "remove it, and one is made"
         )
     return token
@@ -145,19 +147,19 @@ def _is_local(host: str) -> bool:
 
 
 def _named(host: str) -> str:
-    """A host as it stands in an address."""
+    """Return a host as it is written in an address."""
     return f"[{host}]" if ":" in host else host
 
 
 def _address(host: str, port: int) -> str:
-    """Where a browser finds the server."""
+    """Return the address of the server for a browser."""
     named = {"127.0.0.1": "localhost", "0.0.0.0": socket.gethostname(), "::": socket.gethostname()}
     return f"http://{named.get(host) or _named(host)}:{port}/"
 
 
 def _check_store(place: Path | str) -> None:
-    """Refuse a file that is no store of ours, or of a newer version. What may pass is no reason not
-    to begin: a lock, a database that is away; nor is an older version, which is filled anew."""
+    """Raise StoreError for a file that is no store, or one of a newer version. A lock or a database
+    that is away may pass, and a store of an older version is filled again."""
     from seatrial.store.opening import open_store
     from seatrial.store.sqlite import APPLICATION
     from seatrial.store.tables import VERSION
@@ -179,7 +181,7 @@ def _check_store(place: Path | str) -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket that listens, before anything else is done."""
+    """Return a socket that listens."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,1 +1,1 @@
-"""What pages of machines and nodes show: their layout, states and figures."""
+"""Nodes on pages: their layout, states and figures."""

@@ -1,11 +1,10 @@
-"""Where the nodes of a machine stand: in groups by its description, in cabinets by their names.
+"""The layout of a machine's nodes: groups of its description, cabinets by the nodes' names.
 
     for block in blocks_of(machine, names):
         block.titles, block.columns, block.places      # places in ``names``, row by row
 
-Names that tell a place are those of HPE Cray EX (x1000c0s3b1n0), Cray XC (c0-0c1s3n2) and SGI ICE
-(r1i0n3). Groups of the machine's file come before names. Where neither tells a place there is a
-plain grid.
+Names of HPE Cray EX (x1000c0s3b1n0), Cray XC (c0-0c1s3n2) and SGI ICE (r1i0n3) say where a node
+stands. Groups of the machine's file come before names. Without either there is a plain grid.
 """
 
 from __future__ import annotations
@@ -19,27 +18,26 @@ from msgspec import Struct
 from seatrial.machine.facts import groups_of
 from seatrial.machine.model import Machine
 
-MOST_OF_BLOCK = 40_000
-
-# Cabinet, chassis, and the numbers by which nodes are ordered within it.
+# Patterns of names, and the words for their first two numbers.
 _PLACES = (
     (re.compile(r"(x\d+)c(\d+)s(\d+)b(\d+)n(\d+)"), "cabinet", "chassis"),
     (re.compile(r"(c\d+-\d+)c(\d+)s(\d+)n(\d+)"), "cabinet", "chassis"),
     (re.compile(r"(r\d+)i(\d+)n(\d+)"), "rack", "IRU"),
 )
-_SHARE = 0.9  # of the names that must tell a place
+_SHARE = 0.9  # of the names that must match a pattern
 
 
-class Block(Struct, frozen=True):
-    """Nodes that stand together: ``titles`` name what they are in, the largest first."""
+class NodeBlock(Struct, frozen=True):
+    """Nodes that stand together; ``titles`` are the names of their place, the largest first."""
 
     titles: list[str]
     columns: int
     places: list[int]
 
 
-def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> list[Block]:
-    """The blocks of nodes. Those from ``described`` on are in no description, and come last."""
+def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> list[NodeBlock]:
+    """Return the blocks of nodes. Nodes from ``described`` on are in no description; they are
+    last."""
     groups = groups_of(machine) if machine is not None else {}
     found: dict[tuple[str, ...], list[int]] = {}
     known = range(min(described, len(names)))
@@ -50,7 +48,7 @@ def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> 
         found["in no description",] = list(range(described, len(names)))
     if groups and pattern is None and ("in no group",) in found:
         found["in no group",] = found.pop(("in no group",))
-    return [Block(list(titles), _columns(len(own)), own) for titles, own in found.items()]
+    return [NodeBlock(list(titles), _columns(len(own)), own) for titles, own in found.items()]
 
 
 def _pattern(names: Sequence[str]) -> tuple[re.Pattern[str], str, str] | None:
@@ -74,7 +72,7 @@ def _titles(
 
 
 def _columns(count: int) -> int:
-    """Columns of a grid that is about twice as wide as high."""
+    """Return the columns of a grid that is about twice as wide as high."""
     wide = math.sqrt(2 * count)
     if count <= 8:
         return max(1, count)

@@ -11,11 +11,9 @@ node they are pinned to) each figure is taken relative to the median of its kind
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal import codes
@@ -28,16 +26,14 @@ from seatrial.store.rows import TrialRow
 from seatrial.studies.evidence import NOT_OF_NODES, WILLED
 from seatrial.studies.history import ELAPSED
 from seatrial.units import Better, better_of
-from seatrial.web.asked import Asked
-from seatrial.web.nodes.kept import Kept
-from seatrial.web.nodes.on_nodes import Columns, Held, fleet_of, narrow
-from seatrial.web.records import record_of
-from seatrial.web.site import Site
+from seatrial.web.nodes.run_index import Columns, RunSelection, fleet_of, narrow
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from seatrial.web.nodes.on_nodes import Figures, Mask, Numbers
+    from seatrial.web.nodes.run_index import Figures, Mask, Numbers
 
 MOST_PAIRS = 500_000  # runs times nodes of which medians are taken; of the latest runs else
 MOST_PREPARED = 1_000_000  # runs that are read before anybody asked
@@ -53,7 +49,7 @@ class View(NamedTuple):
     trials: list[TrialRow]
     others: int
     machine: Machine | None
-    held: Held
+    held: RunSelection
     mask: Mask
     since: int
     until: int
@@ -81,7 +77,7 @@ class View(NamedTuple):
         return mask
 
 
-def view_of(site: Site, asked: Asked) -> View:
+def view_of(site: ServerState, asked: PageQuery) -> View:
     """The trials, runs and nodes that are asked for. Raises UsageError for a machine or a trial
     that there is not."""
     store = site.store()
@@ -96,7 +92,7 @@ def view_of(site: Site, asked: Asked) -> View:
     else:
         rehearsed = asked.flag("rehearsed")
         chosen = [trial for trial in every if rehearsed or not trial.rehearsed]
-    machine = _machine_of(chosen or every)
+    machine = _machine_of(site, chosen or every)
     names = node_names(machine) if machine is not None else []
     held = fleet_of(site, name, names).held(store, chosen)
     since, until = asked.moment("since"), asked.moment("until")
@@ -108,7 +104,7 @@ def view_of(site: Site, asked: Asked) -> View:
     )
 
 
-def prepare(site: Site) -> None:
+def prepare(site: ServerState) -> None:
     """Read the runs of the machine that was heard of last, for which its page would keep people
     waiting; nothing where there are too many, or the store cannot be asked: the page says so."""
     with contextlib.suppress(SeatrialError, OSError):
@@ -116,11 +112,11 @@ def prepare(site: Site) -> None:
         latest = max(measured, key=lambda trial: trial.last or 0, default=None)
         of_latest = [one for one in measured if latest and one.machine == latest.machine]
         if latest and sum(one.passed + one.failed for one in of_latest) <= MOST_PREPARED:
-            view = view_of(site, Asked({"machine": latest.machine}, [], ""))
+            view = view_of(site, PageQuery({"machine": latest.machine}, [], ""))
             by_node(view, figures_of(site, view, ELAPSED))
 
 
-def _mask(held: Held, since: int, until: int, test: str) -> Mask:
+def _mask(held: RunSelection, since: int, until: int, test: str) -> Mask:
     import numpy as np
 
     mask = np.ones(len(held.columns.row), dtype=bool)
@@ -134,10 +130,10 @@ def _mask(held: Held, since: int, until: int, test: str) -> Mask:
     return mask
 
 
-def _machine_of(trials: Sequence[TrialRow]) -> Machine | None:
+def _machine_of(site: ServerState, trials: Sequence[TrialRow]) -> Machine | None:
     """The description in the newest record that can be read."""
     for trial in trials[:RECORDS_TRIED]:
-        if (record := record_of(trial)) is not None:
+        if (record := site.records.record(trial)) is not None:
             return record.machine
     return None
 
@@ -159,19 +155,16 @@ class RunFigures(NamedTuple):
 
 
 _Pairs = tuple["Numbers", "Numbers", "Figures"]  # run, kind of metric, value
-_KEPT: WeakKeyDictionary[Site, Kept] = WeakKeyDictionary()
-_LOCK = threading.Lock()
-MOST_KEPT = 128 << 20  # bytes of figures as they were read
 
 
-def figures_of(site: Site, view: View, metric: str) -> RunFigures:
+def figures_of(site: ServerState, view: View, metric: str) -> RunFigures:
     """The figures of a metric of the chosen runs with a right answer. Raises UsageError where no
     run has that metric."""
     key = ("figures", metric, view.key)
     return view.held.remembered(key, lambda: _figures_of(site, view, metric))
 
 
-def _figures_of(site: Site, view: View, metric: str) -> RunFigures:
+def _figures_of(site: ServerState, view: View, metric: str) -> RunFigures:
     import numpy as np
 
     columns = view.held.columns
@@ -200,12 +193,11 @@ def _figures_of(site: Site, view: View, metric: str) -> RunFigures:
     return _related(view, metric, values, unit, better_of(better), left_out)
 
 
-def _measured(site: Site, view: View, metric: str, kinds: list[int]) -> _Pairs:
+def _measured(site: ServerState, view: View, metric: str, kinds: list[int]) -> _Pairs:
     """All figures of a metric in the chosen trials; read again of a trial that has news."""
     import numpy as np
 
-    with _LOCK:
-        kept = _KEPT.setdefault(site, Kept(MOST_KEPT))
+    kept = site.node_figures
     parts = []
     for trial in view.trials:
         seen = (trial.row, trial.last, trial.passed, trial.failed, view.held.rebuilt)
@@ -290,7 +282,7 @@ def _by_node(view: View, figures: RunFigures) -> NodeFigures:
     return NodeFigures(values, counts, z, survey, runs, runs < all_runs)
 
 
-def metrics_by_test(site: Site, view: View) -> dict[str, list[str]]:
+def metrics_by_test(site: ServerState, view: View) -> dict[str, list[str]]:
     """The metrics of each test, by the latest of its runs that has a right answer."""
 
     def make() -> dict[str, list[str]]:
@@ -301,7 +293,7 @@ def metrics_by_test(site: Site, view: View) -> dict[str, list[str]]:
     return view.held.remembered("metrics", make)
 
 
-def metrics_to_choose(site: Site, view: View) -> list[str]:
+def metrics_to_choose(site: ServerState, view: View) -> list[str]:
     """What a form offers: the metrics of the test that is looked at, or of all."""
     every = metrics_by_test(site, view)
     named = {name for test, names in every.items() if view.test in ("", test) for name in names}

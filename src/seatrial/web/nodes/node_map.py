@@ -1,10 +1,11 @@
-"""The picture of a machine's nodes: squares by their place, coloured by what is asked.
+"""The map of a machine's nodes: a coloured square for each, at its place.
 
     shading = by_state(states, ...)  # a level for each node, and what each level means
     picture(block, shading.levels, shading.shades, marks)    # SVG: a path for each colour
 
-A path holds all squares of a colour, so that ten thousand nodes are a few kilobytes. What a colour
-says the legend says in numbers; the worst carry a mark besides. Worse is warm, better is cool.
+A path holds all squares of a colour, so that ten thousand nodes are a few kilobytes. The legend
+gives the numbers of each colour; the worst nodes carry a mark. Warm colours are worse, cool ones
+better.
 """
 
 from __future__ import annotations
@@ -14,22 +15,23 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
 from markupsafe import Markup
 from msgspec import Struct
 
 from seatrial.units import Better, show_figure
-from seatrial.web.nodes.layout import Block
+from seatrial.web.nodes.layout import NodeBlock
 
 if TYPE_CHECKING:
-    from seatrial.web.nodes.on_nodes import Figures, Numbers
+    from seatrial.web.nodes.run_index import Figures, Numbers
 
 CELL = 10
 SIDE = 9
 STEPS = 7
 _SIZES = ((128, 3.0), (512, 2.4), (2500, 1.8), (math.inf, 1.3))
-NONE = -1  # the level of a node of which nothing is known
+NONE = -1  # the level of a node without a value
 
-# What a mark looks like, from the corner of its square.
+# The shapes of marks, from the corner of their square.
 _DIAMOND = "m4.5 1.5 3 3-3 3-3-3z"
 MARKS = {
     "suspect": _DIAMOND,
@@ -41,7 +43,7 @@ MARKS = {
 
 
 class Shade(Struct, frozen=True):
-    """A colour, by the class of its squares, and what it says; ``count`` nodes have it."""
+    """A colour: the class of its squares, its meaning, and the number of nodes that have it."""
 
     name: str
     means: str
@@ -56,7 +58,7 @@ class Shading(Struct, frozen=True):
 
 
 def by_state(words: Sequence[str]) -> Shading:
-    """Colours for the states of nodes."""
+    """Return colours for the states of nodes."""
     known = ("up", "running", "unused", "excluded", "down")
     means = ("up", "running a run", "up, no run chosen", "excluded", "down")
     levels = [known.index(word) for word in words]
@@ -64,7 +66,7 @@ def by_state(words: Sequence[str]) -> Shading:
 
 
 def by_count(counts: Numbers, prefix: str) -> Shading:
-    """Colours for numbers from 0 on: none, then equal steps to the greatest."""
+    """Return colours for counts: one for 0, then equal steps to the greatest."""
     most = int(counts.max(initial=0))
     width = max(1, math.ceil(most / (STEPS - 1)))
     steps = math.ceil(most / width)
@@ -79,10 +81,8 @@ def by_count(counts: Numbers, prefix: str) -> Shading:
 
 
 def by_value(values: Figures, better: Better, unit: str) -> Shading:
-    """Colours for figures, from the worst to the best in equal steps; what lies beyond 99 of 100
-    nodes is in the outer ones."""
-    import numpy as np
-
+    """Return colours for values, from the worst to the best in equal steps between the 1st and the
+    99th percentile."""
     known = values[np.isfinite(values)]
     if not len(known):
         return Shading([NONE] * len(values), [])
@@ -108,9 +108,7 @@ def by_value(values: Figures, better: Better, unit: str) -> Shading:
 
 
 def by_deviation(z: Figures, bound: float | None) -> Shading:
-    """Colours for deviations: those beyond the ``bound`` of the judgement are defective."""
-    import numpy as np
-
+    """Return colours for deviations; those beyond ``bound`` are defective."""
     limit = max(2.1, bound or 4.0)
     edges = np.array([-limit, -2, -1, 1, 2, limit])
     levels = np.where(np.isfinite(z), np.searchsorted(edges, z), NONE)
@@ -136,14 +134,14 @@ def _counted(levels: list[int], names: Sequence[str], means: Sequence[str]) -> S
 
 
 def picture(
-    block: Block,
+    block: NodeBlock,
     number: int,
     shading: Shading,
     marks: Mapping[str, Sequence[int]],
     names: Sequence[str],
 ) -> Markup:
-    """A block as SVG; ``marks`` are the places that carry each kind of mark. The fewer nodes there
-    are, the larger they are drawn; the rows of a plain grid are named by their first node."""
+    """Return a block as SVG; ``marks`` are the places of each kind of mark. Fewer nodes are drawn
+    larger; the rows of a plain grid are labelled with their first node."""
     at = {
         place: ((i % block.columns) * CELL, (i // block.columns) * CELL)
         for i, place in enumerate(block.places)

@@ -1,4 +1,4 @@
-"""What became of nodes, by the store: down and back, excluded and let in again.
+"""The states of nodes by the store: down or up, excluded or admitted again.
 
 turns = turns_of(store, trials)         # the events about nodes, in the order of their times
 states_of(turns)["n017"].down           # since when, and why
@@ -26,8 +26,8 @@ _TURNS = {
 }
 
 
-class Turn(Struct, frozen=True):
-    """What happened to a set of nodes: their ``state`` from a time on (ns), and why."""
+class NodeEvent(Struct, frozen=True):
+    """A change of a set of nodes: their ``state`` from a time on (ns), and the reason."""
 
     time: int
     state: str
@@ -36,8 +36,8 @@ class Turn(Struct, frozen=True):
     trial: str
 
 
-class State(Struct, frozen=True):
-    """What a node is by the last words: since when it is down or excluded (ns), and why."""
+class NodeState(Struct, frozen=True):
+    """The state of a node: since when it is down or excluded (ns, 0: it is not), and why."""
 
     down: int = 0
     down_why: str = ""
@@ -49,8 +49,8 @@ class State(Struct, frozen=True):
         return "down" if self.down else "excluded" if self.excluded else "up"
 
 
-def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[Turn]:
-    """What was said of nodes in these trials, in the order of the times."""
+def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[NodeEvent]:
+    """Return the changes of nodes in these trials, in the order of their times."""
     if not trials:
         return []
     tags = {trial.row: trial.tag for trial in trials}
@@ -60,20 +60,20 @@ def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[Turn]:
         " ORDER BY time, trial, seq"
     )
     return [
-        Turn(time, _TURNS[number], nodes, why, tags[trial])
+        NodeEvent(time, _TURNS[number], nodes, why, tags[trial])
         for time, number, nodes, why, trial in store.rows(sql)
     ]
 
 
-def states_of(turns: Sequence[Turn]) -> dict[str, State]:
-    """What nodes are after these turns, which are in the order of their times; those that are up
-    and in are not told of. A node is excluded while any trial excludes it: told is the last that
-    did."""
-    states: dict[str, State] = {}
-    excluded: dict[str, dict[str, Turn]] = {}  # by node and trial, the last word last
+def states_of(turns: Sequence[NodeEvent]) -> dict[str, NodeState]:
+    """Return the nodes that are down or excluded after these changes, which are in the order of
+    their times. A node is excluded while any trial excludes it; the latest exclusion is
+    returned."""
+    states: dict[str, NodeState] = {}
+    excluded: dict[str, dict[str, NodeEvent]] = {}  # by node and trial, the latest last
     for one in turns:
         for name in unfold_or_empty(one.nodes):
-            old = states.get(name, State())
+            old = states.get(name, NodeState())
             if one.state == DOWN:
                 states[name] = replace(old, down=old.down or one.time, down_why=one.why)
             elif one.state == UP:
@@ -86,11 +86,11 @@ def states_of(turns: Sequence[Turn]) -> dict[str, State]:
     for name, by_trial in excluded.items():
         if by_trial:
             last = next(reversed(by_trial.values()))
-            old = states.get(name, State())
+            old = states.get(name, NodeState())
             states[name] = replace(old, excluded=last.time, excluded_why=last.why)
     return {name: state for name, state in states.items() if state.down or state.excluded}
 
 
-def turns_of_node(turns: Sequence[Turn], node: str) -> list[Turn]:
-    """Those that happened to one node."""
+def turns_of_node(turns: Sequence[NodeEvent], node: str) -> list[NodeEvent]:
+    """Return the changes of one node."""
     return [one for one in turns if node in unfold_or_empty(one.nodes)]

@@ -1,1 +1,1 @@
-"""What a run wrote, for its page: files opened without following links, read within bounds."""
+"""The files of a run: opened without following links, read within bounds."""

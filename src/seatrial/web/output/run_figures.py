@@ -7,27 +7,47 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from seatrial.units import show_figure
-from seatrial.web.shown import shares
+from seatrial.web.formatting import shares
 
 if TYPE_CHECKING:
-    from seatrial.studies.one_run import RunPhase
-    from seatrial.web.pages.run import Metric
+    from seatrial.studies.one_run import Expected, RunPhase
 
 SPARK_WIDTH = 144.0
 SPARK_HEIGHT = 30.0
 MARGIN = 3.0
 
 
+class EarlierValue(Struct, frozen=True):
+    """A value of an earlier run of the case; ``created`` in ns."""
+
+    created: int
+    trial: str
+    run_id: str
+    value: float
+
+
+class RunMetric(Struct, frozen=True, kw_only=True):
+    """A metric of the run with its expected value, and the values of earlier runs, oldest first."""
+
+    name: str
+    value: float
+    unit: str
+    better: str
+    expected: Expected | None
+    past: list[EarlierValue]
+
+
 def phases_bar(phases: Sequence[RunPhase], now: int) -> Markup:
-    """A bar of what a run's time went into, in the order of time."""
+    """Return a bar of the phases of a run, in the order of time."""
     parts = [(phase.seconds(now), f"phase-{phase.name}", f"s {phase.name}") for phase in phases]
     return shares(*parts)
 
 
-def sparkline(metric: Metric) -> Markup:
-    """The figures of earlier runs in their order, the run's own as a disc, the reference's band."""
+def sparkline(metric: RunMetric) -> Markup:
+    """Draw the values of earlier runs, the run's own as a disc, and the band of the reference."""
     values = [past.value for past in metric.past] + [metric.value]
     wanted = metric.expected
     bounds = [b for b in (wanted.low, wanted.high) if b is not None] if wanted else []
@@ -66,8 +86,8 @@ def sparkline(metric: Metric) -> Markup:
     ).format(SPARK_WIDTH, SPARK_HEIGHT, _said(metric), Markup("").join(parts))
 
 
-def _said(metric: Metric) -> str:
-    """The same in words."""
+def _said(metric: RunMetric) -> str:
+    """Describe the sparkline in words."""
     if not metric.past:
         return f"{show_figure(metric.value, metric.unit)}, the first of its case"
     values = sorted(past.value for past in metric.past)
@@ -79,12 +99,12 @@ def _said(metric: Metric) -> str:
 
 
 def run_address(run: Any) -> str:
-    """The address of a run's page."""
+    """Return the address of a run's page."""
     return f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
 
 
 def node_link(name: str, machine: str) -> Markup:
-    """A node's name as a link to its page."""
+    """Return a node's name as a link to its page."""
     address = f"/machines/{quote(machine, safe='')}/nodes/{quote(name, safe='')}"
     return Markup('<a href="{}">{}</a>').format(address, name)
 

@@ -1,13 +1,11 @@
-"""What a run wrote, read for people who may not be its user: three files by name, bounded, and
-nothing that any link leads to.
+"""Read the files of a run for other users: three files by name, bounded, through no link.
 
     files = RunFiles(run)
-    files.tail("stdout", 65536)          # Piece(text, size, start), or Absent("it is not there")
+    files.tail("stdout", 65536)          # FilePiece(text, size, start), or FileMissing
 
-The journal says where a run's directory is: in the trial's folder, or where its plan placed it. The
-way from there on is walked name by name without following links, so that a job that replaces its
-directory, or a file in it, by a link leads nowhere. A file system that hangs costs a thread, never
-the server: who reads gives up after a while, and only so many may be stuck at a time.
+The journal says where a run's directory is. Its last parts are opened one by one without following
+links, so a job cannot make the server read another file by a link. A file system may hang: call
+these functions within ``state.background.in_time``.
 """
 
 from __future__ import annotations
@@ -16,69 +14,65 @@ import contextlib
 import errno
 import os
 import stat
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from seatrial.store.rows import RunRow
 
 NAMES = ("job.sh", "stdout", "stderr")
-WAIT_S = 3.0
-MOST_STUCK = 8
 
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_PLACES = threading.BoundedSemaphore(MOST_STUCK)
-
-T = TypeVar("T")
 
 
-class Piece(NamedTuple):
-    """A part of a file: its text, the whole file's size and where the part begins, in bytes."""
+class FilePiece(NamedTuple):
+    """A part of a file: its text, the size of the whole file and the start of the part, in
+    bytes."""
 
     text: str
     size: int
     start: int
 
 
-class Absent(NamedTuple):
-    """Why there is no text, as a sentence without its subject."""
+class FileMissing(NamedTuple):
+    """The reason why there is no text, as a sentence without its subject."""
 
     why: str
 
 
 class RunFiles:
-    """The files of one run: those of these ``names``."""
+    """The files of one run that have these ``names``."""
 
     def __init__(self, run: RunRow, names: Sequence[str] = NAMES) -> None:
         self._run = run
         self._names = names
 
-    def tail(self, name: str, limit: int) -> Piece | Absent:
-        """The last bytes of a file, at most ``limit``, as text."""
+    def tail(self, name: str, limit: int) -> FilePiece | FileMissing:
+        """Return the last bytes of a file, at most ``limit``, as text."""
         return self._read(name, limit, from_end=True)
 
-    def head(self, name: str, limit: int) -> Piece | Absent:
-        """The first bytes of a file."""
+    def head(self, name: str, limit: int) -> FilePiece | FileMissing:
+        """Return the first bytes of a file, at most ``limit``, as text."""
         return self._read(name, limit, from_end=False)
 
-    def _read(self, name: str, limit: int, from_end: bool) -> Piece | Absent:
+    def _read(self, name: str, limit: int, from_end: bool) -> FilePiece | FileMissing:
         if name not in self._names:
-            return Absent("is no file that is shown")
+            return FileMissing("is no file that is shown")
         if self._run.rehearsed:
-            return Absent("is not there: a rehearsed run leaves no files")
+            return FileMissing("is not there: a rehearsed run leaves no files")
         if not self._run.path:
-            return Absent("is not there: the run has no directory yet")
+            return FileMissing("is not there: the run has no directory yet")
         try:
             with self._folder() as folder, _opened(name, _FILE, folder) as file:
                 return _piece(file, limit, from_end)
         except FileNotFoundError:
-            return Absent("is not there" if self._has_folder() else "is gone with its directory")
+            return FileMissing(
+                "is not there" if self._has_folder() else "is gone with its directory"
+            )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            return Absent(f"is not shown: {reason}")
+            return FileMissing(f"is not shown: {reason}")
 
     def _has_folder(self) -> bool:
         try:
@@ -89,8 +83,8 @@ class RunFiles:
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[int]:
-        """The run's directory, the last parts of whose path are the test and the run: what is
-        before these is as the trial's user made it. Raises OSError, ValueError."""
+        """Open the run's directory. The last parts of its path must be the test and the run; links
+        before these are followed. Raises OSError, ValueError."""
         path = PurePosixPath(self._run.path)
         ending = PurePosixPath(self._run.test, self._run.run_id)
         parts = ending.parts
@@ -120,7 +114,7 @@ def _opened(name: str, flags: int, folder: int | None) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _piece(file: int, limit: int, from_end: bool) -> Piece:
+def _piece(file: int, limit: int, from_end: bool) -> FilePiece:
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode):
         raise ValueError("it is no regular file")
@@ -130,26 +124,4 @@ def _piece(file: int, limit: int, from_end: bool) -> Piece:
         cut = len(data)
         data = data.lstrip(bytes(range(0x80, 0xC0)))
         start += cut - len(data)
-    return Piece(data.decode("utf-8", errors="replace"), max(found.st_size, len(data)), start)
-
-
-def in_time(work: Callable[[], T], instead: T, wait_s: float = WAIT_S) -> T:
-    """What ``work`` gives, or ``instead`` where it takes longer: its thread is left behind, and
-    while too many are, nothing more is begun."""
-    if not _PLACES.acquire(blocking=False):
-        return instead
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-        finally:
-            _PLACES.release()
-
-    threading.Thread(target=run, name="files", daemon=True).start()
-    try:
-        return done.result(wait_s)
-    except TimeoutError:
-        return instead
+    return FilePiece(data.decode("utf-8", errors="replace"), max(found.st_size, len(data)), start)

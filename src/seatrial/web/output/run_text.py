@@ -1,6 +1,6 @@
-"""The text of a run's files as a page shows it: its end, or what a search finds in that.
+"""The text of a run's files on a page: the end of a file, or the lines that a search finds there.
 
-search = search_of(asked)                           # from find= and regex=1, or None
+search = search_of(query)                           # from find= and regex=1, or None
 output_of(files, "stdout", search, whole=False)     # Output(blocks=[Block(...)], found=3, ...)
 """
 
@@ -14,29 +14,29 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.verify.reading import plain
-from seatrial.web.asked import Asked, Pattern
-from seatrial.web.output.run_files import Absent, Piece, RunFiles
+from seatrial.web.output.run_files import FileMissing, FilePiece, RunFiles
+from seatrial.web.query import PageQuery, Pattern
 
-LARGEST = 256 << 10  # bytes that are read of a file, from its end
-USUAL = 32 << 10  # and are shown where nothing is searched for
-LONGEST_LINE = 2000  # characters of a line that are shown
-MOST_FOUND = 300  # lines in which something was found
-AROUND = 2  # lines that are shown before and behind one
+MAX_READ = 256 << 10  # bytes that are read of a file, from its end
+USUAL = 32 << 10  # bytes that are shown without a search
+MAX_LINE = 2000  # characters of a line that are shown
+MAX_FOUND = 300  # lines of a search
+AROUND = 2  # lines that are shown before and after each
 SEARCH_S = 1.0
 
 
-class Part(NamedTuple):
-    """A piece of a line; ``found`` says whether it is what was searched for."""
+class OutputSegment(NamedTuple):
+    """A piece of a line; ``found``: whether it matches the search."""
 
     text: str
     found: bool
 
 
-class Line(Struct, frozen=True):
-    """A line: its number in what was read, from 1, and its parts."""
+class OutputLine(Struct, frozen=True):
+    """A line: its number in the part of the file that was read, from 1, and its pieces."""
 
     number: int
-    parts: list[Part]
+    parts: list[OutputSegment]
 
     @property
     def found(self) -> bool:
@@ -44,51 +44,50 @@ class Line(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    """A file as it is shown. ``size`` is the whole file's, ``left_out`` how much of its beginning
-    was not read, in bytes; ``blocks`` are lines that follow each other; ``found`` counts the lines
-    of a search, which was ``cut`` short where there were too many, or it took too long. ``absent``
-    is why there is nothing."""
+    """A file on a page. ``size`` is that of the whole file, ``left_out`` how many bytes of its
+    start were not read. ``blocks`` are runs of consecutive lines. ``found`` counts the lines of a
+    search; ``cut``: there may be more. ``absent`` is the reason why there is nothing."""
 
     name: str
     size: int = 0
     left_out: int = 0
-    blocks: list[list[Line]] = []
+    blocks: list[list[OutputLine]] = []
     found: int = 0
     cut: bool = False
     absent: str = ""
 
 
 class Search(NamedTuple):
-    """What is searched for."""
+    """A search: the text that was entered, and its pattern."""
 
     text: str
     pattern: Pattern | re.Pattern[str]
 
     def spans(self, line: str) -> Iterator[tuple[int, int]]:
-        """Where it is in a line; what is empty is nowhere."""
+        """Yield the start and end of each match in a line that is not empty."""
         for match in self.pattern.finditer(line):
             start, end = match.span()
             if start < end:
                 yield start, end
 
 
-def search_of(asked: Asked) -> Search | None:
-    """What ``find`` asks for: text without regard to case, with ``regex`` a regular expression."""
-    text = asked.text("find")
+def search_of(query: PageQuery) -> Search | None:
+    """Return the search of a query: text that ignores case, or with ``regex`` a pattern."""
+    text = query.text("find")
     if not text:
         return None
-    if asked.flag("regex"):
-        pattern = asked.pattern("find")
+    if query.flag("regex"):
+        pattern = query.pattern("find")
         assert pattern is not None
         return Search(text, pattern)
     return Search(text, re.compile(re.escape(text), re.IGNORECASE))
 
 
 def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) -> Output:
-    """A file's end, or the lines of it in which something is found."""
-    limit = LARGEST if search or whole else USUAL
+    """Return the end of a file, or the lines of it that a search finds."""
+    limit = MAX_READ if search or whole else USUAL
     piece = files.tail(name, limit)
-    if isinstance(piece, Absent):
+    if isinstance(piece, FileMissing):
         return Output(name=name, absent=piece.why)
     lines = lines_of(piece)
     if search is None:
@@ -105,8 +104,8 @@ def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) ->
     )
 
 
-def lines_of(piece: Piece) -> list[str]:
-    """Its lines without what a terminal would obey; a first line that is cut off says so."""
+def lines_of(piece: FilePiece) -> list[str]:
+    """Return its lines without control characters; a first line that is cut off begins with …."""
     text = piece.text.removesuffix("\n")
     lines = [plain(line.removesuffix("\r").expandtabs()) for line in text.split("\n")]
     if piece.start and lines:
@@ -118,19 +117,19 @@ Hits = dict[int, list[tuple[int, int]]]
 
 
 def _search(lines: list[str], search: Search) -> tuple[Hits, bool]:
-    """Where in which lines it is found, and whether there may be more."""
+    """Return the spans of the matches by line, and whether there may be more."""
     until = time.monotonic() + SEARCH_S
     hits: Hits = {}
-    for i in range(len(lines) - 1, -1, -1):  # the end matters most
-        if len(hits) >= MOST_FOUND or time.monotonic() > until:
+    for i in range(len(lines) - 1, -1, -1):  # from the end, which matters most
+        if len(hits) >= MAX_FOUND or time.monotonic() > until:
             return hits, True
         if spans := list(search.spans(lines[i])):
             hits[i] = spans
     return hits, False
 
 
-def _around(lines: list[str], hits: Hits) -> list[list[Line]]:
-    blocks: list[list[Line]] = []
+def _around(lines: list[str], hits: Hits) -> list[list[OutputLine]]:
+    blocks: list[list[OutputLine]] = []
     last = -1
     for i in sorted(hits):
         start = max(i - AROUND, last + 1)
@@ -143,16 +142,16 @@ def _around(lines: list[str], hits: Hits) -> list[list[Line]]:
     return blocks
 
 
-def _line(number: int, line: str, spans: list[tuple[int, int]]) -> Line:
-    parts: list[Part] = []
+def _line(number: int, line: str, spans: list[tuple[int, int]]) -> OutputLine:
+    parts: list[OutputSegment] = []
     at = 0
     for start, end in spans:
-        if start >= LONGEST_LINE:
+        if start >= MAX_LINE:
             break
-        parts += [Part(line[at:start], False), Part(line[start:end], True)]
+        parts += [OutputSegment(line[at:start], False), OutputSegment(line[start:end], True)]
         at = end
-    rest = line[at : max(at, LONGEST_LINE)]
-    parts.append(Part(rest, False))
+    rest = line[at : max(at, MAX_LINE)]
+    parts.append(OutputSegment(rest, False))
     if (more := len(line) - at - len(rest)) > 0:
-        parts.append(Part(f" … {more} more characters", False))
-    return Line(number, [part for part in parts if part.text])
+        parts.append(OutputSegment(f" … {more} more characters", False))
+    return OutputLine(number, [part for part in parts if part.text])

@@ -21,31 +21,27 @@ from seatrial.studies.compare import (
 from seatrial.studies.provenance import Difference, differences
 from seatrial.studies.selection import gather, is_named
 from seatrial.units import share_of, show_number
-from seatrial.web.asked import Asked
-from seatrial.web.judging import answered
-from seatrial.web.shown import NARROW, WIDE
-from seatrial.web.sides import names_rehearsal, side_of
-from seatrial.web.site import Site
+from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import names_rehearsal, side_of
+from seatrial.web.state.server_state import ServerState
 
-VERDICTS: tuple[State, ...] = (
-    *("worse", "better", "unclear"),
-    *("same", "not compared", "missing"),
-)
+VERDICTS: tuple[State, ...] = ("worse", "better", "unclear", "same", "not compared", "missing")
 SORTS = ("verdict", "change", "case", "metric")
 ROWS = 100
-MOST_ROWS = 5000
+MAX_ROWS = 5000
 DRAWN = 40
-MOST_NAMED = 300
-TIMES = 10  # the ratio from which on it is told instead of per cent, as in the table
+MAX_NAMED = 300
+TIMES = 10  # from this ratio on the ratio is shown, not per cent
 
 _INKS = {"better": "good", "worse": "bad", "same": "muted", "unclear": "warn"}
 _FORMS = {"better": 4, "worse": 2, "same": 1, "unclear": 3}
 
 
-class Compare(Struct, frozen=True, kw_only=True):
-    """The question, and its answer: ``state`` is "asked" (nothing is, yet), "judging", "judged" or
-    "refused" (``why``). ``matching`` rows have the verdict that is asked for, of these some are
-    shown."""
+class ComparePage(Struct, frozen=True, kw_only=True):
+    """The query and its answer. ``state`` is "asked" (no sides yet), "judging", "judged" or
+    "refused" (``why``). ``matching`` rows have the verdict of the query; ``rows`` are the first
+    of these."""
 
     before: str
     after: str
@@ -72,11 +68,11 @@ class Compare(Struct, frozen=True, kw_only=True):
     differences: list[Difference] = []
 
     def forest(self, wide: bool) -> Any:
-        """The rows that have a ratio, as SVG: their change in per cent."""
+        """Return the changes of the rows in per cent as SVG."""
         return forest(self.rows, share_of(self.least or MIN_RELATIVE_CHANGE), wide)
 
     def drawn(self) -> int:
-        """How many of the rows that are shown can be drawn."""
+        """Return how many of the rows can be drawn."""
         return sum(row.ratio is not None for row in self.rows)
 
 
@@ -86,41 +82,39 @@ class _Answer(NamedTuple):
     rehearsed: bool
 
 
-def data(site: Site, asked: Asked) -> Compare:
-    before, after = asked.text("before"), asked.text("after")
-    trials = queries.trials(site.store())
+def data(state: ServerState, query: PageQuery) -> ComparePage:
+    before, after = query.text("before"), query.text("after")
+    trials = queries.trials(state.store())
     question: dict[str, Any] = {
         "before": before,
         "after": after,
-        "metric": asked.text("metric"),
-        "test": asked.text("test"),
-        "least": asked.text("least"),
-        "across": asked.text("across"),
-        "each_node": asked.flag("each_node"),
-        "verdict": asked.choice("verdict", VERDICTS),
-        "sort": asked.choice("sort", SORTS, "verdict"),
-        "tags": [trial.tag for trial in trials][:MOST_NAMED],
+        "metric": query.text("metric"),
+        "test": query.text("test"),
+        "least": query.text("least"),
+        "across": query.text("across"),
+        "each_node": query.flag("each_node"),
+        "verdict": query.choice("verdict", VERDICTS),
+        "sort": query.choice("sort", SORTS, "verdict"),
+        "tags": [trial.tag for trial in trials][:MAX_NAMED],
     }
     question["latest"] = _latest(trials)
-    least = asked.share("least", "What matters", MIN_RELATIVE_CHANGE)
-    rehearsed = asked.flag("rehearsed")
-    shown = asked.number("rows", ROWS, least=1, most=MOST_ROWS)
+    least = query.share("least", "What matters", MIN_RELATIVE_CHANGE)
+    rehearsed = query.flag("rehearsed")
+    shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
     if not before or not after:
-        return Compare(state="asked", **question)
+        return ComparePage(state="asked", **question)
     key = ("compare", *(question[name] for name in ("before", "after", "metric", "test")))
     key = (*key, least, question["across"], question["each_node"], rehearsed)
     version = tuple((trial.row, trial.last, trial.state) for trial in trials)
-    answer: _Answer | None
-    answer, state, why = answered(
-        site, key, version, lambda: _judged(site, question, least, rehearsed)
-    )
+    study = state.studies.answer(key, version, lambda: _judged(state, question, least, rehearsed))
+    answer = study.value
     if answer is None:
-        made_up = names_rehearsal(site.store(), (before, after), rehearsed)
-        why = why.replace("--across", "“Across”")
-        return Compare(state=state, why=why, rehearsed=made_up, **question)
+        made_up = names_rehearsal(state.store(), (before, after), rehearsed)
+        why = study.reason.replace("--across", "“Across”")
+        return ComparePage(state=study.state, why=why, rehearsed=made_up, **question)
     found = answer.comparison
     rows = [row for row in found.rows if question["verdict"] in ("", row.verdict)]
-    return Compare(
+    return ComparePage(
         state="judged",
         first=found.first,
         second=found.second,
@@ -137,14 +131,14 @@ def data(site: Site, asked: Asked) -> Compare:
 
 
 def _latest(trials: list[TrialRow]) -> list[str]:
-    """The two latest measured trials of the machine that ran last, the earlier first."""
+    """Return the two latest measured trials of the machine that ran last, the earlier first."""
     measured = [trial for trial in trials if not trial.rehearsed and trial.passed]
     alike = [trial.tag for trial in measured if trial.machine == measured[0].machine]
     return alike[1::-1] if len(alike) > 1 else []
 
 
-def _judged(site: Site, question: dict[str, Any], least: float, rehearsed: bool) -> _Answer:
-    store = site.store()
+def _judged(state: ServerState, question: dict[str, Any], least: float, rehearsed: bool) -> _Answer:
+    store = state.store()
     tests, metrics = ([question[name]] if question[name] else [] for name in ("test", "metric"))
     first, second = (
         gather(store, side_of(question[name], rehearsed), tests) for name in ("before", "after")
@@ -162,7 +156,7 @@ def _judged(site: Site, question: dict[str, Any], least: float, rehearsed: bool)
 
 
 def _sorted(rows: list[ComparisonRow], sort: str) -> list[ComparisonRow]:
-    """In the order of the judgement, or by what is asked for: the worst change first."""
+    """Return the rows in the order of the judgement, or sorted with the worst change first."""
     if sort == "change":
         return sorted(rows, key=lambda row: (row.gain is None, row.gain or 0.0))
     if sort in ("case", "metric"):
@@ -171,9 +165,8 @@ def _sorted(rows: list[ComparisonRow], sort: str) -> list[ComparisonRow]:
 
 
 def forest(rows: Sequence[ComparisonRow], least: float, wide: bool = True) -> Any:
-    """By how many per cent of the first side the second one's figures differ, with the intervals:
-    the change of the table. Whether more is better the metric says, so the label and the mark tell
-    the verdict."""
+    """Draw the change of each row in per cent with its interval. Label and mark show the verdict,
+    which also depends on whether larger is better."""
     intervals = []
     for row in [row for row in rows if row.ratio is not None][:DRAWN]:
         value, low, high = (_change(ratio) for ratio in (row.ratio, row.low, row.high))

@@ -1,4 +1,4 @@
-"""Failures: the runs that failed, newest verdict first, with what is known of each."""
+"""Failures: the runs that failed, the newest verdict first."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from seatrial.store import pagination
 from seatrial.store.pagination import BY_VERDICT, Choices, End
 from seatrial.store.rows import Filters, GapRow, RunRow
 from seatrial.verify.reading import plain
-from seatrial.web.asked import Asked, Unclear
-from seatrial.web.choice import VERDICTS, behind, choice_of, next_place
-from seatrial.web.output.run_files import Piece, RunFiles, in_time
-from seatrial.web.site import Site
+from seatrial.web.output.run_files import FilePiece, RunFiles
+from seatrial.web.page import copied
+from seatrial.web.query import BadQuery, PageQuery
+from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
+from seatrial.web.state.background import in_time
+from seatrial.web.state.server_state import ServerState
 
 SHOWN = 50
-MOST_SHOWN = 200
-LONGEST_OUTPUT = 2048
+MAX_SHOWN = 200
+MAX_OUTPUT = 2048
 LINES = 8
 READING_S = 2.0  # for the output of all runs of a page together
 
 
 class Column(NamedTuple):
-    """A column: its name in the address, its heading, and what it is."""
+    """A column: its name in the address, its heading, its meaning."""
 
     name: str
     title: str
@@ -56,8 +58,8 @@ USUAL = ("time", "tag", "machine", "app", "test", "run", "event", "code", "why",
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """A run that failed. ``time`` of its verdict in ns, ``elapsed`` in seconds; ``output`` is the
-    end of what it wrote to ``output_of``, or why there is none."""
+    """A run that failed. ``time`` is that of its verdict in ns, ``elapsed`` is in seconds.
+    ``output`` is the end of its file ``output_of``, or says why there is none."""
 
     time: int
     trial: str
@@ -80,8 +82,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     rehearsed: bool
 
 
-class Failures(Struct, frozen=True, kw_only=True):
-    """The failures of a page, of ``found`` that match; ``shown`` are the names of its columns."""
+class FailuresPage(Struct, frozen=True, kw_only=True):
+    """The failures on a page, of ``found`` that match; ``shown`` are the names of its columns."""
 
     failures: list[Failure]
     found: int
@@ -96,13 +98,13 @@ class Failures(Struct, frozen=True, kw_only=True):
     verdicts: tuple[str, ...] = VERDICTS
 
 
-def data(site: Site, asked: Asked) -> Failures:
-    limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
-    shown = _columns(asked)
-    place = behind(asked)
-    store = site.store()
+def data(state: ServerState, query: PageQuery) -> FailuresPage:
+    limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
+    shown = _columns(query)
+    place = behind(query)
+    store = state.store()
     with store.reading():
-        choice = choice_of(store, asked, ["failed"])
+        choice = choice_of(store, query, ["failed"])
         filters, window = _by_verdict(choice.filters)
         found = pagination.page(store, filters, BY_VERDICT, place, limit + 1, window)
         number = pagination.number_of(store, filters, window)
@@ -110,30 +112,30 @@ def data(site: Site, asked: Asked) -> Failures:
         choices = pagination.choices(store)
     outputs = _outputs(found[:limit]) if "output" in shown else {}
     more = len(found) > limit
-    return Failures(
+    return FailuresPage(
         failures=[_failure(run, ends[run.row], outputs.get(run.row)) for run in found[:limit]],
         found=number,
         shown=shown,
         columns=COLUMNS,
         usual=tuple(shown) == USUAL,
-        newest=asked.link(before="") if place else "",
-        older=asked.link(before=next_place(found[limit - 1], BY_VERDICT)) if more else "",
+        newest=query.link(before="") if place else "",
+        older=query.link(before=next_place(found[limit - 1], BY_VERDICT)) if more else "",
         choices=choices,
         gaps=choice.gaps,
         rehearsed=choice.rehearsed,
     )
 
 
-def _columns(asked: Asked) -> list[str]:
-    """The chosen columns in the order of the page."""
-    chosen, known = set(asked.all("column")), [column.name for column in COLUMNS]
+def _columns(query: PageQuery) -> list[str]:
+    """Return the chosen columns in the order of the page."""
+    chosen, known = set(query.all("column")), [column.name for column in COLUMNS]
     if odd := sorted(chosen.difference(known)):
-        raise Unclear(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
+        raise BadQuery(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
     return [column.name for column in COLUMNS if column.name in chosen] or list(USUAL)
 
 
 def _by_verdict(filters: Filters) -> tuple[Filters, list[str]]:
-    """The window is of the time at which a run failed, not at which it was created."""
+    """Apply the window to the time of the verdict, not of the run's creation."""
     window = [f"runs.judged >= {filters.since:d}"] if filters.since else []
     window += [f"runs.judged < {filters.until:d}"] if filters.until else []
     anew = msgspec.structs.replace(filters, since=0, until=0, states=(), failed=True)
@@ -141,27 +143,17 @@ def _by_verdict(filters: Filters) -> tuple[Filters, list[str]]:
 
 
 def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
-    code = code_of(run.code)
-    return Failure(
+    output_of, text = output or ("", "")
+    return copied(
+        Failure,
+        run,
         time=run.judged or run.created,
-        trial=run.trial,
-        machine=run.machine,
-        app=run.app,
-        test=run.test,
-        case_name=run.case_name,
-        run_id=run.run_id,
         event=End(end.event, end.value, end.text[:300]),
-        code=run.code,
-        verdict=code.name,
-        meaning=code.meaning,
-        why=run.why[:LONGEST_OUTPUT],
-        output=output[1] if output else "",
-        output_of=output[0] if output else "",
-        nodes=run.nodes,
-        elapsed=run.elapsed,
-        job_id=run.job_id,
+        meaning=code_of(run.code).meaning,
+        why=run.why[:MAX_OUTPUT],
+        output=text,
+        output_of=output_of,
         directory=run.path,
-        rehearsed=run.rehearsed,
     )
 
 
@@ -169,7 +161,7 @@ def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:
 
 
 def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
-    """For each run the file and the end of it; files are read for a while only."""
+    """Return for each run its file and the end of it. Reading stops after READING_S."""
     with_files = [run for run in found if run.path and not run.rehearsed]
     done: dict[int, tuple[str, str]] = {}
     until = time.monotonic() + READING_S
@@ -189,10 +181,10 @@ def _outputs(found: Sequence[RunRow]) -> dict[int, tuple[str, str]]:
 
 
 def _output(files: RunFiles) -> tuple[str, str]:
-    """The end of stderr; of stdout where nothing is in that."""
+    """Return the end of stderr, or of stdout if stderr is empty."""
     for name in ("stderr", "stdout"):
-        piece = files.tail(name, LONGEST_OUTPUT)
-        if not isinstance(piece, Piece):
+        piece = files.tail(name, MAX_OUTPUT)
+        if not isinstance(piece, FilePiece):
             return "", f"{name} {piece.why}"
         lines = plain(piece.text).rstrip().splitlines()
         if lines:

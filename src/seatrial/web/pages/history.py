@@ -17,26 +17,25 @@ from seatrial.studies.history import ELAPSED, History, Point, ReportedChange, hi
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.units import SECOND_NS, show_seconds
-from seatrial.web.asked import Asked
-from seatrial.web.judging import answered
-from seatrial.web.records import references_of
-from seatrial.web.shown import NARROW, WIDE
-from seatrial.web.sides import names_rehearsal
-from seatrial.web.site import Site
+from seatrial.web.formatting import NARROW, WIDE
+from seatrial.web.page import copied
+from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import names_rehearsal
+from seatrial.web.state.server_state import ServerState
 
 MULTIPLES = 24  # small plots on a page
 POINTS = 50  # rows of the table of figures
-MOST_POINTS = 5000
-MOST_DRAWN = 2000  # figures of a series
-MOST_NAMED = 400
+MAX_POINTS = 5000
+MAX_DRAWN = 2000  # figures of a series
+MAX_NAMED = 400
 
 
 Drawn = tuple[float, float, bool]  # time in s, value, whether it was rehearsed
 
 
-class Change(Struct, frozen=True, kw_only=True):
-    """A change of level: between the figures at ``last`` and at ``time`` (ns); ``percent`` is None
-    where levels have no ratio; the note nearest to it."""
+class ChangeMark(Struct, frozen=True, kw_only=True):
+    """A change of level between the values at ``last`` and ``time`` (ns). ``percent`` is None if
+    the levels have no ratio. ``note`` is the nearest one, ``near`` how far it is."""
 
     time: int
     last: int
@@ -49,11 +48,11 @@ class Change(Struct, frozen=True, kw_only=True):
     near: str
 
 
-class Line(Struct, frozen=True, kw_only=True):
-    """A series of ``n`` figures; of very many, ``times`` (s since the epoch) and ``values`` are the
-    least and the greatest in each of many spans. ``levels`` are (from, to, level) between confirmed
-    changes; ``low`` and ``high`` bound what its reference allows. ``rehearsed`` of the figures were
-    made up, not measured; ``made_up`` tells which of those that are drawn."""
+class HistoryLine(Struct, frozen=True, kw_only=True):
+    """A series of ``n`` values. A long one is thinned to the least and the greatest in each of many
+    spans: ``times`` (s since the epoch) and ``values``. ``levels`` are (from, to, level) between
+    confirmed changes. ``low`` and ``high`` are the bounds of its reference. ``rehearsed`` counts
+    rehearsed values; ``made_up`` says which of the drawn ones are."""
 
     machine: str
     case: str
@@ -71,19 +70,19 @@ class Line(Struct, frozen=True, kw_only=True):
     values: list[float]
     made_up: list[bool]
     levels: list[tuple[float, float, float]]
-    changes: list[Change]
+    changes: list[ChangeMark]
     notes: list[Note]
     reference: float | None = None
     low: float | None = None
     high: float | None = None
 
     def chart(self, large: bool, metric: str, wide: bool = False) -> Any:
-        """The series as SVG."""
+        """Return the series as SVG."""
         return chart(self, large, metric, WIDE if wide else NARROW)
 
 
 class Shown(Struct, frozen=True):
-    """A figure, when its run's script started (ns), and which run that was."""
+    """A value, when its run's script started (ns), and the run."""
 
     time: int
     value: float
@@ -93,7 +92,7 @@ class Shown(Struct, frozen=True):
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
-    """The question, and the series that match, those that changed for the worse first. ``state`` is
+    """The query and the series that match, those that changed for the worse first. ``state`` is
     "asked", "judging", "judged" or "refused" (``why``)."""
 
     metric: str
@@ -106,7 +105,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
     state: str
     metrics: list[str]
     why: str = ""
-    lines: list[Line] = []
+    lines: list[HistoryLine] = []
     found: int = 0
     first: int = 0
     changed: int = 0
@@ -117,53 +116,53 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
 
 class _Answer(NamedTuple):
-    """What was judged, and of what was shown of it the lines, by their places."""
+    """The judged series, and the lines that were made of them, by their places."""
 
     histories: list[History]
     damaged: int
-    lines: dict[int, Line]
+    lines: dict[int, HistoryLine]
 
 
-def data(site: Site, asked: Asked) -> HistoryPage:
-    store = site.store()
+def data(state: ServerState, query: PageQuery) -> HistoryPage:
+    store = state.store()
     trials = queries.trials(store)
     filters = Filters(
-        test=asked.text("test"),
-        machine=asked.text("machine"),
-        toolchain=asked.text("toolchain"),
-        trial=asked.text("trial"),
-        since=asked.moment("since"),
-        until=asked.moment("until"),
-        rehearsed=asked.flag("rehearsed"),
+        test=query.text("test"),
+        machine=query.text("machine"),
+        toolchain=query.text("toolchain"),
+        trial=query.text("trial"),
+        since=query.moment("since"),
+        until=query.moment("until"),
+        rehearsed=query.flag("rehearsed"),
     )
-    metric, case = asked.text("metric"), asked.text("case")
-    first = asked.number("first", 0)
+    metric, case = query.text("metric"), query.text("case")
+    first = query.number("first", 0)
     question: dict[str, Any] = {
         "metric": metric,
         "case": case,
         **{name: getattr(filters, name) for name in ("test", "machine", "toolchain", "trial")},
         "rehearsed": filters.rehearsed,
-        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MOST_NAMED],
+        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED],
     }
     if not metric:
         return HistoryPage(state="asked", **question)
-    version = (_notes_mark(site), *((trial.row, trial.last, trial.passed) for trial in trials))
+    version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
-    answer: _Answer | None
-    answer, state, why = answered(site, name, version, lambda: _judged(site, metric, filters, case))
+    study = state.studies.answer(name, version, lambda: _judged(state, metric, filters, case))
+    answer = study.value
     if answer is None:
         asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
-        return HistoryPage(state=state, why=why, any_rehearsed=asked_for, **question)
+        return HistoryPage(state=study.state, why=study.reason, any_rehearsed=asked_for, **question)
     found = answer.histories
     if first >= len(found):
         first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
-    points = asked.number("points", POINTS, least=1, most=MOST_POINTS)
+    points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
     shown = found[first : first + MULTIPLES]
     lines = []
     for place, each in enumerate(shown, start=first):
         if place not in answer.lines:
-            answer.lines[place] = _line(site, each, trials)
+            answer.lines[place] = _line(state, each, trials)
         lines.append(answer.lines[place])
     return HistoryPage(
         state="judged",
@@ -180,7 +179,7 @@ def data(site: Site, asked: Asked) -> HistoryPage:
 
 
 def _rehearsed(trials: list[TrialRow]) -> set[tuple[str, str]]:
-    """The rehearsed trials, by tag and machine."""
+    """Return the rehearsed trials, by tag and machine."""
     return {(trial.tag, trial.machine) for trial in trials if trial.rehearsed}
 
 
@@ -189,24 +188,24 @@ def _shown(point: Point, machine: str, rehearsed: set[tuple[str, str]]) -> Shown
     return Shown(point.time, point.value, point.run_id, point.trial, made_up)
 
 
-def _notes_mark(site: Site) -> int:
+def _notes_mark(state: ServerState) -> int:
     try:
-        return (site.trials / note_file.FILE).stat().st_mtime_ns
+        return (state.folder / note_file.FILE).stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _judged(site: Site, metric: str, filters: Filters, case: str) -> _Answer:
+def _judged(state: ServerState, metric: str, filters: Filters, case: str) -> _Answer:
     try:
-        notes = note_file.read(site.trials / note_file.FILE)
+        notes = note_file.read(state.folder / note_file.FILE)
     except TrialError:
         notes = note_file.Diary([])
-    found = histories(site.store(), metric, filters, case, notes.notes)
+    found = histories(state.store(), metric, filters, case, notes.notes)
     return _Answer(sorted(found, key=_rank), notes.damaged, {})
 
 
 def _rank(history: History) -> tuple[float, str, str]:
-    """Those with a confirmed change first, the most changed for the worse before the others."""
+    """Return the rank of a series: the worst confirmed change first, then the other changes."""
     shares = [
         abs(told.percent or 0) if told.worse else -1 / (1 + abs(told.percent or 0))
         for told in history.told
@@ -219,9 +218,9 @@ def _rank(history: History) -> tuple[float, str, str]:
 # ---- a series -----------------------------------------------------------------------------
 
 
-def _line(site: Site, history: History, trials: list[TrialRow]) -> Line:
+def _line(state: ServerState, history: History, trials: list[TrialRow]) -> HistoryLine:
     series, analysis = history.series, history.analysis
-    wanted = _expected(site, history, trials)
+    wanted = _expected(state, history, trials)
     middle = median(series.values) if series.values else None
     rehearsed = _rehearsed(trials)
     points = [
@@ -229,17 +228,12 @@ def _line(site: Site, history: History, trials: list[TrialRow]) -> Line:
         for point in series.points
     ]
     drawn = _thinned(points)
-    return Line(
-        machine=series.machine,
-        case=series.case,
-        case_name=series.case_name,
-        test=series.test,
-        unit=series.unit,
-        better=series.better,
+    return copied(
+        HistoryLine,
+        series,
         n=len(series.points),
         median=middle,
         noise=analysis.noise / abs(middle) if middle else None,
-        excluded=series.excluded,
         why=analysis.why,
         rehearsed=sum(made_up for _, _, made_up in points),
         times=[time for time, _, _ in drawn],
@@ -255,13 +249,13 @@ def _line(site: Site, history: History, trials: list[TrialRow]) -> Line:
 
 
 def _thinned(points: list[Drawn]) -> list[Drawn]:
-    """Few enough to be drawn: of those in one of many equal spans the least and the greatest."""
-    if len(points) <= MOST_DRAWN:
+    """Return few enough values to draw: the least and the greatest in each of many spans."""
+    if len(points) <= MAX_DRAWN:
         return points
     first, length = points[0][0], points[-1][0] - points[0][0] or 1.0
     spans: dict[int, list[Drawn]] = {}
     for point in points:
-        spans.setdefault(int((point[0] - first) / length * (MOST_DRAWN // 2 - 1)), []).append(point)
+        spans.setdefault(int((point[0] - first) / length * (MAX_DRAWN // 2 - 1)), []).append(point)
     return [
         point
         for own in spans.values()
@@ -270,7 +264,7 @@ def _thinned(points: list[Drawn]) -> list[Drawn]:
 
 
 def _levels(history: History) -> list[tuple[float, float, float]]:
-    """The level between each two confirmed changes, as the judgement has it."""
+    """Return the level between each two confirmed changes."""
     points = history.series.points
     confirmed = [told.change for told in history.told if told.confirmed]
     if not confirmed:
@@ -283,23 +277,21 @@ def _levels(history: History) -> list[tuple[float, float, float]]:
     ]
 
 
-def _change(told: ReportedChange) -> Change:
-    note = told.near.note.text if told.near is not None else ""
-    return Change(
+def _change(told: ReportedChange) -> ChangeMark:
+    return copied(
+        ChangeMark,
+        told,
         time=told.first,
-        last=told.last,
         before=told.change.before,
         after=told.change.after,
-        percent=told.percent,
         tier=told.change.tier,
-        worse=told.worse,
-        note=note,
+        note=told.near.note.text if told.near is not None else "",
         near=_near(told),
     )
 
 
 def _near(told: ReportedChange) -> str:
-    """How near the nearest note is, in words."""
+    """Return how near the nearest note is, in words."""
     if told.near is None:
         return ""
     away = told.near.seconds
@@ -308,26 +300,26 @@ def _near(told: ReportedChange) -> str:
     return f"{show_seconds(abs(away))} {'before' if away < 0 else 'after'}"
 
 
-def _expected(site: Site, history: History, trials: list[TrialRow]) -> Expected | None:
-    """The reference by which the latest run was judged."""
+def _expected(state: ServerState, history: History, trials: list[TrialRow]) -> Expected | None:
+    """Return the reference by which the latest run was judged."""
     series = history.series
     if not series.points:
         return None
     last = series.points[-1]
     trial = next((t for t in trials if (t.tag, t.machine) == (last.trial, series.machine)), None)
-    case = _case(site, trial, series.case) if trial is not None else None
+    case = _case(state, trial, series.case) if trial is not None else None
     if trial is None or case is None:
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
-    return expected(figure, case, references_of(trial))
+    return expected(figure, case, state.records.references(trial))
 
 
-def _case(site: Site, trial: TrialRow, case: str) -> CaseRow | None:
-    return next((c for c in queries.cases_of(site.store(), trial) if c.id == case), None)
+def _case(state: ServerState, trial: TrialRow, case: str) -> CaseRow | None:
+    return next((c for c in queries.cases_of(state.store(), trial) if c.id == case), None)
 
 
-def chart(line: Line, large: bool, metric: str, width: int) -> Any:
-    """Figures as dots, levels as lines, changes and notes as marks, the reference as levels."""
+def chart(line: HistoryLine, large: bool, metric: str, width: int) -> Any:
+    """Draw values as dots, levels as lines, changes and notes as marks."""
     drawn = list(zip(line.times, line.values, line.made_up, strict=True))
     measured = [(time, value) for time, value, made_up in drawn if not made_up]
     made_up = [(time, value) for time, value, made_up in drawn if made_up]
@@ -366,6 +358,6 @@ def chart(line: Line, large: bool, metric: str, width: int) -> Any:
     )
 
 
-def _told(change: Change) -> str:
+def _told(change: ChangeMark) -> str:
     percent = "" if change.percent is None else f"{change.percent:+.1f} %"
     return percent if change.tier == "confirmed" else f"{percent}?"

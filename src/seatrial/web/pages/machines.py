@@ -1,4 +1,4 @@
-"""Machines: each with its trials, its runs and how many of these failed."""
+"""Machines: each with its trials, its runs and its failures."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from msgspec import Struct
 
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
-from seatrial.web.asked import Asked
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
 
 
 class MachineRow(Struct, frozen=True, kw_only=True):
-    """A machine by the trials on it: how many these are (of them ``rehearsals``), their runs, when
-    the last event was (ns), the latest trial."""
+    """A machine: its trials (of them ``rehearsals``), their runs, the last event (ns), the
+    latest trial."""
 
     name: str
     trials: int
@@ -26,24 +26,24 @@ class MachineRow(Struct, frozen=True, kw_only=True):
     rehearsed: bool
 
 
-class Machines(Struct, frozen=True):
-    """All machines, those heard of last first."""
+class MachinesPage(Struct, frozen=True):
+    """All machines, the one with the latest event first."""
 
     machines: list[MachineRow]
     rehearsed: bool
 
 
-def data(site: Site, asked: Asked) -> Machines:
-    rehearsed = asked.flag("rehearsed")
+def data(state: ServerState, query: PageQuery) -> MachinesPage:
+    rehearsed = query.flag("rehearsed")
     by_name: dict[str, list[TrialRow]] = {}
-    for trial in queries.trials(site.store()):
+    for trial in queries.trials(state.store()):
         by_name.setdefault(trial.machine, []).append(trial)
     rows = [_row(name, trials, rehearsed) for name, trials in by_name.items()]
-    return Machines(sorted(rows, key=lambda row: (row.rehearsed, -row.last)), rehearsed)
+    return MachinesPage(sorted(rows, key=lambda row: (row.rehearsed, -row.last)), rehearsed)
 
 
 def _row(name: str, trials: list[TrialRow], rehearsed: bool) -> MachineRow:
-    """Rehearsals count where they are asked for, or where there is nothing else."""
+    """Return a machine. Rehearsals count if asked for, or if there is nothing else."""
     measured = [trial for trial in trials if not trial.rehearsed]
     counted = trials if rehearsed else measured or trials
     return MachineRow(

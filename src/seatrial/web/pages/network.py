@@ -1,8 +1,9 @@
-"""Networks: the runs that measured every pair of ranks, and one such matrix with what it says."""
+"""Networks: the runs that measured every pair of ranks, and one such matrix with its findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -10,48 +11,49 @@ from seatrial.machine.facts import fold
 from seatrial.statistics.all_pairs import Network
 from seatrial.store import queries
 from seatrial.store.rows import RunRow
-from seatrial.web.asked import Asked
 from seatrial.web.matrices import (
     ASPECTS,
     ORDERS,
     SHOWS,
     Cells,
     Charted,
-    Part,
+    MatrixPanel,
     charted_of,
     runs_with,
 )
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
 
-MOST = 200  # findings of a kind that are listed
-NEAR = 32  # ranks beside a finding that are shown with it
-FINEST = 2048  # cells each way that are sent at most
-LARGEST = 1 << 20
+MAX_FINDINGS = 200  # of a kind that are listed
+NEAR = 32  # ranks that are shown around a finding
+FINEST = 2048  # cells each way
+MAX_RANKS = 1 << 20
 
 
-class Networks(Struct, frozen=True):
-    """The latest runs that have a matrix, one of each case; None while they are looked for."""
+class NetworksPage(Struct, frozen=True):
+    """The latest runs that have a matrix, one of each case; None while they are being looked
+    for."""
 
     runs: list[RunRow] | None
     machine: str
     machines: list[str]
 
 
-def listed(site: Site, asked: Asked) -> Networks:
-    found = runs_with(site)
-    machine = asked.text("machine")
+def listed(state: ServerState, query: PageQuery) -> NetworksPage:
+    found = runs_with(state)
+    machine = query.text("machine")
     machines = sorted({run.machine for run in found or ()})
     if found is not None and machine:
         found = [run for run in found if run.machine == machine]
-    return Networks(found, machine, machines)
+    return NetworksPage(found, machine, machines)
 
 
 # ---- one matrix ---------------------------------------------------------------------------
 
 
-class Finding(Struct, frozen=True, kw_only=True):
-    """Something wrong: ``effect`` is relative (-0.05: 5 % worse). ``x`` and ``y`` are where it is
-    to be seen in the order that is shown."""
+class NetworkFinding(Struct, frozen=True, kw_only=True):
+    """A fault of the network. ``effect`` is relative (-0.05: 5 % worse). ``x`` and ``y`` are its
+    place in the order that is shown."""
 
     kind: str
     what: str
@@ -63,8 +65,8 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Pairs(Struct, frozen=True, kw_only=True):
-    """A matrix and its findings. While it is being judged (``ready`` is false) there are none.
-    ``row_order`` are the senders, as places in ``names``, in the order that is shown."""
+    """A matrix and its findings; there are none while it is being judged (``ready`` is false).
+    ``row_order`` are the senders in the order that is shown, as places in ``names``."""
 
     run: RunRow
     ready: bool
@@ -72,7 +74,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
     columns: str
     of: str
     show: str
-    part: Part
+    part: MatrixPanel
     near: int
     unit: str = ""
     ranks: int = 0
@@ -83,7 +85,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
     high: float = 0.0
     grouped: bool = False
     hidden: int = 0
-    findings: list[Finding] = []
+    findings: list[NetworkFinding] = []
     left_out: dict[str, int] = {}
     names: list[str] = []
     groups: list[str] = []
@@ -91,21 +93,13 @@ class Pairs(Struct, frozen=True, kw_only=True):
     column_order: list[int] = []
 
 
-def data(site: Site, asked: Asked) -> Pairs:
-    run = _run(site, asked)
-    rows, columns, of, show = _look(asked)
-    charted = charted_of(site, run)
+def data(state: ServerState, query: PageQuery) -> Pairs:
+    run = _run(state, query)
+    rows, columns, of, show = _look(query)
+    question: dict[str, Any] = {"rows": rows, "columns": columns, "of": of, "show": show}
+    charted = charted_of(state, run)
     if charted is None:
-        return Pairs(
-            run=run,
-            ready=False,
-            rows=rows,
-            columns=columns,
-            of=of,
-            show=show,
-            part=Part(0, 0, LARGEST),
-            near=NEAR,
-        )
+        return Pairs(run=run, ready=False, part=MatrixPanel(0, 0, MAX_RANKS), near=NEAR, **question)
     scale = charted.scale(show)
     count = len(charted.names)
     net = charted.judged.network
@@ -113,11 +107,7 @@ def data(site: Site, asked: Asked) -> Pairs:
     return Pairs(
         run=run,
         ready=True,
-        rows=rows,
-        columns=columns,
-        of=of,
-        show=show,
-        part=_part(asked, count),
+        part=_part(query, count),
         near=min(2 * NEAR, count),
         unit=charted.judged.unit,
         ranks=charted.judged.ranks,
@@ -134,36 +124,36 @@ def data(site: Site, asked: Asked) -> Pairs:
         groups=charted.groups,
         row_order=charted.order(rows, 0).tolist(),
         column_order=charted.order(columns, 1).tolist(),
+        **question,
     )
 
 
-def cells(site: Site, asked: Asked) -> Cells:
-    """A part of a matrix as a picture."""
-    run = _run(site, asked)
-    rows, columns, of, show = _look(asked)
-    most = asked.number("most", 700, least=16, most=FINEST)
-    charted = charted_of(site, run)
+def cells(state: ServerState, query: PageQuery) -> Cells:
+    """Return a part of a matrix as a picture."""
+    run = _run(state, query)
+    rows, columns, of, show = _look(query)
+    most = query.number("most", 700, least=16, most=FINEST)
+    charted = charted_of(state, run)
     if charted is None:
-        part = Part(0, 0, 0)
-        return Cells(x=0, y=0, size=0, pairs=0, width=0, height=0, cells="", rates=None)
-    part = _part(asked, len(charted.names))
+        return Cells()
+    part = _part(query, len(charted.names))
     return charted.cells(part, most, (rows, columns), of, show)
 
 
-def _run(site: Site, asked: Asked) -> RunRow:
-    return queries.run(site.store(), f"{asked.path['trial']}/{asked.path['run_id']}")
+def _run(state: ServerState, query: PageQuery) -> RunRow:
+    return queries.run(state.store(), f"{query.path['trial']}/{query.path['run_id']}")
 
 
-def _look(asked: Asked) -> tuple[str, str, str, str]:
-    rows, columns = (asked.choice(name, ORDERS, "rank") for name in ("rows", "columns"))
-    of, show = asked.choice("of", ASPECTS, "worst"), asked.choice("show", SHOWS, "rate")
+def _look(query: PageQuery) -> tuple[str, str, str, str]:
+    rows, columns = (query.choice(name, ORDERS, "rank") for name in ("rows", "columns"))
+    of, show = query.choice("of", ASPECTS, "worst"), query.choice("show", SHOWS, "rate")
     return rows, columns, of, show
 
 
-def _part(asked: Asked, count: int) -> Part:
-    size = min(asked.number("size", count, least=1, most=LARGEST), count)
-    x, y = (asked.number(name, 0, most=LARGEST) for name in ("x", "y"))
-    return Part(min(x, count - size), min(y, count - size), size)
+def _part(query: PageQuery, count: int) -> MatrixPanel:
+    size = min(query.number("size", count, least=1, most=MAX_RANKS), count)
+    x, y = (query.number(name, 0, most=MAX_RANKS) for name in ("x", "y"))
+    return MatrixPanel(min(x, count - size), min(y, count - size), size)
 
 
 # ---- findings -----------------------------------------------------------------------------
@@ -171,23 +161,24 @@ def _part(asked: Asked, count: int) -> Part:
 
 def _findings(
     charted: Charted, net: Network, rows: str, columns: str
-) -> tuple[list[Finding], dict[str, int]]:
-    """The findings of each kind, the gravest first, and how many of each kind are not listed."""
+) -> tuple[list[NetworkFinding], dict[str, int]]:
+    """Return the findings of each kind, the worst first, and how many of each kind are not
+    listed."""
     at = _Places(charted, rows, columns)
-    kinds: dict[str, list[Finding]] = {}
+    kinds: dict[str, list[NetworkFinding]] = {}
     for one in (*_mute(net, at), *_slow(net, at)):
         kinds.setdefault(one.kind, []).append(one)
     counted = {"slow link": net.slow_links, "single pair cannot talk": net.mute_pairs}
     left_out = {
         kind: more
         for kind, found in kinds.items()
-        if (more := max(counted.get(kind, 0), len(found)) - min(len(found), MOST))
+        if (more := max(counted.get(kind, 0), len(found)) - min(len(found), MAX_FINDINGS))
     }
-    return [one for found in kinds.values() for one in found[:MOST]], left_out
+    return [one for found in kinds.values() for one in found[:MAX_FINDINGS]], left_out
 
 
 class _Places:
-    """Where a node, a rank or a group begins, in the order of senders and of receivers."""
+    """The first place of each node, rank and group, in the order of senders and of receivers."""
 
     def __init__(self, charted: Charted, rows: str, columns: str) -> None:
         self._first: list[dict[str, int]] = []
@@ -199,53 +190,57 @@ class _Places:
             self._first.append(first)
 
     def of(self, sender: str, receiver: str) -> tuple[int, int]:
-        """The corner (x, y) of a part about a pair."""
+        """Return the corner (x, y) of a part around a pair."""
         x = self._first[1].get(receiver, 0)
         y = self._first[0].get(sender, 0)
         return max(0, x - NEAR), max(0, y - NEAR)
 
 
-def _mute(net: Network, at: _Places) -> Iterator[Finding]:
+def _mute(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for name in net.silent:
         x, y = at.of(name, name)
-        yield Finding(kind="talks with nobody", what=name, x=x, y=y)
+        yield NetworkFinding(kind="talks with nobody", what=name, x=x, y=y)
     for name in net.cut_off:
         x, y = at.of(name, name)
-        yield Finding(kind="group cut off", what=name, x=x, y=y)
+        yield NetworkFinding(kind="group cut off", what=name, x=x, y=y)
     for names in net.apart:
         x, y = at.of(names[0], names[0])
-        yield Finding(kind="talk among themselves alone", what=_together(names), x=x, y=y)
+        yield NetworkFinding(kind="talk among themselves alone", what=_together(names), x=x, y=y)
     for pair in net.groups:
         if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
             x, y = at.of(pair.sender, pair.receiver)
-            yield Finding(
+            yield NetworkFinding(
                 kind="no link between groups", what=f"{pair.sender} to {pair.receiver}", x=x, y=y
             )
     for sender, receiver in net.pairs:
         x, y = at.of(sender, receiver)
-        yield Finding(kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y)
+        yield NetworkFinding(
+            kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y
+        )
 
 
 def _together(names: Sequence[str]) -> str:
-    """Nodes, folded; ranks, of which their labels tell, one by one."""
+    """Return nodes as a folded set, ranks one by one."""
     return ", ".join(names) if any(":" in name for name in names) else fold(names)
 
 
-def _slow(net: Network, at: _Places) -> Iterator[Finding]:
+def _slow(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for kind, found in (("slow sender", net.senders), ("slow receiver", net.receivers)):
         for slow in found:
             x, y = at.of(slow.name, slow.name)
-            yield Finding(
+            yield NetworkFinding(
                 kind=kind, what=slow.name, effect=slow.effect, deviations=slow.deviations, x=x, y=y
             )
     for link in net.links:
         x, y = at.of(link.sender, link.receiver)
         what = f"{link.sender} to {link.receiver}"
-        yield Finding(kind="slow link", what=what, rate=link.value, effect=link.effect, x=x, y=y)
+        yield NetworkFinding(
+            kind="slow link", what=what, rate=link.value, effect=link.effect, x=x, y=y
+        )
     for pair in sorted(net.slow_groups, key=lambda pair: pair.effect or 0.0):
         if not pair.cut:
             x, y = at.of(pair.sender, pair.receiver)
-            yield Finding(
+            yield NetworkFinding(
                 kind="slow between groups",
                 what=f"{pair.sender} to {pair.receiver}",
                 rate=pair.median,

@@ -1,9 +1,10 @@
-"""A node: what became of it, its runs, failures by cause, its figures beside those of others."""
+"""A node: its states, its runs, its failures by cause, its values beside those of other nodes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import Struct
 
 from seatrial import draw
@@ -14,8 +15,7 @@ from seatrial.store.pagination import again_of
 from seatrial.store.rows import RunRow
 from seatrial.studies.history import ELAPSED
 from seatrial.units import SECOND_NS
-from seatrial.web.asked import Asked
-from seatrial.web.judging import beside
+from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.nodes.layout import blocks_of
 from seatrial.web.nodes.node_figures import (
     RunFigures,
@@ -27,23 +27,31 @@ from seatrial.web.nodes.node_figures import (
     metrics_to_choose,
     view_of,
 )
-from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, State, Turn, turns_of, turns_of_node
+from seatrial.web.nodes.node_states import (
+    DOWN,
+    EXCLUDED,
+    UP,
+    NodeEvent,
+    NodeState,
+    turns_of,
+    turns_of_node,
+)
 from seatrial.web.pages.machine import accused_of, machine_states
-from seatrial.web.shown import NARROW, WIDE
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
 
 if TYPE_CHECKING:
-    from seatrial.web.nodes.on_nodes import Mask
+    from seatrial.web.nodes.run_index import Mask
 
 RUNS = 50
-MOST_RUNS = 2000
-MOST_FIGURES = 24  # rows of the table of figures
-SPANS = 60  # of time, for each of which the others' figures are told
-MOST_TURNS = 200
+MAX_RUNS = 2000
+MAX_FIGURES = 24  # rows of the table of figures
+SPANS = 60  # of time, each with the percentiles of all runs
+MAX_TURNS = 200
 
 
-class Cause(Struct, frozen=True):
-    """A verdict: so many runs of the node have it, and this share of all chosen runs."""
+class NodeFailureCause(Struct, frozen=True):
+    """A verdict: how many runs of the node have it, and its share on the node and the machine."""
 
     code: int
     name: str
@@ -53,8 +61,8 @@ class Cause(Struct, frozen=True):
 
 
 class FigureRow(Struct, frozen=True, kw_only=True):
-    """A metric of a test on this node beside the others: medians, deviations (below 0: worse), its
-    place among so many nodes, the worst first."""
+    """A metric of a test on this node beside the others: medians, deviation (below 0: worse), and
+    its place among the nodes, the worst first."""
 
     test: str
     metric: str
@@ -70,8 +78,8 @@ class FigureRow(Struct, frozen=True, kw_only=True):
 
 
 class Over(Struct, frozen=True, kw_only=True):
-    """The node's figures (time in s since the epoch, value), and for each span of time the 5th,
-    50th and 95th percentile of all chosen runs."""
+    """The node's values (``times`` in s since the epoch), and the 5th, 50th and 95th percentile of
+    all chosen runs for each span of time."""
 
     times: list[float]
     values: list[float]
@@ -81,21 +89,21 @@ class Over(Struct, frozen=True, kw_only=True):
     high: list[float]
 
 
-class Node(Struct, frozen=True, kw_only=True):
-    """All of it. ``figures`` is None while they are being judged."""
+class NodePage(Struct, frozen=True, kw_only=True):
+    """A node. ``figures`` is None while they are being judged."""
 
     machine: str
     name: str
     place: list[str]
     rehearsed: bool
-    state: State
+    state: NodeState
     states_of: list[str]
     suspect: bool
     runs: int
     failed: int
-    turns: list[Turn]
+    turns: list[NodeEvent]
     ends: dict[str, float]
-    causes: list[Cause]
+    causes: list[NodeFailureCause]
     figures: list[FigureRow] | None
     test: str
     metric: str
@@ -110,7 +118,7 @@ class Node(Struct, frozen=True, kw_only=True):
     shown: int
 
     def chart(self, wide: bool) -> Any:
-        """The node's figures over time, as SVG."""
+        """Return the node's values over time as SVG."""
         assert self.over is not None
         unit = self.unit if not self.relative else ""
         spans = [draw.ShadedSpan(*one) for one in _spans(self.turns, self.over, self.ends)]
@@ -139,11 +147,13 @@ def _points(times: list[float], values: list[float]) -> list[tuple[float, float 
     return list(zip(times, values, strict=True))
 
 
-def _spans(turns: list[Turn], over: Over, ends: dict[str, float]) -> list[tuple[float, float, str]]:
-    """When the node was down or excluded, within the time of its figures. What a trial excluded is
-    so until that trial lets it in or ends; ``ends`` has those that are over."""
+def _spans(
+    turns: list[NodeEvent], over: Over, ends: dict[str, float]
+) -> list[tuple[float, float, str]]:
+    """Return when the node was down or excluded, within the time of its values. An exclusion lasts
+    until its trial admits the node or ends; ``ends`` has the trials that ended."""
     end = max([*over.times, *over.span_times], default=0.0)
-    open_since: dict[tuple[str, str], float] = {}  # by state and the trial that excludes
+    open_since: dict[tuple[str, str], float] = {}  # by state, and the trial for exclusions
     found = []
     for turn in turns:
         at = turn.time / SECOND_NS
@@ -159,9 +169,9 @@ def _spans(turns: list[Turn], over: Over, ends: dict[str, float]) -> list[tuple[
     return [one for one in found if one[0] <= end]
 
 
-def data(site: Site, asked: Asked) -> Node:
-    view = view_of(site, asked)
-    name = asked.path["node"]
+def data(state: ServerState, query: PageQuery) -> NodePage:
+    view = view_of(state, query)
+    name = query.path["node"]
     place = view.held.place_of.get(name)
     if place is None:
         near = suggest(name, view.held.names[:20_000], cutoff=0.5)
@@ -170,52 +180,50 @@ def data(site: Site, asked: Asked) -> Node:
             + (f"; {near}" if near else "")
         )
     here = view.held.on(place)
-    shown = asked.number("runs", RUNS, least=1, most=MOST_RUNS)
-    test, metric = asked.text("test"), asked.text("metric", ELAPSED)
-    states, said = machine_states(site, view)
-    accused, _ = accused_of(site, view)
+    shown = query.number("runs", RUNS, least=1, most=MAX_RUNS)
+    test, metric = query.text("test"), query.text("metric", ELAPSED)
+    states, said = machine_states(state, view)
+    accused, _ = accused_of(state, view)
     alike = _alike(view, here)
-    figures, over, why = _over_time(site, alike, metric, here)
+    figures, over, why = _over_time(state, alike, metric, here)
     runs = node_runs.runs_of(
-        site.store(), columns_chosen(view.held.columns, view.mask & here)[:shown]
+        state.store(), columns_chosen(view.held.columns, view.mask & here)[:shown]
     )
     titles = [
         b.titles
         for b in blocks_of(view.machine, view.held.names, view.held.described)
         if place in b.places
     ]
-    return Node(
+    return NodePage(
         machine=view.name,
         name=name,
         place=titles[0] if titles else [],
         rehearsed=view.rehearsed,
-        state=states.get(name, State()),
+        state=states.get(name, NodeState()),
         states_of=said,
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
         failed=int((view.wrong() & here).sum()),
-        turns=turns_of_node(turns_of(site.store(), view.trials), name)[-MOST_TURNS:],
+        turns=turns_of_node(turns_of(state.store(), view.trials), name)[-MAX_TURNS:],
         ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
         causes=_causes(view, here),
-        figures=_figures_beside(site, alike, name, place),
+        figures=_figures_beside(state, alike, name, place),
         test=test,
         metric=metric,
         unit=figures.unit if figures else "",
         relative=figures.relative if figures else False,
         tests=sorted({case.test for case in view.held.cases.values()}),
-        metrics=metrics_to_choose(site, view),
+        metrics=metrics_to_choose(state, view),
         why=why,
         over=over,
         listed=runs,
-        again=sorted(again_of(site.store(), runs)),
+        again=sorted(again_of(state.store(), runs)),
         shown=len(runs),
     )
 
 
 def _alike(view: View, here: Mask) -> View:
-    """The chosen runs of those kinds of which the node had any."""
-    import numpy as np
-
+    """Return the view of those chosen runs whose kinds ran on the node."""
     columns, cases = view.held.columns, view.held.cases
     mine = {cases[case].kind for case in np.unique(columns.case[here & view.mask]).tolist()}
     alike = [row for row, case in cases.items() if case.kind in mine]
@@ -223,15 +231,13 @@ def _alike(view: View, here: Mask) -> View:
     return view._replace(mask=mask, kinds="\n".join(sorted(mine)))
 
 
-def _causes(view: View, here: Mask) -> list[Cause]:
-    """The verdicts of the node's runs that are over, beside those of all chosen runs."""
-    import numpy as np
-
+def _causes(view: View, here: Mask) -> list[NodeFailureCause]:
+    """Return the verdicts of the node's ended runs beside those of all chosen runs."""
     over = view.over()
     codes, counts = np.unique(view.held.columns.code[over & here], return_counts=True)
     total, every = int((over & here).sum()), int(over.sum())
     found = [
-        Cause(
+        NodeFailureCause(
             *(code, code_of(code).name, count, count / total),
             int((view.held.columns.code[over] == code).sum()) / every,
         )
@@ -244,13 +250,11 @@ def _causes(view: View, here: Mask) -> list[Cause]:
 
 
 def _over_time(
-    site: Site, view: View, metric: str, here: Mask
+    state: ServerState, view: View, metric: str, here: Mask
 ) -> tuple[RunFigures | None, Over | None, str]:
-    """The node's figures of a metric, and what all runs had at that time."""
-    import numpy as np
-
+    """Return the values of a metric, those of the node over time, and why there are none."""
     try:
-        figures = figures_of(site, view, metric)
+        figures = figures_of(state, view, metric)
     except UsageError as error:
         return None, None, str(error)
     columns = view.held.columns
@@ -281,30 +285,27 @@ def _over_time(
     )
 
 
-def _figures_beside(site: Site, view: View, name: str, place: int) -> list[FigureRow] | None:
-    """Every metric of every test that the node ran; made beside the page where it takes long."""
+def _figures_beside(
+    state: ServerState, view: View, name: str, place: int
+) -> list[FigureRow] | None:
+    """Return every metric of every test that the node ran; None while they are being made."""
     paths = tuple(trial.path for trial in view.trials)
     key = ("node", view.name, name, paths, view.since, view.until, view.test)
     version = (len(view.held.columns.row), int(view.over().sum()), int(view.wrong().sum()))
-    made: list[FigureRow] | None = beside(
-        site, key, version, lambda: _figure_rows(site, view, name, place)
-    )
-    return made
+    return state.studies.latest(key, version, lambda: _figure_rows(state, view, name, place))
 
 
-def _figure_rows(site: Site, view: View, name: str, place: int) -> list[FigureRow]:
-    import numpy as np
-
+def _figure_rows(state: ServerState, view: View, name: str, place: int) -> list[FigureRow]:
     columns, here = view.held.columns, view.held.on(place) & view.mask
     tests = {view.held.cases[case].test for case in np.unique(columns.case[here]).tolist()}
-    metrics = metrics_by_test(site, view)
+    metrics = metrics_by_test(state, view)
     wanted = sorted({(test, name) for test in tests for name in (ELAPSED, *metrics[test])})
     found = []
-    for test, metric in wanted[:MOST_FIGURES]:
+    for test, metric in wanted[:MAX_FIGURES]:
         cases = [row for row, case in view.held.cases.items() if case.test == test]
         only = view._replace(mask=view.mask & np.isin(columns.case, cases), test=test)
         try:
-            figures = figures_of(site, only, metric)
+            figures = figures_of(state, only, metric)
         except UsageError:
             continue
         row = _figure_row(only, figures, test, name, place)
@@ -316,8 +317,6 @@ def _figure_rows(site: Site, view: View, name: str, place: int) -> list[FigureRo
 def _figure_row(
     view: View, figures: RunFigures, test: str, name: str, place: int
 ) -> FigureRow | None:
-    import numpy as np
-
     found = by_node(view, figures)
     value = float(found.values[place])
     if not np.isfinite(value):

@@ -1,19 +1,22 @@
-"""Now: the trials that run, and those that ended lately."""
+"""Now: the trials that run, and those that ended last."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from msgspec import Struct
 
+from seatrial.acceptance.criteria import Overall
 from seatrial.errors import SeatrialError
+from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
 from seatrial.store.schema import Store, marks
-from seatrial.web.asked import Asked
-from seatrial.web.site import Site
-from seatrial.web.trials.followed import Standing
+from seatrial.trial.folder import TrialFolder
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
+from seatrial.web.state.trial_cache import Standing, TestNow
 from seatrial.web.trials.trial_facts import (
     Builds,
     CriterionShown,
@@ -23,20 +26,15 @@ from seatrial.web.trials.trial_facts import (
     trouble_of,
 )
 
-if TYPE_CHECKING:
-    from seatrial.acceptance.criteria import Overall
-    from seatrial.sinks.lag import SinkLag as SinkStanding
-    from seatrial.web.trials.followed import TestNow
-
 LATELY = 12
-MOST_RUNNING = 8  # that are shown in full
+MAX_RUNNING = 8  # that are shown in full
 LATEST_RUNS = 8
 
 
 class Running(Struct, frozen=True, kw_only=True):
-    """A trial that runs. ``sink_lags`` is None while its journal is read for the first time (of
-    which ``share_read`` is done) or cannot be; the rest of what is None is being judged. ``course``
-    is the utilisation over the trial's time: ends of spans in s, the share in each."""
+    """A trial that runs. ``standing`` is None while its journal is read for the first time (of
+    which ``share_read`` is done) or cannot be read; what else is None is being judged. ``course``
+    is the utilisation over time: the end of each span in s, and its share."""
 
     trial: TrialRow
     standing: Standing | None
@@ -47,22 +45,22 @@ class Running(Struct, frozen=True, kw_only=True):
     criteria: list[CriterionShown] | None
     builds: Builds
     latest: list[RunRow]
-    sinks: list[SinkStanding]
+    sinks: list[SinkLag]
     share_read: float
     trouble: str
 
 
 class Late(Struct, frozen=True, kw_only=True):
-    """A trial that does not run. ``verdict`` is by its criteria: "" where it has none, None where
-    it is not known yet."""
+    """A trial that does not run. ``verdict`` is by its criteria: "" if it has none, None if it is
+    not known yet."""
 
     trial: TrialRow
     verdict: Overall | str | None
 
 
-class Now(Struct, frozen=True, kw_only=True):
-    """The trials that run now, the latest others; ``trials`` counts all, ``more`` those that run
-    and are not shown. ``folder`` is where trials are looked for."""
+class NowPage(Struct, frozen=True, kw_only=True):
+    """The trials that run, and the latest others. ``trials`` counts all, ``more`` those that run
+    and are not shown. ``folder`` is the folder of the trials."""
 
     running: list[Running]
     lately: list[Late]
@@ -71,25 +69,25 @@ class Now(Struct, frozen=True, kw_only=True):
     folder: str
 
 
-def data(site: Site, asked: Asked) -> Now:
-    found = queries.trials(site.store())
+def data(state: ServerState, query: PageQuery) -> NowPage:
+    found = queries.trials(state.store())
     running = [row for row in found if row.state == "running"]
     others = [row for row in found if row.state != "running"]
     others.sort(key=lambda row: row.created if row.rehearsed else row.last or row.created)
-    return Now(
-        running=[_running(site, row) for row in running[:MOST_RUNNING]],
-        lately=[_late(site, row) for row in reversed(others[-LATELY:])],
+    return NowPage(
+        running=[_running(state, row) for row in running[:MAX_RUNNING]],
+        lately=[_late(state, row) for row in reversed(others[-LATELY:])],
         trials=len(found),
-        more=max(0, len(running) - MOST_RUNNING),
-        folder=str(site.trials),
+        more=max(0, len(running) - MAX_RUNNING),
+        folder=str(state.folder),
     )
 
 
-def _running(site: Site, row: TrialRow) -> Running:
-    store = site.store()
-    following = site.followed.of(row)
-    standing = following.standing()
-    status = following.status()
+def _running(state: ServerState, row: TrialRow) -> Running:
+    store = state.store()
+    tailed = state.trials.of(row)
+    standing = tailed.standing()
+    status = tailed.status()
     return Running(
         trial=row,
         standing=standing,
@@ -100,14 +98,14 @@ def _running(site: Site, row: TrialRow) -> Running:
         criteria=criteria_of(status) if status else None,
         builds=builds_of(store, row),
         latest=_latest(store, row, standing.judged if standing else []),
-        sinks=sinks_of(site, row),
-        share_read=following.share_read,
-        trouble=trouble_of(store, row, following),
+        sinks=sinks_of(state, row),
+        share_read=tailed.share_read,
+        trouble=trouble_of(store, row, tailed),
     )
 
 
 def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
-    """The runs that had their verdicts last; before there are any, those that were created last."""
+    """Return the runs that were judged last; before there are any, those that were created last."""
     if not judged:
         return queries.runs(store, Filters(trial=row.path, limit=LATEST_RUNS))
     where = f"WHERE runs.run_id IN ({marks(len(judged))}) AND runs.trial = ?"
@@ -116,14 +114,12 @@ def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
     return sorted(over, key=lambda run: run.judged or 0, reverse=True)
 
 
-def _late(site: Site, row: TrialRow) -> Late:
-    return Late(trial=row, verdict=site.followed.verdict(row) if row.component else "")
+def _late(state: ServerState, row: TrialRow) -> Late:
+    return Late(trial=row, verdict=state.trials.verdict(row) if row.component else "")
 
 
-def sinks_of(site: Site, row: TrialRow) -> list[SinkStanding]:
-    """Where the sinks of a trial stand; none where nothing can be said of them."""
-    from seatrial.sinks.lag import sink_lags
-
+def sinks_of(state: ServerState, row: TrialRow) -> list[SinkLag]:
+    """Return how far the sinks of a trial are; [] if that cannot be read."""
     with contextlib.suppress(SeatrialError, OSError):
-        return sink_lags(site.folder(row))
+        return sink_lags(TrialFolder(Path(row.path)))
     return []

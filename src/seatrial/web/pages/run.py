@@ -1,4 +1,4 @@
-"""Run: one run in full: what was asked and what ran, its time, figures, output and siblings."""
+"""Run: one run: what was requested and what ran, its time, metrics, output and siblings."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, Tr
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
 from seatrial.store.tables import outcome_of
-from seatrial.studies.one_run import Expected, RunPhase, expected, phases, told
+from seatrial.studies.one_run import RunPhase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain
-from seatrial.web.asked import Asked
-from seatrial.web.choice import MOST_GAPS
-from seatrial.web.output.run_files import Absent, RunFiles, in_time
+from seatrial.verify.references import References
+from seatrial.web.output.run_figures import EarlierValue, RunMetric
+from seatrial.web.output.run_files import FileMissing, RunFiles
 from seatrial.web.output.run_text import Output, Search, output_of, search_of
-from seatrial.web.records import record_of, references_of
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import MAX_GAPS
+from seatrial.web.state.background import in_time
+from seatrial.web.state.server_state import ServerState
 
-LARGEST_SCRIPT = 128 << 10
-MOST_EVENTS = 2000
-MOST_METRICS = 200
-MOST_NODES = 256
-MOST_SHOWN = 40  # siblings in the table
+MAX_SCRIPT = 128 << 10
+MAX_EVENTS = 2000
+MAX_METRICS = 200
+MAX_NODES = 256
+MAX_SHOWN = 40  # siblings in the table
 
 
 class EventLine(Struct, frozen=True, kw_only=True):
-    """An event: its time in ns, the seconds since the run's creation, its name and what it says."""
+    """An event: its time in ns, the seconds since the run's creation, its name and its text."""
 
     time: int
     after: float
@@ -45,29 +47,8 @@ class EventLine(Struct, frozen=True, kw_only=True):
     told: str
 
 
-class Past(Struct, frozen=True):
-    """A figure of an earlier run of the case; ``created`` in ns."""
-
-    created: int
-    trial: str
-    run_id: str
-    value: float
-
-
-class Metric(Struct, frozen=True, kw_only=True):
-    """A figure with what it should be, and those of earlier runs, oldest first; the run's own is
-    not among these."""
-
-    name: str
-    value: float
-    unit: str
-    better: str
-    expected: Expected | None
-    past: list[Past]
-
-
 class Script(Struct, frozen=True):
-    """A script as it was written or run; ``note`` says what is left out, or why it is absent."""
+    """A script; ``note`` says what is left out, or why it is absent."""
 
     title: str
     text: str
@@ -75,16 +56,16 @@ class Script(Struct, frozen=True):
 
 
 class Nodes(Struct, frozen=True):
-    """The nodes that it was given: the set as written, and the first of their names."""
+    """The nodes of the run: the set as written, and the first names in it."""
 
     text: str
     names: list[str]
     number: int
 
 
-class Run(Struct, frozen=True, kw_only=True):
-    """A run. Times in ns; ``launcher``, ``modules`` and the test's scripts are "" where the trial's
-    folder or the run tells nothing of them."""
+class RunPage(Struct, frozen=True, kw_only=True):
+    """A run. Times in ns; ``launcher``, ``modules`` and the scripts are "" if they are not
+    known."""
 
     run: RunRow
     verdict: str
@@ -103,7 +84,7 @@ class Run(Struct, frozen=True, kw_only=True):
     phases: list[RunPhase]
     events: list[EventLine]
     events_left_out: int
-    metrics: list[Metric]
+    metrics: list[RunMetric]
     metrics_left_out: int
     nodes: Nodes
     scripts: list[Script]
@@ -119,12 +100,12 @@ _STATES = ("waiting", "running", "passed", "failed", "again")
 _SLOW = "is not shown: its file system was too slow to answer"
 
 
-def data(site: Site, asked: Asked) -> Run:
-    search = search_of(asked)
-    whole = asked.flag("whole")
-    store = site.store()
+def data(state: ServerState, query: PageQuery) -> RunPage:
+    search = search_of(query)
+    whole = query.flag("whole")
+    store = state.store()
     with store.reading():
-        run = _run(store, asked)
+        run = _run(store, query)
         trial = queries.trial_of(store, run)
         case = queries.case_of(store, run)
         events = queries.events_of(store, run)
@@ -133,13 +114,17 @@ def data(site: Site, asked: Asked) -> Run:
         build = pagination.build_of(store, trial.row, case.build)
         beside = siblings(store, run)
         past = earlier(store, beside.runs, run)
-        damage = gaps(store, trial)[:MOST_GAPS] if trial.damaged else []
-    record = record_of(trial)
-    shown = _without_files(run) if run.rehearsed or not run.path else None
-    outputs, job = shown or in_time(lambda: _files(run, search, whole), instead=_too_slow())
+        damage = gaps(store, trial)[:MAX_GAPS] if trial.damaged else []
+    record = state.records.record(trial)
+    if run.rehearsed:
+        outputs, job = _no_files("is not there: a rehearsed run leaves no files")
+    elif not run.path:
+        outputs, job = _no_files("is not there: the run has no directory yet")
+    else:
+        outputs, job = in_time(lambda: _files(run, search, whole), _no_files(_SLOW))
     same, known = _environments(run, beside.runs)
     code = code_of(run.code)
-    return Run(
+    return RunPage(
         run=run,
         verdict=code.name,
         meaning=code.meaning,
@@ -155,31 +140,31 @@ def data(site: Site, asked: Asked) -> Run:
         known_environments=known,
         now=_now(run, trial),
         phases=phases(run, events),
-        events=[_event(event, run) for event in events[:MOST_EVENTS]],
-        events_left_out=max(0, len(events) - MOST_EVENTS),
-        metrics=_metrics(metrics[:MOST_METRICS], trial, case, past, run),
-        metrics_left_out=max(0, len(metrics) - MOST_METRICS),
+        events=[_event(event, run) for event in events[:MAX_EVENTS]],
+        events_left_out=max(0, len(events) - MAX_EVENTS),
+        metrics=_metrics(metrics[:MAX_METRICS], case, past, run, state.records.references(trial)),
+        metrics_left_out=max(0, len(metrics) - MAX_METRICS),
         nodes=_nodes(run.nodes),
         scripts=[*_scripts_of_test(record, run), *job],
         outputs=outputs,
         siblings=_nearest(beside, run),
         gaps=damage,
         find=search.text if search else "",
-        regex=asked.flag("regex"),
+        regex=query.flag("regex"),
         whole=whole,
     )
 
 
-def _run(store: Store, asked: Asked) -> RunRow:
-    """The run of that id, or of a unique beginning of it."""
-    tag, run_id = asked.path["trial"], asked.path["run_id"]
+def _run(store: Store, query: PageQuery) -> RunRow:
+    """Return the run of this id, or of a unique beginning of it."""
+    tag, run_id = query.path["trial"], query.path["run_id"]
     if not tag.strip() or not run_id.strip():
         raise UsageError("a run's address is /runs/TRIAL/RUN")
     return pagination.exact_run(store, tag, run_id) or queries.run(store, f"{tag}/{run_id}")
 
 
 def _now(run: RunRow, trial: TrialRow) -> int:
-    """Until when what lasts has lasted; virtual time has no now."""
+    """Return the time until which open phases last; in virtual time that of the last event."""
     return (trial.last or run.created) if run.rehearsed else time.time_ns()
 
 
@@ -192,13 +177,13 @@ def _event(event: EventRow, run: RunRow) -> EventLine:
 
 
 def _modules(events: Sequence[EventRow]) -> str:
-    """The modules that were loaded when its script started."""
+    """Return the modules that were loaded when its script started."""
     texts = [event.text for event in events if event.event == EVENT_NAMES[ScriptStarted]]
     return texts[-1].replace(":", " ") if texts else ""
 
 
 def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
-    """How many of the other runs of the case had the same environment, of those that are known."""
+    """Return how many other runs of the case had the same environment, of how many known ones."""
     if not run.environment:
         return 0, 0
     known = [one.environment for one in others if one.environment and one.row != run.row]
@@ -207,7 +192,7 @@ def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
 
 def _nodes(text: str) -> Nodes:
     names = unfold_or_empty(text)
-    return Nodes(text, list(names[:MOST_NODES]), len(names))
+    return Nodes(text, list(names[:MAX_NODES]), len(names))
 
 
 # ---- figures ------------------------------------------------------------------------------
@@ -215,21 +200,20 @@ def _nodes(text: str) -> Nodes:
 
 def _metrics(
     metrics: Sequence[MetricRow],
-    trial: TrialRow,
     case: CaseRow,
     past: dict[tuple[str, str], list[tuple[Sibling, float]]],
     run: RunRow,
-) -> list[Metric]:
-    references = references_of(trial)
+    references: References,
+) -> list[RunMetric]:
     return [
-        Metric(
+        RunMetric(
             name=one.name,
             value=one.value,
             unit=one.unit,
             better=one.better,
             expected=expected(one, case, references),
             past=[
-                Past(before.created, before.trial, before.run_id, value)
+                EarlierValue(before.created, before.trial, before.run_id, value)
                 for before, value in past.get((one.name, one.unit), ())
                 if before.row != run.row
             ],
@@ -239,11 +223,11 @@ def _metrics(
 
 
 def _nearest(beside: Siblings, run: RunRow) -> Siblings:
-    """The siblings nearest to the run, for a table."""
+    """Return the siblings nearest to the run, for a table."""
     at = next((i for i, one in enumerate(beside.runs) if one.row == run.row), 0)
-    start = max(0, min(at - MOST_SHOWN // 2, len(beside.runs) - MOST_SHOWN))
+    start = max(0, min(at - MAX_SHOWN // 2, len(beside.runs) - MAX_SHOWN))
     return Siblings(
-        runs=beside.runs[start : start + MOST_SHOWN],
+        runs=beside.runs[start : start + MAX_SHOWN],
         found=beside.found,
         newer=beside.newer,
         older=beside.older,
@@ -259,29 +243,23 @@ Files = tuple[list[Output], list[Script]]
 def _files(run: RunRow, search: Search | None, whole: bool) -> Files:
     files = RunFiles(run)
     outputs = [output_of(files, name, search, whole) for name in ("stdout", "stderr")]
-    job = files.head("job.sh", LARGEST_SCRIPT)
-    if isinstance(job, Absent):
+    job = files.head("job.sh", MAX_SCRIPT)
+    if isinstance(job, FileMissing):
         return outputs, [Script("job.sh", "", job.why)]
-    cut = job.size > LARGEST_SCRIPT
+    cut = job.size > MAX_SCRIPT
     return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
 
 
-def _without_files(run: RunRow) -> Files:
-    why = "is not there: "
-    why += "a rehearsed run leaves no files" if run.rehearsed else "the run has no directory yet"
-    return [Output(name=name, absent=why) for name in ("stdout", "stderr")], []
-
-
-def _too_slow() -> Files:
-    return [Output(name=name, absent=_SLOW) for name in ("stdout", "stderr")], []
+def _no_files(reason: str) -> Files:
+    return [Output(name=name, absent=reason) for name in ("stdout", "stderr")], []
 
 
 def _scripts_of_test(record: Record | None, run: RunRow) -> list[Script]:
     test = record.tests.get(run.test) if record else None
     if test is None:
         return []
-    scripts = [Script(f"run script of {run.test}", test.run.script[:LARGEST_SCRIPT])]
+    scripts = [Script(f"run script of {run.test}", test.run.script[:MAX_SCRIPT])]
     if test.build is not None and test.build.script:
-        built = Script(f"build script of {run.test}", test.build.script[:LARGEST_SCRIPT])
+        built = Script(f"build script of {run.test}", test.build.script[:MAX_SCRIPT])
         scripts.insert(0, built)
     return scripts

@@ -1,4 +1,4 @@
-"""Runs: all of them in the order of time, by the filters of the query string, with their counts."""
+"""Runs: all that match the filters, in the order of time, with their counts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from msgspec import Struct
 from seatrial.store import pagination, queries
 from seatrial.store.pagination import ORDERS, Choices
 from seatrial.store.rows import Filters, GapRow, RunCounts, RunRow
-from seatrial.web.asked import Asked
-from seatrial.web.choice import VERDICTS, behind, choice_of, next_place
-from seatrial.web.site import Site
+from seatrial.web.page import copied
+from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import VERDICTS, behind, choice_of, next_place
+from seatrial.web.state.server_state import ServerState
 
 SHOWN = 100
-MOST_SHOWN = 2000
+MAX_SHOWN = 2000
 
-# What the page calls the states of runs, in the order in which it counts them.
+# The states of runs, in the order in which the page counts them.
 STATES = ("passed", "running", "waiting", "failed", "again")
 
 
 class RunLine(Struct, frozen=True, kw_only=True):
-    """A run of the list. Times in ns, ``elapsed`` in seconds; ``again``: it does not count."""
+    """A run in a list. Times in ns, ``elapsed`` in seconds; ``again``: its case runs again."""
 
     run_id: str
     trial: str
@@ -48,7 +49,7 @@ class RunLine(Struct, frozen=True, kw_only=True):
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """How many runs of a state there are, and the page that shows these alone, or all again."""
+    """The number of runs in a state, and the address of the page with these alone, or of all."""
 
     state: str
     runs: int
@@ -56,9 +57,9 @@ class Tally(Struct, frozen=True, kw_only=True):
     link: str
 
 
-class Runs(Struct, frozen=True, kw_only=True):
-    """The runs that match. ``counts`` are over the whole window, of all pages and every state;
-    ``found`` of them are of the chosen state; ``older`` is the address of the next page, or ""."""
+class RunsPage(Struct, frozen=True, kw_only=True):
+    """The runs that match. ``counts`` are over all pages and states; ``found`` are of the chosen
+    state; ``older`` is the address of the next page, or ""."""
 
     runs: list[RunLine]
     counts: list[Tally]
@@ -73,27 +74,27 @@ class Runs(Struct, frozen=True, kw_only=True):
     verdicts: tuple[str, ...] = VERDICTS
 
 
-def data(site: Site, asked: Asked) -> Runs:
-    limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
-    state = asked.choice("state", STATES)
-    order = asked.choice("sort", tuple(ORDERS), "newest")
-    place = behind(asked)
-    store = site.store()
+def data(state: ServerState, query: PageQuery) -> RunsPage:
+    limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
+    chosen = query.choice("state", STATES)
+    order = query.choice("sort", tuple(ORDERS), "newest")
+    place = behind(query)
+    store = state.store()
     with store.reading():
-        choice = choice_of(store, asked, [state] if state else ())
+        choice = choice_of(store, query, [chosen] if chosen else ())
         found = pagination.page(store, choice.filters, ORDERS[order], place, limit + 1)
         again = pagination.again_of(store, found)
         counts = queries.counts(store, _of_any_state(choice.filters))
         choices = pagination.choices(store)
     more = len(found) > limit
-    tallies = [_tally(asked, name, counts, state) for name in STATES]
-    return Runs(
+    tallies = [_tally(query, name, counts, chosen) for name in STATES]
+    return RunsPage(
         runs=[line_of(run, run.row in again) for run in found[:limit]],
         counts=tallies,
         total=sum(tally.runs for tally in tallies),
-        found=sum(tally.runs for tally in tallies if state in ("", tally.state)),
-        newest=asked.link(before="") if place else "",
-        older=asked.link(before=next_place(found[limit - 1], ORDERS[order])) if more else "",
+        found=sum(tally.runs for tally in tallies if chosen in ("", tally.state)),
+        newest=query.link(before="") if place else "",
+        older=query.link(before=next_place(found[limit - 1], ORDERS[order])) if more else "",
         order=order,
         choices=choices,
         gaps=choice.gaps,
@@ -105,36 +106,11 @@ def _of_any_state(filters: Filters) -> Filters:
     return msgspec.structs.replace(filters, states=())
 
 
-def _tally(asked: Asked, name: str, counts: RunCounts, state: str) -> Tally:
-    chosen = name == state
-    link = asked.link(state="" if chosen else name, before="")
-    return Tally(state=name, runs=getattr(counts, name), chosen=chosen, link=link)
+def _tally(query: PageQuery, name: str, counts: RunCounts, chosen: str) -> Tally:
+    link = query.link(state="" if name == chosen else name, before="")
+    return Tally(state=name, runs=getattr(counts, name), chosen=name == chosen, link=link)
 
 
 def line_of(run: RunRow, again: bool) -> RunLine:
-    """A run as lists show it."""
-    return RunLine(
-        run_id=run.run_id,
-        trial=run.trial,
-        machine=run.machine,
-        app=run.app,
-        test=run.test,
-        case_name=run.case_name,
-        toolchain=run.toolchain,
-        code=run.code,
-        verdict=run.verdict,
-        again=again,
-        why=run.why.partition("\n")[0][:300],
-        created=run.created,
-        submitted=run.submitted,
-        queued=run.queued,
-        job_started=run.job_started,
-        script_started=run.script_started,
-        script_ended=run.script_ended,
-        job_ended=run.job_ended,
-        judged=run.judged,
-        elapsed=run.elapsed,
-        nodes=run.nodes,
-        job_id=run.job_id,
-        rehearsed=run.rehearsed,
-    )
+    """Return a run as lists show it."""
+    return copied(RunLine, run, again=again, why=run.why.partition("\n")[0][:300])

@@ -1,4 +1,4 @@
-"""Scaling: what more threads, nodes or tasks give, as ``seatrial scaling`` judges it."""
+"""Scaling: the gain of more threads, nodes or tasks, as ``seatrial scaling`` judges it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from seatrial.studies.history import ELAPSED
 from seatrial.studies.scaling import PAYS, Best, Cell, ScalingLine, ScalingTable, scaling
 from seatrial.studies.scaling import ScalingQuery as Question
 from seatrial.studies.selection import NUMBERS, Side, gather
-from seatrial.web.asked import Asked
-from seatrial.web.judging import answered
-from seatrial.web.shown import NARROW
-from seatrial.web.sides import names_rehearsal, side_of
-from seatrial.web.site import Site
+from seatrial.web.formatting import NARROW
+from seatrial.web.page import copied
+from seatrial.web.query import PageQuery
+from seatrial.web.run_filters import names_rehearsal, side_of
+from seatrial.web.state.server_state import ServerState
 
 TABLES = 8  # on a page
-MOST_NAMED = 300
-MOST_TICKS = 10  # sizes that an axis names, each
+MAX_NAMED = 300
+MAX_TICKS = 10  # sizes that are labelled on an axis
 LINES = ("toolchain", "machine", "trial", "stage")
 LABELS = {"x": "Over", "by": "Lines by", "metric": "Metric", "pays": "Pays from"}  # of the form
 
 
 class Crossing(Struct, frozen=True):
-    """From ``x`` on another line has the best median: ``by`` instead of ``before``, with these."""
+    """From ``x`` on the line ``by`` has the best median, before that ``before``; with both
+    medians."""
 
     x: float
     before: str
@@ -40,7 +41,7 @@ class Crossing(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True, kw_only=True):
-    """A case: its lines, its best setting, and where one line overtakes another."""
+    """A case: its lines, its best setting, and the crossings of its lines."""
 
     case: str
     metric: str
@@ -55,13 +56,13 @@ class Panel(Struct, frozen=True, kw_only=True):
     crossings: list[Crossing]
 
     def plots(self) -> list[tuple[str, Any]]:
-        """The figure, the speed-up and the efficiency as SVG, each with its caption."""
+        """Return the values, the speed-up and the efficiency as SVG, each with its caption."""
         return plots(self)
 
 
-class Scaling(Struct, frozen=True, kw_only=True):
-    """The question and its answer; ``state`` is "asked", "judging", "judged" or "refused". ``xs``
-    are what can grow, by the cases of the trials."""
+class ScalingPage(Struct, frozen=True, kw_only=True):
+    """The query and its answer; ``state`` is "asked", "judging", "judged" or "refused". ``xs`` are
+    the parameters that can grow."""
 
     trial: str
     x: str
@@ -88,31 +89,31 @@ class _Answer(NamedTuple):
     rehearsed: bool
 
 
-def data(site: Site, asked: Asked) -> Scaling:
-    trials = queries.trials(site.store())
+def data(state: ServerState, query: PageQuery) -> ScalingPage:
+    trials = queries.trials(state.store())
     question: dict[str, Any] = {
-        name: asked.text(name) for name in ("trial", "x", "by", "test", "pays")
+        name: query.text(name) for name in ("trial", "x", "by", "test", "pays")
     }
-    question["metric"] = asked.text("metric", ELAPSED)
-    question["weak"] = asked.flag("weak")
+    question["metric"] = query.text("metric", ELAPSED)
+    question["weak"] = query.flag("weak")
     listed: dict[str, Any] = {
-        "tags": [trial.tag for trial in trials][:MOST_NAMED],
-        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(site.store())]))[:MOST_NAMED],
+        "tags": [trial.tag for trial in trials][:MAX_NAMED],
+        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED],
     }
-    pays, first = asked.share("pays", LABELS["pays"], PAYS), asked.number("first", 0)
-    rehearsed = asked.flag("rehearsed")
+    pays, first = query.share("pays", LABELS["pays"], PAYS), query.number("first", 0)
+    rehearsed = query.flag("rehearsed")
     if not question["trial"]:
-        return Scaling(state="asked", **question, **listed)
+        return ScalingPage(state="asked", **question, **listed)
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
     name = ("scaling", *question.values(), rehearsed)
-    answer: _Answer | None
-    answer, state, why = answered(
-        site, name, version, lambda: _judged(site, question, pays, rehearsed)
-    )
+    study = state.studies.answer(name, version, lambda: _judged(state, question, pays, rehearsed))
+    answer = study.value
     if answer is None:
-        made_up = names_rehearsal(site.store(), question["trial"].split(), rehearsed)
-        return Scaling(state=state, why=_plainly(why), rehearsed=made_up, **question, **listed)
-    return Scaling(
+        made_up = names_rehearsal(state.store(), question["trial"].split(), rehearsed)
+        return ScalingPage(
+            state=study.state, why=_plainly(study.reason), rehearsed=made_up, **question, **listed
+        )
+    return ScalingPage(
         state="judged",
         xs=answer.xs,
         panels=[_panel(table) for table in answer.tables[first : first + TABLES]],
@@ -125,13 +126,13 @@ def data(site: Site, asked: Asked) -> Scaling:
 
 
 def _plainly(why: str) -> str:
-    """What is wrong, in the words of the form, not of the command line."""
+    """Return a fault in the words of the form, not of the command line."""
     return re.sub(r"--(x|by|metric)\b", lambda option: f"“{LABELS[option[1]]}”", why)
 
 
-def _judged(site: Site, question: dict[str, Any], pays: float, rehearsed: bool) -> _Answer:
+def _judged(state: ServerState, question: dict[str, Any], pays: float, rehearsed: bool) -> _Answer:
     tests = [question["test"]] if question["test"] else []
-    store = site.store()
+    store = state.store()
     sides = [gather(store, side_of(text, rehearsed), tests) for text in question["trial"].split()]
     xs = _growing(sides)
     x = question["x"] or (xs[0] if xs else "")
@@ -153,7 +154,7 @@ def _several(sides: list[Side], name: str) -> bool:
 
 
 def _growing(sides: list[Side]) -> list[str]:
-    """What has two values or more that are numbers above 0."""
+    """Return the parameters that have two or more values, all numbers above 0."""
     names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
     return [name for name in dict.fromkeys([*names, *NUMBERS]) if _grows(sides, name)]
 
@@ -164,27 +165,15 @@ def _grows(sides: list[Side], name: str) -> bool:
 
 
 def _panel(table: ScalingTable) -> Panel:
-    return Panel(
-        case=table.case,
-        metric=table.metric,
-        unit=table.unit,
-        better=table.better,
-        x=table.x,
-        weak=table.weak,
-        lines=[_without_values(line) for line in table.lines],
-        along=table.along,
-        best=table.best,
-        why=table.why,
-        crossings=_crossings(table),
-    )
-
-
-def _without_values(line: ScalingLine) -> ScalingLine:
-    return replace(line, cells=[replace(cell, values=[]) for cell in line.cells])
+    lines = [
+        replace(line, cells=[replace(cell, values=[]) for cell in line.cells])
+        for line in table.lines
+    ]
+    return copied(Panel, table, lines=lines, crossings=_crossings(table))
 
 
 def _crossings(table: ScalingTable) -> list[Crossing]:
-    """Where, as x grows, another line comes to have the best median; of x that two lines share."""
+    """Return the x from which on another line has the best median, of x that two lines share."""
     sign = 1 if table.better == "higher" else -1
     found: list[Crossing] = []
     leader = ""
@@ -208,7 +197,7 @@ def _crossings(table: ScalingTable) -> list[Crossing]:
 
 
 def plots(panel: Panel) -> list[tuple[str, Any]]:
-    """The plots of a case, each with its caption."""
+    """Return the plots of a case, each with its caption."""
     slope = 1.0 if panel.better == "higher" else 0.0 if panel.weak else -1.0
     curves = [
         draw.Curve(
@@ -264,7 +253,7 @@ def _efficiencies(panel: Panel) -> Any:
     return draw.chart(
         series,
         title=f"Efficiency over {panel.x}",
-        x=draw.Axis(panel.x, kind="log", ticks=sizes if len(sizes) <= MOST_TICKS else ()),
+        x=draw.Axis(panel.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
         y=draw.Axis("efficiency", "%", low=0, high=100),
         levels=[draw.ReferenceLine(100, "ideal")],
         width=NARROW,

@@ -1,22 +1,24 @@
-"""Trial: one trial as a whole: what it is, where its node-hours went, how its tests went."""
+"""Trial: one trial: its criteria, its node-hours, its tests."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
+from seatrial.acceptance.status import Status
+from seatrial.acceptance.sub_phases import SubPhase
 from seatrial.acceptance.utilisation import USES
 from seatrial.journal.codes import CODES, RECALLED
+from seatrial.sinks.lag import SinkLag
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.asked import Asked
 from seatrial.web.pages.now import sinks_of
-from seatrial.web.pages.trial_plots import Window, windows_of
-from seatrial.web.site import Site
-from seatrial.web.trials.followed import Following, Standing, TestNow
+from seatrial.web.pages.trial_plots import WindowSpan, windows_of
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
+from seatrial.web.state.trial_cache import Standing, TailedTrial, TestNow
+from seatrial.web.state.trial_results import Steps
 from seatrial.web.trials.trial_facts import (
     Builds,
     CriterionShown,
@@ -27,21 +29,15 @@ from seatrial.web.trials.trial_facts import (
 )
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
 
-if TYPE_CHECKING:
-    from seatrial.acceptance.status import Status
-    from seatrial.acceptance.sub_phases import SubPhase
-    from seatrial.sinks.lag import SinkLag as SinkStanding
-    from seatrial.web.trials.judged import Steps
-
-MOST_GAPS = 20
-MOST_ALERTS = 20
-NO_FAULT = ("again", RECALLED.name)  # what is said of runs that ended without a fault of their own
+MAX_GAPS = 20
+MAX_ALERTS = 20
+NO_FAULT = ("again", RECALLED.name)  # of runs that ended without a fault of their own
 _CODES = {code.name: code for code in CODES.values()}
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """Who made the trial, where, of what. ``nodes`` are those of its machine, None where its folder
-    is not to be had; ``seed`` is that of a rehearsal."""
+    """Who made the trial, where, of what. ``nodes`` is the number of nodes of its machine, None if
+    its folder cannot be read; ``seed`` is that of a rehearsal."""
 
     version: str
     owner: str
@@ -55,7 +51,7 @@ class About(Struct, frozen=True, kw_only=True):
 
 
 class UseShown(Struct, frozen=True, kw_only=True):
-    """A use of the nodes, its share of what was available, and that in node-hours."""
+    """A use of the nodes: its share of the available node time, and its node-hours."""
 
     use: str
     meaning: str
@@ -72,11 +68,11 @@ class UsesShown(Struct, frozen=True, kw_only=True):
 
     @property
     def accepted(self) -> float:
-        """The share that accepted runs had."""
+        """The share of accepted runs."""
         return sum(use.share for use in self.uses if use.use == "accepted")
 
 
-class Cause(Struct, frozen=True, kw_only=True):
+class FailureCause(Struct, frozen=True, kw_only=True):
     """The runs that ended with a verdict other than pass, by test."""
 
     code: int
@@ -87,8 +83,8 @@ class Cause(Struct, frozen=True, kw_only=True):
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """The load of a metadata target, or the readings of a gauge: the highest, when (ns), the mean
-    over time, and the most that it may be (0: not said)."""
+    """The load of a metadata target, or the values of a gauge: the peak and its time (ns), the mean
+    over time, and the limit (0: none)."""
 
     name: str
     peak: float
@@ -97,8 +93,8 @@ class Load(Struct, frozen=True, kw_only=True):
     most: float
 
 
-class Alert(Struct, frozen=True, kw_only=True):
-    """An alert that was told."""
+class AlertLine(Struct, frozen=True, kw_only=True):
+    """An alert."""
 
     time: int
     kind: str
@@ -106,8 +102,9 @@ class Alert(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Trial(Struct, frozen=True, kw_only=True):
-    """A trial. What is None is being read or judged, or cannot be as its journal is not here."""
+class TrialPage(Struct, frozen=True, kw_only=True):
+    """A trial. What is None is being read or judged, or cannot be because its journal is not
+    here."""
 
     trial: TrialRow
     about: About
@@ -117,60 +114,60 @@ class Trial(Struct, frozen=True, kw_only=True):
     sub_phases: list[SubPhase]
     uses: UsesShown | None
     tests: list[TestNow]
-    causes: list[Cause]
+    causes: list[FailureCause]
     again: int
-    windows: list[Window]
-    alerts: list[Alert]
+    windows: list[WindowSpan]
+    alerts: list[AlertLine]
     told: int
     variability: VariabilityShown | None
     loads: list[Load] | None
     builds: Builds
-    sinks: list[SinkStanding]
+    sinks: list[SinkLag]
     gaps: list[GapRow]
     share_read: float
     trouble: str
     chosen: list[str]
 
 
-def data(site: Site, asked: Asked) -> Trial:
-    store = site.store()
-    row = queries.trial(store, asked.path["tag"])
-    following = site.followed.of(row)
-    standing = following.standing()
-    status = following.status()
-    tests = standing.tests if standing and not following.trouble else tests_of_store(store, row)
-    alerts = _alerts(following)
-    loads = following.loads()
+def data(state: ServerState, query: PageQuery) -> TrialPage:
+    store = state.store()
+    row = queries.trial(store, query.path["tag"])
+    tailed = state.trials.of(row)
+    standing = tailed.standing()
+    status = tailed.status()
+    tests = standing.tests if standing and not tailed.trouble else tests_of_store(store, row)
+    alerts = _alerts(tailed)
+    loads = tailed.loads()
     names = {test.test for test in tests}
-    return Trial(
+    return TrialPage(
         trial=row,
-        about=_about(store, row, following),
+        about=_about(store, row, tailed),
         standing=standing,
         status=status,
         criteria=criteria_of(status) if status else None,
         sub_phases=status.sub_phases if status else [],
-        uses=_uses(following),
+        uses=_uses(tailed),
         tests=tests,
         causes=_causes(tests),
         again=sum(test.others.get(name, 0) for test in tests for name in NO_FAULT),
-        windows=windows_of(following),
-        alerts=alerts[:MOST_ALERTS],
+        windows=windows_of(tailed),
+        alerts=alerts[:MAX_ALERTS],
         told=len(alerts),
-        variability=variability_of(site, row, following),
+        variability=variability_of(state, row, tailed),
         loads=None if loads is None else [_load(steps) for steps in loads if steps.times],
         builds=builds_of(store, row),
-        sinks=sinks_of(site, row),
-        gaps=gaps(store, row)[:MOST_GAPS],
-        share_read=following.share_read,
-        trouble=trouble_of(store, row, following),
-        chosen=[name for name in asked.all("test") if name in names],
+        sinks=sinks_of(state, row),
+        gaps=gaps(store, row)[:MAX_GAPS],
+        share_read=tailed.share_read,
+        trouble=trouble_of(store, row, tailed),
+        chosen=[name for name in query.all("test") if name in names],
     )
 
 
-def _about(store: Store, row: TrialRow, following: Following) -> About:
+def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
     sql = "SELECT version, owner, host FROM trials WHERE id = ?"
     ((version, owner, host),) = store.rows(sql, (row.row,))
-    record = following.course.record if following.course is not None else None
+    record = tailed.fold.record if tailed.fold is not None else None
     kind = ""
     if record is not None:
         kind = record.component.kind if record.component else record.policy.kind
@@ -182,13 +179,13 @@ def _about(store: Store, row: TrialRow, following: Following) -> About:
         suites=record.asked.suites if record else [],
         plan_file=record.plan_file if record else "",
         toolchains=list(record.machine.toolchains) if record else [],
-        nodes=following.course.history.nodes if following.course is not None else None,
+        nodes=tailed.fold.history.nodes if tailed.fold is not None else None,
         seed=record.seed if record and record.rehearsed else None,
     )
 
 
-def _uses(following: Following) -> UsesShown | None:
-    found = following.uses()
+def _uses(tailed: TailedTrial) -> UsesShown | None:
+    found = tailed.uses()
     if found is None:
         return None
     shown = [
@@ -203,8 +200,8 @@ def _uses(following: Following) -> UsesShown | None:
     return UsesShown(now=found.now, uses=shown, lost=found.sentence)
 
 
-def _causes(tests: list[TestNow]) -> list[Cause]:
-    """What runs failed of, the most frequent first."""
+def _causes(tests: list[TestNow]) -> list[FailureCause]:
+    """Return the causes of failures, the most frequent first."""
     by_name: dict[str, list[tuple[str, int]]] = {}
     for test in tests:
         for name, number in test.others.items():
@@ -214,7 +211,7 @@ def _causes(tests: list[TestNow]) -> list[Cause]:
     for name, each in by_name.items():
         code = _CODES.get(name)
         found.append(
-            Cause(
+            FailureCause(
                 code=code.number if code else -1,
                 name=name,
                 meaning=code.meaning if code else "not in the registry",
@@ -225,14 +222,14 @@ def _causes(tests: list[TestNow]) -> list[Cause]:
     return sorted(found, key=lambda cause: -cause.runs)
 
 
-def _alerts(following: Following) -> list[Alert]:
-    """All alerts, the latest first."""
-    course = following.course
-    if course is None:
+def _alerts(tailed: TailedTrial) -> list[AlertLine]:
+    """Return all alerts, the latest first."""
+    fold = tailed.fold
+    if fold is None:
         return []
     return [
-        Alert(time=told.time, kind=told.kind, test=told.subject, text=told.text)
-        for told in reversed(course.history.alerts)
+        AlertLine(time=told.time, kind=told.kind, test=told.subject, text=told.text)
+        for told in reversed(fold.history.alerts)
     ]
 
 

@@ -1,12 +1,11 @@
-"""The data of a trial's figures, as columns of numbers; times in seconds since the epoch.
+"""The data of a trial's figures as columns of numbers; times in seconds since the epoch.
 
-What is still being read or judged has ``ready`` false: the page is told when it is there.
+``ready`` is false while they are being read or made; pages ask again when they are ready.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,26 +16,24 @@ from seatrial.store import queries
 from seatrial.store.elapsed_series import elapsed_points
 from seatrial.store.rows import TrialRow
 from seatrial.units import SECOND_NS
-from seatrial.web.asked import Asked, Unclear
-from seatrial.web.site import Site
-from seatrial.web.trials.desk import LEISURE
-from seatrial.web.trials.followed import Following
+from seatrial.web.query import BadQuery, PageQuery
+from seatrial.web.state.background import MIN_IDLE_FACTOR
+from seatrial.web.state.server_state import ServerState
+from seatrial.web.state.trial_cache import TailedTrial
+from seatrial.web.state.trial_results import Steps
 from seatrial.web.trials.trial_variability import CLASSES, classes_of
 
-if TYPE_CHECKING:
-    from seatrial.web.trials.judged import Steps
-
 BINS = 480
-MOST_BINS = 2000
-MOST_POINTS = 100_000
+MAX_BINS = 2000
+MAX_POINTS = 100_000
 NORMAL = "normal"
-# What a run is where its test was not judged yet, by its code alone.
+# The kind of a run by its code alone, while its test is not judged yet.
 _AT_LIMIT = {codes.TIMEOUT.number: "walltime", codes.PERFORMANCE.number: "slow"}
 
 
-class Axis(Struct, frozen=True, kw_only=True):
-    """The span of time of a trial's figures, and how far this server's clock is ahead of UTC, in
-    seconds."""
+class TimeAxis(Struct, frozen=True, kw_only=True):
+    """The span of time of a trial's figures; ``zone`` is the offset of this server's clock from UTC
+    in seconds."""
 
     start: float
     end: float
@@ -44,8 +41,8 @@ class Axis(Struct, frozen=True, kw_only=True):
     running: bool
 
 
-class Window(Struct, frozen=True, kw_only=True):
-    """A span of time in which launches were held back or nodes planned to be out."""
+class WindowSpan(Struct, frozen=True, kw_only=True):
+    """A span of time in which launches were held back or nodes were planned to be out."""
 
     start: float
     end: float
@@ -53,30 +50,19 @@ class Window(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Uses(Struct, frozen=True, kw_only=True):
-    """The share of the nodes in each use from ``t`` on, for ``step`` seconds each."""
+class UsePlot(Struct, frozen=True, kw_only=True):
+    """The share of the nodes in each use: spans of ``step`` seconds that start at ``t``."""
 
     ready: bool
-    axis: Axis
+    axis: TimeAxis
     t: list[float]
     step: float
     shares: dict[str, list[float | None]]
     meanings: dict[str, str]
-    windows: list[Window]
+    windows: list[WindowSpan]
 
 
-class Line(Struct, frozen=True, kw_only=True):
-    """A number over time, in steps: it held from ``t`` on. ``expected`` is what it should be,
-    ``most`` what it may be; 0: not said."""
-
-    name: str
-    t: list[float]
-    y: list[float | None]
-    expected: float
-    most: float
-
-
-class Told(Struct, frozen=True, kw_only=True):
+class AlertMark(Struct, frozen=True, kw_only=True):
     """An alert."""
 
     t: float
@@ -89,126 +75,109 @@ class Lines(Struct, frozen=True, kw_only=True):
     """Numbers over time, with alerts."""
 
     ready: bool
-    axis: Axis
-    lines: list[Line]
-    alerts: list[Told]
-    windows: list[Window]
+    axis: TimeAxis
+    lines: list[Steps]
+    alerts: list[AlertMark]
+    windows: list[WindowSpan]
 
 
 class Elapsed(Struct, frozen=True, kw_only=True):
-    """Runs by the start of their scripts: ``t`` in seconds after the axis' start, ``y`` their time
-    in seconds, ``test`` and ``kind`` as positions in ``tests`` and ``kinds``. ``left_out`` counts
-    runs that never ran, ``older`` those beyond the most that are drawn. ``judged`` is false while
-    the slow and the short ones are not told apart yet."""
+    """Runs by the start of their scripts: ``t`` in seconds after the start of the axis, ``y`` their
+    elapsed time in seconds, ``test`` and ``kind`` as places in ``tests`` and ``kinds``.
+    ``left_out`` counts runs that never ran, ``older`` those that are too many to draw. ``judged``
+    is false while outliers are not known yet."""
 
-    ready: bool
-    judged: bool
-    axis: Axis
-    tests: list[str]
-    kinds: list[str]
-    t: list[float]
-    y: list[float]
-    test: list[int]
-    kind: list[int]
-    run: list[str]
-    left_out: int
-    older: int
+    axis: TimeAxis
+    ready: bool = False
+    judged: bool = False
+    tests: list[str] = []
+    kinds: list[str] = []
+    t: list[float] = []
+    y: list[float] = []
+    test: list[int] = []
+    kind: list[int] = []
+    run: list[str] = []
+    left_out: int = 0
+    older: int = 0
 
 
-def utilisation(site: Site, asked: Asked) -> Uses:
-    """How the nodes were used; ``since`` and ``until`` (s) cut a span out, ``bins`` says how
-    fine."""
-    row, following = _trial(site, asked)
-    bins = asked.number("bins", BINS, least=1, most=MOST_BINS)
-    since, until = _second(asked, "since"), _second(asked, "until")
-    found = following.uses()
+def utilisation(state: ServerState, query: PageQuery) -> UsePlot:
+    """Return how the nodes were used between ``since`` and ``until`` (s), in at most ``bins``
+    spans."""
+    row, tailed = _trial(state, query)
+    bins = query.number("bins", BINS, least=1, most=MAX_BINS)
+    since, until = _second(query, "since"), _second(query, "until")
+    found = tailed.uses()
     times, shares, step = found.bins(bins, since, until) if found else ([], {}, 0.0)
-    return Uses(
+    return UsePlot(
         ready=found is not None,
-        axis=_axis(row, following),
+        axis=_axis(row, tailed),
         t=times,
         step=step,
         shares={use: each for use, each in shares.items() if any(each)},
         meanings=USES,
-        windows=windows_of(following),
+        windows=windows_of(tailed),
     )
 
 
-def in_flight(site: Site, asked: Asked) -> Lines:
-    """The runs that held nodes, of all tests (its name is "") and of each."""
-    row, following = _trial(site, asked)
-    chosen = asked.all("test")
-    found = following.flights()
-    lines = [
-        _line(steps)
-        for steps in found or ()
-        if not chosen or steps.name in chosen or not steps.name
-    ]
+def in_flight(state: ServerState, query: PageQuery) -> Lines:
+    """Return the number of runs on nodes, of all tests (named "") and of each."""
+    row, tailed = _trial(state, query)
+    chosen = query.all("test")
+    found = tailed.flights()
+    lines = [steps for steps in found or () if not chosen or steps.name in chosen or not steps.name]
     return Lines(
         ready=found is not None,
-        axis=_axis(row, following),
+        axis=_axis(row, tailed),
         lines=lines,
-        alerts=_alerts(following, chosen),
-        windows=windows_of(following),
+        alerts=_alerts(tailed, chosen),
+        windows=windows_of(tailed),
     )
 
 
-def loads(site: Site, asked: Asked) -> Lines:
-    """The loads of metadata targets, and the readings of gauges."""
-    row, following = _trial(site, asked)
-    found = following.loads()
+def loads(state: ServerState, query: PageQuery) -> Lines:
+    """Return the loads of metadata targets and the readings of gauges."""
+    row, tailed = _trial(state, query)
+    found = tailed.loads()
     return Lines(
         ready=found is not None,
-        axis=_axis(row, following),
-        lines=[_line(steps) for steps in found or () if steps.times],
+        axis=_axis(row, tailed),
+        lines=[steps for steps in found or () if steps.times],
         alerts=[],
-        windows=windows_of(following),
+        windows=windows_of(tailed),
     )
 
 
-def elapsed(site: Site, asked: Asked) -> Elapsed:
-    """The times of the runs, the latest ``MOST_POINTS``; ``test`` chooses tests by name."""
-    row, following = _trial(site, asked)
-    axis = _axis(row, following)
-    chosen = sorted(set(asked.all("test")))
-    classes = classes_of(site, row, following)
+def elapsed(state: ServerState, query: PageQuery) -> Elapsed:
+    """Return the elapsed times of the latest MAX_POINTS runs, of the tests ``test`` if given."""
+    row, tailed = _trial(state, query)
+    axis = _axis(row, tailed)
+    chosen = sorted(set(query.all("test")))
+    classes = classes_of(state, row, tailed)
     version = (row.row, row.passed, row.failed, axis.start, classes is not None)
 
     def make() -> Elapsed:
-        return _elapsed(site, row, chosen, axis, classes)
+        return _elapsed(state, row, chosen, axis, classes)
 
-    name = f"elapsed {chosen}"
-    kept = following.shelf.get(name)
-    # What was drawn before the judgement is drawn again as soon as that is there.
+    name = tuple(chosen)
+    kept = tailed.plots.results.get(name)
+    # Points without their classes are made again as soon as the classes are known.
     waits = kept is not None and kept.value is not None and not kept.value.judged
-    leisure = 0.0 if waits and classes is not None else LEISURE
-    found: Elapsed | None = following.have_few(name, version, make, leisure)
-    return replace(found, axis=axis) if found else _nothing(axis)
-
-
-def _nothing(axis: Axis) -> Elapsed:
-    return Elapsed(
-        ready=False,
-        judged=False,
-        axis=axis,
-        tests=[],
-        kinds=[],
-        t=[],
-        y=[],
-        test=[],
-        kind=[],
-        run=[],
-        left_out=0,
-        older=0,
-    )
+    idle_factor = 0.0 if waits and classes is not None else MIN_IDLE_FACTOR
+    found = tailed.latest(name, version, make, tailed.plots, idle_factor)
+    return replace(found, axis=axis) if found else Elapsed(axis=axis)
 
 
 def _elapsed(
-    site: Site, row: TrialRow, chosen: list[str], axis: Axis, classes: dict[str, str] | None
+    state: ServerState,
+    row: TrialRow,
+    chosen: list[str],
+    axis: TimeAxis,
+    classes: dict[str, str] | None,
 ) -> Elapsed:
     import numpy as np
 
-    found = elapsed_points(site.store(), row.row, chosen)
+    found = elapsed_points(state.store(), row.row, chosen)
     tests = list(dict.fromkeys(each.test for each in found.points if each.script_started))
     kinds = [NORMAL, *CLASSES]
     of_run = {run: _AT_LIMIT.get(code, "failed") for run, code in found.odd.items()}
@@ -221,7 +190,7 @@ def _elapsed(
         [tests.index(each.test) for each in points], [len(p.script_started) for p in points]
     )
     ended = np.flatnonzero(np.isfinite(seconds))
-    order = ended[np.argsort(start[ended], kind="stable")][-MOST_POINTS:]
+    order = ended[np.argsort(start[ended], kind="stable")][-MAX_POINTS:]
     runs: list[str] = run[order].tolist()
     return Elapsed(
         ready=True,
@@ -242,70 +211,60 @@ def _elapsed(
 # ---- what they share ----------------------------------------------------------------------
 
 
-def _trial(site: Site, asked: Asked) -> tuple[TrialRow, Following]:
-    row = queries.trial(site.store(), asked.path["tag"])
-    following = site.followed.of(row)
-    following.standing()
-    return row, following
+def _trial(state: ServerState, query: PageQuery) -> tuple[TrialRow, TailedTrial]:
+    row = queries.trial(state.store(), query.path["tag"])
+    tailed = state.trials.of(row)
+    tailed.standing()
+    return row, tailed
 
 
-def _second(asked: Asked, name: str) -> float:
-    text = asked.text(name)
+def _second(query: PageQuery, name: str) -> float:
+    text = query.text(name)
     try:
         found = float(text or 0)
     except ValueError:
         found = -1.0
     if not 0 <= found < 1e11:
-        raise Unclear(f"{name}={text[:40]!r}: write seconds since 1970, such as 1795314122.5")
+        raise BadQuery(f"{name}={text[:40]!r}: write seconds since 1970, such as 1795314122.5")
     return found
 
 
-def _axis(row: TrialRow, following: Following) -> Axis:
+def _axis(row: TrialRow, tailed: TailedTrial) -> TimeAxis:
     start = (row.started or row.created) / SECOND_NS
     running = row.state == "running"
     last = (row.last or row.created) / SECOND_NS
-    course = following.course
-    if course is not None and course.history.last > 0:
-        last = max(last, course.history.last / SECOND_NS)
+    fold = tailed.fold
+    if fold is not None and fold.history.last > 0:
+        last = max(last, fold.history.last / SECOND_NS)
     end = max(last, time.time()) if running and not row.rehearsed else last
     local = time.localtime(min(max(start, 0), 1 << 35))
-    return Axis(
+    return TimeAxis(
         start=round(start, 3), end=round(max(end, start), 3), zone=local.tm_gmtoff, running=running
     )
 
 
-def _line(steps: Steps) -> Line:
-    return Line(
-        name=steps.name,
-        t=steps.times,
-        y=steps.values,
-        expected=steps.expected,
-        most=steps.most,
-    )
-
-
-def _alerts(following: Following, chosen: list[str]) -> list[Told]:
-    course = following.course
+def _alerts(tailed: TailedTrial, chosen: list[str]) -> list[AlertMark]:
+    fold = tailed.fold
     return [
-        Told(t=told.time / SECOND_NS, test=told.subject, kind=told.kind, text=told.text)
-        for told in (course.history.alerts[-500:] if course is not None else ())
+        AlertMark(t=told.time / SECOND_NS, test=told.subject, kind=told.kind, text=told.text)
+        for told in (fold.history.alerts[-500:] if fold is not None else ())
         if not chosen or told.subject in chosen or not told.subject
     ]
 
 
-def windows_of(following: Following) -> list[Window]:
-    """Blackouts and planned outages up to now."""
-    course = following.course
-    if course is None or course.history.start is None:
+def windows_of(tailed: TailedTrial) -> list[WindowSpan]:
+    """Return blackouts and planned outages up to now."""
+    fold = tailed.fold
+    if fold is None or fold.history.start is None:
         return []
-    policy = course.record.policy
-    origin, last = course.history.start / SECOND_NS, course.history.last / SECOND_NS
+    policy = fold.record.policy
+    origin, last = fold.history.start / SECOND_NS, fold.history.last / SECOND_NS
     found = []
     for kind, windows in (("blackout", policy.blackouts), ("outage", policy.outages)):
         for window in windows:
             text = f"{kind} of {policy.subject_of(window)}"
             text += f": {window.why}" if window.why else ""
-            start, end = (at / SECOND_NS for at in window.span(course.history.start))
+            start, end = (at / SECOND_NS for at in window.span(fold.history.start))
             if start < last and end > origin:
-                found.append(Window(start=start, end=end, kind=kind, text=text))
+                found.append(WindowSpan(start=start, end=end, kind=kind, text=text))
     return found

@@ -1,4 +1,4 @@
-"""Trials: all of them, newest first, by the filters of the query string."""
+"""Trials: all that match the filters, newest first."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from msgspec import Struct
 
 from seatrial.store import queries
 from seatrial.store.rows import TrialRow
-from seatrial.web.asked import Asked
-from seatrial.web.site import Site
+from seatrial.web.query import PageQuery
+from seatrial.web.state.server_state import ServerState
 
 SHOWN = 200
-MOST_SHOWN = 5000
+MAX_SHOWN = 5000
 STATES = ("running", "paused", "interrupted", "cancelled", "ended", "abandoned", "new")
 
 
-class Trials(Struct, frozen=True, kw_only=True):
-    """The trials that match; ``found`` is how many there are in all. The others are the choices of
-    the filters, and how many trials each leaves out that ``rehearsed`` would show."""
+class TrialsPage(Struct, frozen=True, kw_only=True):
+    """The trials that match; ``found`` counts all of them. The others are the choices of the
+    filters, and ``rehearsals`` counts the rehearsals."""
 
     trials: list[TrialRow]
     found: int
@@ -26,25 +26,25 @@ class Trials(Struct, frozen=True, kw_only=True):
     rehearsals: int
 
 
-def data(site: Site, asked: Asked) -> Trials:
-    known = queries.trials(site.store())
-    machine, plan = asked.text("machine"), asked.text("plan")
-    state = asked.choice("state", STATES)
-    rehearsed = asked.choice("rehearsed", ("no", "only"))
-    word = asked.text("q").lower()
-    limit = asked.number("limit", SHOWN, least=1, most=MOST_SHOWN)
+def data(state: ServerState, query: PageQuery) -> TrialsPage:
+    known = queries.trials(state.store())
+    machine, plan = query.text("machine"), query.text("plan")
+    chosen = query.choice("state", STATES)
+    rehearsed = query.choice("rehearsed", ("no", "only"))
+    word = query.text("q").lower()
+    limit = query.number("limit", SHOWN, least=1, most=MAX_SHOWN)
 
     def wanted(row: TrialRow) -> bool:
         return (
             machine in ("", row.machine)
             and plan in ("", row.plan)
-            and state in ("", row.state)
+            and chosen in ("", row.state)
             and word in row.tag.lower()
         )
 
-    chosen = [row for row in known if wanted(row)]
-    shown = [row for row in chosen if not rehearsed or row.rehearsed == (rehearsed == "only")]
-    return Trials(
+    fitting = [row for row in known if wanted(row)]
+    shown = [row for row in fitting if not rehearsed or row.rehearsed == (rehearsed == "only")]
+    return TrialsPage(
         trials=shown[:limit],
         found=len(shown),
         machines=sorted({row.machine for row in known}),

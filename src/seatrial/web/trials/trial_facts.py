@@ -1,4 +1,4 @@
-"""What the pages Now and Trial tell alike: criteria, builds, tests, and what a trial lacks.
+"""Data that the pages Now and Trial share: criteria, builds, tests, and what cannot be read.
 
 criteria_of(status), builds_of(store, row), tests_of_store(store, row)
 """
@@ -18,14 +18,16 @@ from seatrial.journal.codes import PASS, RECALLED, code_of
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING
-from seatrial.web.trials.followed import Following, TestNow
+from seatrial.units import SECOND_NS
+from seatrial.web.page import copied
+from seatrial.web.state.trial_cache import TailedTrial, TestNow
 
-MOST_BUILDS = 40
-MOST_NAMED = 6
+MAX_BUILDS = 40
+MAX_NAMED = 6
 
 
 class ResultShown(Struct, frozen=True, kw_only=True):
-    """A criterion's result on a subject as people read it; ``value`` and ``bound`` in words."""
+    """The result of a criterion on a subject; ``value`` and ``bound`` are text."""
 
     subject: str
     state: State
@@ -36,7 +38,7 @@ class ResultShown(Struct, frozen=True, kw_only=True):
 
 
 class CriterionShown(Struct, frozen=True, kw_only=True):
-    """A criterion: its result on all that it is about, then those of its subjects."""
+    """A criterion: its result on the whole, and on each of its subjects."""
 
     label: str
     whole: ResultShown
@@ -44,7 +46,7 @@ class CriterionShown(Struct, frozen=True, kw_only=True):
 
 
 def criteria_of(status: Status) -> list[CriterionShown]:
-    """The criteria of a trial so far."""
+    """Return the criteria of a trial so far."""
     return [
         CriterionShown(
             label=results[0].label,
@@ -57,21 +59,14 @@ def criteria_of(status: Status) -> list[CriterionShown]:
 
 
 def _shown(result: Result) -> ResultShown:
-    return ResultShown(
-        subject=result.subject,
-        state=result.state,
-        value=show_value(result.criterion, result.value),
-        bound=result.bound,
-        n=result.n,
-        why=result.why,
-    )
+    return copied(ResultShown, result, value=show_value(result.criterion, result.value))
 
 
 # ---- builds -------------------------------------------------------------------------------
 
 
 class BuildShown(Struct, frozen=True, kw_only=True):
-    """A build: the tests that use it, and where it is; ``state`` is building, built or failed."""
+    """A build and the tests that use it; ``state`` is building, built or failed."""
 
     key: str
     tests: list[str]
@@ -83,7 +78,7 @@ class BuildShown(Struct, frozen=True, kw_only=True):
 
 
 class Builds(Struct, frozen=True, kw_only=True):
-    """How many builds there are in each state; ``shown`` are those that go on or failed."""
+    """The number of builds in each state; ``shown`` are those that are not built."""
 
     built: int
     building: int
@@ -92,14 +87,14 @@ class Builds(Struct, frozen=True, kw_only=True):
 
 
 def builds_of(store: Store, row: TrialRow) -> Builds:
-    """The builds of a trial."""
+    """Return the builds of a trial."""
     sql = "SELECT key, path, started, ended, value, text FROM builds WHERE trial = ?"
     found = [_build(*each) for each in store.rows(sql, (row.row,))]
-    open_ones = [one for one in found if one.state != "built"][:MOST_BUILDS]
+    open_ones = [one for one in found if one.state != "built"][:MAX_BUILDS]
     if open_ones:
         names = _tests_of_builds(store, row)
         for one in open_ones:
-            one.tests.extend(names.get(one.key, [])[:MOST_NAMED])
+            one.tests.extend(names.get(one.key, [])[:MAX_NAMED])
     states = Counter(one.state for one in found)
     return Builds(
         built=states["built"],
@@ -113,10 +108,7 @@ def _build(
     key: str, path: str, started: int | None, ended: int | None, value: int | None, text: str
 ) -> BuildShown:
     state = "building" if ended is None else "failed" if value else "built"
-    both = started is not None and ended is not None
-    seconds = (
-        (ended - started) / 1e9 if both and ended is not None and started is not None else None
-    )
+    seconds = None if started is None or ended is None else (ended - started) / SECOND_NS
     return BuildShown(
         key=key, tests=[], state=state, started=started, seconds=seconds, path=path, text=text
     )
@@ -137,7 +129,7 @@ def _tests_of_builds(store: Store, row: TrialRow) -> dict[str, list[str]]:
 
 
 def tests_of_store(store: Store, row: TrialRow) -> list[TestNow]:
-    """How the tests of a trial stand by the store alone, where its journal is not to be had."""
+    """Return how the tests of a trial stand by the store, for when its journal cannot be read."""
     names: dict[int, str] = dict(store.rows("SELECT id, name FROM tests"))
     counts: dict[str, Counter[str]] = {}
     for test, state, code, number in _counted(store, row):
@@ -165,8 +157,8 @@ def tests_of_store(store: Store, row: TrialRow) -> list[TestNow]:
 
 
 def _counted(store: Store, row: TrialRow) -> Iterator[tuple[int, int, int, int]]:
-    """How many runs of each test, state and code a trial has. Those that passed, which are most,
-    are what the others leave, as the index by test has their number without sorting them."""
+    """Yield how many runs of each test, state and code a trial has. The passed ones, which are
+    most, are all runs of a test (counted by an index) less the others."""
     tests = "SELECT DISTINCT test FROM cases WHERE trial = ?"
     sql = (
         f"SELECT test, state, code, count(*) FROM runs WHERE trial = ? AND state <> {PASSED}"
@@ -186,9 +178,9 @@ def _counted(store: Store, row: TrialRow) -> Iterator[tuple[int, int, int, int]]
 # ---- where it is --------------------------------------------------------------------------
 
 
-def trouble_of(store: Store, row: TrialRow, following: Following) -> str:
-    """Why a trial's journal cannot be read here, and what that means; "" where it can."""
-    if not following.trouble:
+def trouble_of(store: Store, row: TrialRow, tailed: TailedTrial) -> str:
+    """Return why a trial's journal cannot be read here and what that means, "" if it can."""
+    if not tailed.trouble:
         return ""
     (found,) = store.rows("SELECT host, owner FROM trials WHERE id = ?", (row.row,))
     host, owner = found
@@ -202,4 +194,4 @@ def trouble_of(store: Store, row: TrialRow, following: Following) -> str:
             "knows; utilisation, loads and criteria, which are judged from the journal, are left "
             "out, or are as they were judged before."
         )
-    return f"The journal of this trial cannot be read: {following.trouble}"
+    return f"The journal of this trial cannot be read: {tailed.trouble}"

@@ -1,34 +1,34 @@
-"""How much the tests of a trial vary, and which of its runs stand out: made beside the page.
+"""The variability of a trial's tests and its outliers, made in the background.
 
-variability_of(site, row, following)       # None: being judged
-classes_of(site, row, following)           # run ids of outliers: {"tu62xsh5xrpf": "slow"}
+variability_of(state, row, tailed)       # None: being judged
+classes_of(state, row, tailed)           # run ids of outliers: {"tu62xsh5xrpf": "slow"}
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from seatrial.machine.facts import groups_of
+from seatrial.statistics.suspects import Suspect
 from seatrial.store.rows import Filters, TrialRow
-from seatrial.web.site import Site
-from seatrial.web.trials.followed import Following
+from seatrial.store.series import outcomes
+from seatrial.studies.evidence import RunKind, classified
+from seatrial.studies.variability import Variability, VariabilityRow, variability
+from seatrial.web.page import copied
+from seatrial.web.state.server_state import ServerState
+from seatrial.web.state.trial_cache import TailedTrial
 
-if TYPE_CHECKING:
-    from seatrial.statistics.suspects import Suspect
-    from seatrial.studies.evidence import RunKind
-    from seatrial.studies.variability import Variability, VariabilityRow
-
-MOST_JUDGED = 50_000  # runs; of more the command tells
-MOST_ROWS = 400
-MOST_SUSPECTS = 12
+MAX_JUDGED = 50_000  # runs; for more there is the command
+MAX_ROWS = 400
+MAX_SUSPECTS = 12
 CLASSES = ("walltime", "slow", "short", "failed")
 
 
 class RowShown(Struct, frozen=True, kw_only=True):
-    """A metric of one kind of runs; ``cv`` is a share, ``excluded`` counts runs by the reason.
-    ``more`` is what the numbers hide: changes of level, modes, defective nodes."""
+    """A metric of one kind of runs. ``cv`` is a share, ``excluded`` counts runs by reason, ``more``
+    are remarks: changes of level, modes, defective nodes."""
 
     test: str
     kind: str
@@ -46,7 +46,7 @@ class RowShown(Struct, frozen=True, kw_only=True):
 
 
 class OutliersShown(Struct, frozen=True, kw_only=True):
-    """How many runs of a test stand out, by class."""
+    """The number of outliers of a test, by class."""
 
     test: str
     runs: int
@@ -54,86 +54,64 @@ class OutliersShown(Struct, frozen=True, kw_only=True):
 
 
 class VariabilityShown(Struct, frozen=True, kw_only=True):
-    """``elapsed`` has a row for each kind of runs, ``others`` those of further metrics. ``bad`` of
-    ``evidence`` runs went wrong; ``suspects`` explain them, or ``why`` nothing is concluded. Where
-    there are too many runs to judge them beside a page all of it is empty, and ``left_to`` is the
-    command that does."""
+    """The variability of a trial: ``elapsed`` has a row for each kind of runs, ``others`` are
+    further metrics. ``bad`` of ``evidence`` runs went wrong; ``suspects`` explain them, or ``why``
+    says why nothing is concluded. With too many runs all is empty, and ``left_to`` is the
+    command to use."""
 
-    elapsed: list[RowShown]
-    others: list[RowShown]
-    outliers: list[OutliersShown]
-    suspects: list[Suspect]
-    evidence: int
-    bad: int
-    unexplained: int
-    why: str
+    elapsed: list[RowShown] = []
+    others: list[RowShown] = []
+    outliers: list[OutliersShown] = []
+    suspects: list[Suspect] = []
+    evidence: int = 0
+    bad: int = 0
+    unexplained: int = 0
+    why: str = ""
     left_to: str = ""
 
 
-def variability_of(site: Site, row: TrialRow, following: Following) -> VariabilityShown | None:
-    """The table of a trial, by the store."""
-    if row.passed + row.failed > MOST_JUDGED:
-        return _left_to(f"seatrial variability {row.tag}")
+def variability_of(
+    state: ServerState, row: TrialRow, tailed: TailedTrial
+) -> VariabilityShown | None:
+    """Return the variability of a trial; None while it is being made."""
+    if row.passed + row.failed > MAX_JUDGED:
+        return VariabilityShown(left_to=f"seatrial variability {row.tag}")
     groups: dict[str, str] = {}
-    if following.course is not None:
-        from seatrial.machine.facts import groups_of
+    if tailed.fold is not None:
+        groups = groups_of(tailed.fold.record.machine)
 
-        groups = groups_of(following.course.record.machine)
-
-    def make() -> VariabilityShown:
-        from seatrial.studies.variability import variability
-
-        return _shown(variability(site.store(), row, groups))
-
-    found: VariabilityShown | None = following.have("variability", _version(row), make)
-    return found
+    return tailed.latest(
+        "variability", _version(row), lambda: _shown(variability(state.store(), row, groups))
+    )
 
 
-def classes_of(site: Site, row: TrialRow, following: Following) -> dict[str, str] | None:
-    """The classes of the runs that are outliers, by their ids."""
+def classes_of(state: ServerState, row: TrialRow, tailed: TailedTrial) -> dict[str, str] | None:
+    """Return the class of each outlier by its run id; None while that is being made."""
 
     def make() -> dict[str, str]:
-        from seatrial.store.series import outcomes
-        from seatrial.studies.evidence import classified
-
-        kinds = classified(outcomes(site.store(), Filters(trial=row.path)))
+        kinds = classified(outcomes(state.store(), Filters(trial=row.path)))
         return {
             outlier.run.rpartition("/")[2]: outlier.kind
             for kind in kinds
             for outlier in kind.found.outliers
         }
 
-    found: dict[str, str] | None = following.have("classes", _version(row), make)
-    return found
+    return tailed.latest("classes", _version(row), make)
 
 
 def _version(row: TrialRow) -> Hashable:
-    """Grows with every verdict."""
+    """Return a version that changes with every verdict."""
     return row.row, row.passed, row.failed
-
-
-def _left_to(command: str) -> VariabilityShown:
-    return VariabilityShown(
-        elapsed=[],
-        others=[],
-        outliers=[],
-        suspects=[],
-        evidence=0,
-        bad=0,
-        unexplained=0,
-        why="",
-        left_to=command,
-    )
 
 
 def _shown(found: Variability) -> VariabilityShown:
     rows = [_row(row) for row in found.rows]
     accused = found.suspects
     return VariabilityShown(
-        elapsed=[row for row in rows if row.metric == "elapsed"][:MOST_ROWS],
-        others=[row for row in rows if row.metric != "elapsed"][:MOST_ROWS],
+        elapsed=[row for row in rows if row.metric == "elapsed"][:MAX_ROWS],
+        others=[row for row in rows if row.metric != "elapsed"][:MAX_ROWS],
         outliers=_outliers(found.kinds),
-        suspects=accused.suspects[:MOST_SUSPECTS],
+        suspects=accused.suspects[:MAX_SUSPECTS],
         evidence=accused.runs,
         bad=accused.bad,
         unexplained=accused.unexplained,
@@ -156,21 +134,8 @@ def _row(row: VariabilityRow) -> RowShown:
         more.append("defective: " + ", ".join(worst) + (f" and {rest} more" if rest else ""))
     if table.why and table.n:
         more.append(table.why)
-    return RowShown(
-        test=row.test,
-        kind=row.kind,
-        metric=row.metric,
-        unit=row.unit,
-        n=table.n,
-        mean=table.mean,
-        deviation=table.deviation,
-        cv=table.cv,
-        median=table.median,
-        low=table.low,
-        high=table.high,
-        excluded=row.excluded,
-        more=more,
-    )
+    names = ("test", "kind", "metric", "unit", "excluded")
+    return copied(RowShown, table, more=more, **{name: getattr(row, name) for name in names})
 
 
 def _outliers(kinds: list[RunKind]) -> list[OutliersShown]:

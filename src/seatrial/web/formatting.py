@@ -1,14 +1,15 @@
-"""How values look on a page: the filters of the templates.
+"""Format values for pages: the filters of the templates.
 
 {{ run.elapsed | seconds }}   {{ run.created | moment }}   {{ figure.value | number }}
 
-Times are shown as this machine's clocks show them, inside ``<time>`` with UTC beside.
+Times are shown in the zone of this machine, inside ``<time>`` with UTC in its title.
 """
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -20,11 +21,11 @@ from seatrial.units import SECOND_NS, show_bytes, show_number, show_seconds, sho
 
 NOTHING = "–"
 
-WIDE, NARROW = 1000, 400  # figures that are drawn twice: for screens with room, and without
+WIDE, NARROW = 1000, 400  # widths of a figure for large and small screens
 
 FIVE_DIGITS, TWELVE_DIGITS = 1e4, 1e12
 
-# How a verdict is coloured; every other verdict is a failure.
+# The class of a verdict, which sets its colour; every other verdict is a failure.
 _TONES = {
     codes.PENDING.number: "waiting",
     codes.IN_PROGRESS.number: "running",
@@ -35,7 +36,7 @@ _TONES = {
 
 
 def moment(time_ns: int | None, form: str = "%Y-%m-%d %H:%M:%S") -> Markup | str:
-    """A time, as ``<time>``."""
+    """Return a time as ``<time>``."""
     if time_ns is None or time_ns <= 0:
         return NOTHING
     try:
@@ -49,7 +50,7 @@ def moment(time_ns: int | None, form: str = "%Y-%m-%d %H:%M:%S") -> Markup | str
 
 
 def zone() -> str:
-    """The zone of this machine's clocks at this time of the year: ``UTC+02:00 (CEST)``."""
+    """Return the present time zone of this machine: ``UTC+02:00 (CEST)``."""
     now = datetime.now().astimezone()
     ahead = now.isoformat()[-6:] if now.utcoffset() else ""
     name = now.tzname() or ""
@@ -57,12 +58,12 @@ def zone() -> str:
 
 
 def clock(time_ns: int | None) -> Markup | str:
-    """A time without its year: for tables in which all times are near."""
+    """Return a time without its year, for tables of recent times."""
     return moment(time_ns, "%m-%d %H:%M:%S")
 
 
 def ago(time_ns: int | None) -> str:
-    """How long ago, from now."""
+    """Return how long ago a time is."""
     if not time_ns:
         return NOTHING
     since = time.time() - time_ns / SECOND_NS
@@ -70,26 +71,26 @@ def ago(time_ns: int | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration in at most two units."""
+    """Return a duration in at most two units."""
     return NOTHING if value is None else "0 s" if value == 0 else show_seconds(value)
 
 
 def number(value: float | None) -> str:
-    """A figure; one of five digits and more is whole, its thousands apart."""
+    """Return a number; from five digits on it is whole, with commas between thousands."""
     if value is None:
         return NOTHING
     return f"{value:,.0f}" if FIVE_DIGITS <= abs(value) < TWELVE_DIGITS else show_number(value)
 
 
 def figure(value: float | None, unit: str) -> str:
-    """A figure with its unit; a bare number has none."""
+    """Return a value with its unit, if it has one."""
     if value is None:
         return NOTHING
     return number(value) + show_unit(unit, "\N{NO-BREAK SPACE}{}")
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share as per cent."""
+    """Return a share in per cent."""
     if value is None:
         return NOTHING
     shown = round(100 * value, digits) + 0.0  # never -0
@@ -97,27 +98,27 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def whole(value: int | None) -> str:
-    """A whole number with its thousands apart."""
+    """Return a whole number with commas between thousands."""
     return NOTHING if value is None else f"{value:,}"
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things, its thousands apart: ``1 run``, ``2,000 runs``."""
+    """Return a number of things: ``1 run``, ``2,000 runs``."""
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def told(text: str) -> Markup:
-    """A message of Seatrial's; what stands between backticks is to be typed."""
+    """Return a message of Seatrial as HTML; text between backticks becomes ``<code>``."""
     return Markup(re.sub("`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def tone(code: int) -> str:
-    """The class by which a verdict is coloured."""
+    """Return the class of a verdict, which sets its colour."""
     return _TONES.get(code, "failed")
 
 
 def verdict(code: int, again: bool = False) -> Markup:
-    """A verdict as a badge, with its meaning."""
+    """Return a verdict as a badge, with its meaning as a title."""
     found = codes.code_of(code)
     return Markup('<span class="verdict {}" title="{}">{}</span>').format(
         "again" if again else tone(code), f"{found.number}: {found.meaning}", found.name
@@ -125,7 +126,7 @@ def verdict(code: int, again: bool = False) -> Markup:
 
 
 def shares(*parts: tuple[float, str, str]) -> Markup:
-    """A bar of parts (size, class, name), drawn as SVG; it fills its place."""
+    """Return a bar of parts (size, class, name) as SVG, as wide as its place."""
     whole = sum(size for size, _, _ in parts) or 1
     at = 0.0
     drawn = []
@@ -146,59 +147,43 @@ def shares(*parts: tuple[float, str, str]) -> Markup:
 
 
 def run_link(run: Any, length: int = 8) -> Markup:
-    """A run's id, cut short, as a link to its page."""
+    """Return a shortened run id as a link to the run's page."""
     address = f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
     return Markup('<a class="id" href="{}">{}</a>').format(address, run.run_id[:length])
 
 
 def trial_link(tag: str) -> Markup:
-    """A trial's tag as a link to its page."""
+    """Return a trial's tag as a link to its page."""
     return Markup('<a href="/trials/{}">{}</a>').format(quote(tag, safe=""), tag)
 
 
 def machine_link(name: str) -> Markup:
-    """A machine's name as a link to its page."""
+    """Return a machine's name as a link to its page."""
     return Markup('<a href="/machines/{}">{}</a>').format(quote(name, safe=""), name)
 
 
 def rehearsal_mark(rehearsed: bool) -> Markup:
-    """The mark of what was not measured; nothing for what was."""
+    """Return the mark of rehearsed values, "" for measured ones."""
     text = "rehearsed" if rehearsed else ""
     title = "in virtual time on a simulated machine: nothing of it was measured"
     return Markup('<span class="rehearsed" title="{}">{}</span>').format(title, text) * rehearsed
 
 
 def state(word: str) -> Markup:
-    """A state or what a criterion comes to, as a badge."""
+    """Return a state, of a trial or a criterion, as a badge."""
     return Markup('<span class="state {}">{}</span>').format(word.replace(" ", "-"), word)
 
 
 def runs_of(trial: str, test: str = "", **filters: str) -> str:
-    """The address of the list of a trial's runs: of one test by its name, of a ``verdict``..."""
+    """Return the address of the list of a trial's runs, of one test and further filters."""
     query = {"trial": trial, **filters}
     if test:
         query["match"] = f"^{re.escape(test)}$"
     return "/runs?" + urlencode(query)
 
 
-FILTERS = {
-    "ago": ago,
-    "bytes": show_bytes,
-    "clock": clock,
-    "count": counted,
-    "figure": figure,
-    "machine_link": machine_link,
-    "moment": moment,
-    "number": number,
-    "percent": percent,
-    "rehearsal_mark": rehearsal_mark,
-    "run_link": run_link,
-    "seconds": seconds,
-    "state": state,
-    "told": told,
-    "tone": tone,
-    "trial_link": trial_link,
-    "verdict": verdict,
-    "whole": whole,
-}
+_FILTERS: list[Callable[..., Any]] = [ago, clock, figure, machine_link, moment, number, percent]
+_FILTERS += [rehearsal_mark, run_link, seconds, state, told, tone, trial_link, verdict, whole]
+FILTERS: dict[str, Callable[..., Any]] = {"bytes": show_bytes, "count": counted}
+FILTERS |= {each.__name__: each for each in _FILTERS}
 GLOBALS = {"shares": shares, "escape": escape, "runs_of": runs_of, "zone": zone}

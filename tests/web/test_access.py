@@ -51,6 +51,8 @@ def test_without_the_token_nothing_is_told(guarded: tuple[Served, str]) -> None:
     assert "A token is needed" in served.get("/runs.json")[1]
     assert served.get("/runs.json", Cookie=f"seatrial={token}")[0] == 401  # not the cookie's value
     assert served.get("/static/style.css")[0] == 200
+    for path in ("/api/x/static/", "/runs/static/style.css", "/staticx", "//static/style.css"):
+        assert served.get(path)[0] == 401, "a path is free of the token only below /static/"
 
 
 def post(served: Served, form: dict[str, str], **headers: str) -> http.client.HTTPResponse:
@@ -122,11 +124,11 @@ def test_guessing_is_bounded(guarded: tuple[Served, str]) -> None:
 def test_a_token_is_compared_in_constant_time() -> None:
     import inspect
 
-    from seatrial.web import door
+    from seatrial.web import access
 
-    assert "hmac.compare_digest" in inspect.getsource(door._same)
-    assert not door._same("\ud800", "token")
-    assert door._same("token", "token")
+    assert "hmac.compare_digest" in inspect.getsource(access._same)
+    assert not access._same("\ud800", "token")
+    assert access._same("token", "token")
 
 
 @pytest.mark.needs("chromium")

@@ -1,10 +1,10 @@
-"""What a page was asked for: its path's words and its query string, read with bounds.
+"""The query of a page: the words of its path and its query string, read with bounds.
 
-asked = Asked({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
-asked.number("limit", 100, least=1, most=1000)      # 200
-asked.link(limit="", verdict="timeout")             # "?verdict=timeout"
+query = PageQuery({"tag": "night"}, [("limit", "200"), ("verdict", "failed")])
+query.number("limit", 100, least=1, most=1000)      # 200
+query.link(limit="", verdict="timeout")             # "?verdict=timeout"
 
-Whatever cannot be read is an ``Unclear``, which names the parameter, the value and the remedy.
+BadQuery is raised for what cannot be read. It names the parameter, the value and the remedy.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from urllib.parse import urlencode
 from seatrial.errors import UsageError, suggest
 from seatrial.units import moment_of, share_of
 
-MOST_PARAMETERS = 100
-LONGEST_VALUE = 1000
-LONGEST_WORD = 300
-LONGEST_PATTERN = 200
-LARGEST_PATTERN = 250  # steps of a compiled one: its greatest cost for each character
-LATEST_NS = 1 << 62  # what a database can hold, and twice as late as any clock
+MAX_PARAMETERS = 100
+MAX_VALUE = 1000
+MAX_WORD = 300
+MAX_PATTERN = 200
+MAX_PATTERN_STEPS = 250  # of a compiled pattern: its greatest cost for each character
+MAX_NS = 1 << 62  # fits into a database, and is later than any clock
 
 
 class Match(Protocol):
-    """Where a pattern was found."""
+    """A place where a pattern was found."""
 
     def span(self) -> tuple[int, int]: ...
 
@@ -42,88 +42,89 @@ class Pattern(Protocol):
     def finditer(self, text: str) -> Iterator[Match]: ...
 
 
-class Unclear(UsageError):
-    """A parameter of a page cannot be used as given; ``name`` says which, "" several."""
+class BadQuery(UsageError):
+    """A parameter of a page cannot be used as given. ``name`` is the parameter, "" for several."""
 
     def __init__(self, text: str, name: str = "") -> None:
         super().__init__(text)
         self.name = name
 
 
-class Asked:
-    """The question. ``path`` holds the words of the path; the query keeps its order."""
+class PageQuery:
+    """A query. ``path`` holds the words of the path; parameters keep their order."""
 
     def __init__(
         self, path: Mapping[str, str], query: Sequence[tuple[str, str]], address: str = "/"
     ) -> None:
-        if len(query) > MOST_PARAMETERS:
-            raise Unclear(f"{len(query)} parameters; at most {MOST_PARAMETERS} can be given")
+        if len(query) > MAX_PARAMETERS:
+            raise BadQuery(f"{len(query)} parameters; at most {MAX_PARAMETERS} can be given")
         for name, value in query:
-            if len(value) > LONGEST_VALUE or "\0" in value:
-                raise Unclear(f"{name[:40]}: at most {LONGEST_VALUE} plain characters are read")
+            if len(value) > MAX_VALUE or "\0" in value:
+                raise BadQuery(f"{name[:40]}: at most {MAX_VALUE} plain characters are read")
         for word in path.values():
-            if len(word) > LONGEST_WORD or "\0" in word:
-                raise Unclear(f"{word[:40]!r}...: a name has at most {LONGEST_WORD} characters")
+            if len(word) > MAX_WORD or "\0" in word:
+                raise BadQuery(f"{word[:40]!r}...: a name has at most {MAX_WORD} characters")
         self.path = path
         self.query = [(name, value) for name, value in query if value != ""]
         self.address = address  # the path of the page itself
-        self._known: set[str] = set()  # the names that were asked for
+        self._known: set[str] = set()  # the parameters that the page has read
 
     def text(self, name: str, default: str = "") -> str:
-        """The last value of a parameter, without space around it."""
+        """Return the last value of a parameter, without space around it."""
         values = self.all(name)
         return values[-1].strip() if values else default
 
     def all(self, name: str) -> list[str]:
-        """All values of a parameter that may be given several times."""
+        """Return all values of a parameter that may be given several times."""
         self._known.add(name)
         return [value for key, value in self.query if key == name]
 
     def check_names(self, others: Iterable[str] = ()) -> None:
-        """To be called when a page's data is made: a parameter that was not asked for, and is none
-        of the ``others`` that the page knows, is a misspelt one. Raises Unclear."""
+        """Raise BadQuery for a misspelt parameter: one that the page has not read, and that is not
+        among ``others``. To be called after the page's data is made."""
         known = sorted(self._known.union(others))
         for name, _value in self.query:
             if name not in known:
                 near = suggest(name, known)
                 remedy = f"{near} It knows" if near else "it knows"
                 remedy += f" {', '.join(known) or 'none'}"
-                raise Unclear(f"{name[:40]!r} is no parameter of this page; {remedy}", name)
+                raise BadQuery(f"{name[:40]!r} is no parameter of this page; {remedy}", name)
 
-    def without(self, name: str) -> Asked:
-        """The same question less one parameter; "" takes all away."""
+    def without(self, name: str) -> PageQuery:
+        """Return the query without one parameter, or without any if ``name`` is ""."""
         query = [(key, value) for key, value in self.query if name and key != name]
-        return Asked(self.path, query, self.address)
+        return PageQuery(self.path, query, self.address)
 
     def flag(self, name: str) -> bool:
-        """Whether a parameter is set: 1, on, yes or true."""
+        """Return whether a parameter is set: 1, on, yes or true."""
         return self.text(name).lower() in ("1", "on", "yes", "true")
 
     def number(self, name: str, default: int, least: int = 0, most: int = 1_000_000) -> int:
-        """A whole number within bounds."""
+        """Return a whole number within bounds."""
         text = self.text(name)
         if not text:
             return default
         digits = text.isascii() and text.isdigit() and len(text) < 20
         if not digits or not least <= int(text) <= most:
-            raise Unclear(
+            raise BadQuery(
                 f"{name}={text[:40]!r}: write a whole number from {least} to {most}", name
             )
         return int(text)
 
     def real(self, name: str) -> float | None:
-        """A number; None where it is not given."""
+        """Return a number, None if it is not given."""
         text = self.text(name)
         try:
             found = float(text) if text else None
         except ValueError:
             found = math.nan
         if found is not None and not math.isfinite(found):
-            raise Unclear(f"{name}={text[:40]!r}: write a number", name)
+            raise BadQuery(f"{name}={text[:40]!r}: write a number", name)
         return found
 
     def share(self, name: str, label: str, default: float) -> float:
-        """A share from 0 to below 1, such as 5% or 0.05; ``label`` is what the form calls it."""
+        """Return a share from 0 to below 1, given as 5% or 0.05; ``label`` is its name on a
+        form."""
         text = self.text(name)
         if not text:
             return default
@@ -132,7 +133,7 @@ class Asked:
         except ValueError:
             found = math.nan
         if not 0 <= found < 1:
-            raise Unclear(
+            raise BadQuery(
                 f"“{label}” {text[:40]!r} is no share of 0 to below 100%; write e.g. 2% or 0.02",
                 name,
             )
@@ -146,26 +147,25 @@ class Asked:
         try:
             found = moment_of(text)
         except (ValueError, OverflowError) as error:
-            raise Unclear(f"{name}: {error}", name) from None
-        return min(max(found, 1), LATEST_NS)  # far off is far off; a database has its bounds
+            raise BadQuery(f"{name}: {error}", name) from None
+        return min(max(found, 1), MAX_NS)
 
     def choice(self, name: str, choices: Sequence[str], default: str = "") -> str:
-        """One of the choices."""
+        """Return one of the choices."""
         text = self.text(name, default)
         if text not in choices and text != default:
             known = ", ".join(filter(None, choices))
-            raise Unclear(f"{name}={text[:40]!r}: one of {known}", name)
+            raise BadQuery(f"{name}={text[:40]!r}: one of {known}", name)
         return text
 
     def pattern(self, name: str) -> Pattern | None:
-        """A regular expression without regard to case, None where it is not given. It takes a time
-        proportional to the text, whatever it is: what needs more (look-around, back-references) is
-        no such expression."""
+        """Return a regular expression that ignores case, None if it is not given. Searching takes
+        time proportional to the text; look-around and back-references are refused."""
         text = self.text(name)
         if not text:
             return None
-        if len(text) > LONGEST_PATTERN:
-            raise Unclear(f"{name}: a pattern has at most {LONGEST_PATTERN} characters", name)
+        if len(text) > MAX_PATTERN:
+            raise BadQuery(f"{name}: a pattern has at most {MAX_PATTERN} characters", name)
         import re2  # type: ignore[import-untyped]
 
         options = re2.Options()
@@ -175,13 +175,13 @@ class Asked:
         except re2.error as error:
             reason = error.args[0] if error.args else "it cannot be read"
             told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-            raise Unclear(f"{name}={text!r} is no regular expression here: {told}", name) from None
-        if found.programsize > LARGEST_PATTERN:
-            raise Unclear(f"{name}={text!r} would take too long; use smaller repetitions", name)
+            raise BadQuery(f"{name}={text!r} is no regular expression here: {told}", name) from None
+        if found.programsize > MAX_PATTERN_STEPS:
+            raise BadQuery(f"{name}={text!r} would take too long; use smaller repetitions", name)
         return found
 
     def link(self, **changes: str | Sequence[str] | int) -> str:
-        """This page's address with some parameters changed; an empty value takes one away."""
+        """Return this page's address with some parameters changed; an empty value removes one."""
         query = [(name, value) for name, value in self.query if name not in changes]
         for name, value in changes.items():
             values = [value] if isinstance(value, str | int) else value
@@ -190,5 +190,5 @@ class Asked:
 
     @property
     def here(self) -> str:
-        """This very page, as it can be sent to a colleague."""
+        """The address of this page with its parameters."""
         return self.link()

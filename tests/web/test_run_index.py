@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.web.nodes.on_nodes import Names
+from seatrial.web.nodes.run_index import Names
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
-"""What a server shows: the trials below a folder, and the store over them.
+"""The state of a server: the trials below a folder, the store over them, and all caches.
 
-    site = Site(Path("trials"), Path("trials/store.sqlite"))
-    site.refresh()                        # the journals' news into the store
-    site.store().rows("SELECT ...")       # this thread's own connection
-    site.generation                       # grows when there is news
+    state = ServerState(Path("trials"), Path("trials/store.sqlite"))
+    state.refresh()                        # read the journals' news into the store
+    state.store().rows("SELECT ...")       # this thread's own connection
+    state.generation                       # grows when there is news
 
-One thread reads the journals (``web.watch``); pages read the store, each thread through a
-connection of its own. Where the store cannot be written and is not up to date, one in a temporary
-folder stands in for as long as the server runs.
+One thread reads the journals (``web.journal_watch``). Pages read the store, each thread through a
+connection of its own. If the store cannot be written and is out of date, the server uses one in a
+temporary folder until it ends.
 """
 
 from __future__ import annotations
@@ -17,22 +17,25 @@ import tempfile
 import threading
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seatrial.errors import SeatrialError
 from seatrial.store.ingest import sync
 from seatrial.store.opening import open_store
-from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.trials.followed import Followed
+from seatrial.web.state.cache import LruCache, array_bytes
+from seatrial.web.state.record_cache import RecordCache
+from seatrial.web.state.study_cache import StudyCache
 
 if TYPE_CHECKING:
-    from seatrial.trial.folder import TrialFolder
+    from seatrial.web.state.trial_cache import TrialCache
 
 WAIT_S = 3.0  # for a store that another process holds: people wait for the answer
+MAX_MACHINES = 16  # whose runs are kept by node
+MAX_FIGURE_BYTES = 128 << 20
 
 
-class Reading:
+class RefreshProgress:
     """How far a long refresh is: ``done`` of ``size`` bytes of the journal of ``tag``."""
 
     def __init__(self, tag: str, done: int, size: int) -> None:
@@ -41,25 +44,43 @@ class Reading:
         self.size = size
 
 
-class Site:
-    """The trials and the store. ``trouble`` is why the last refresh failed, or ""."""
+class ServerState:
+    """The folder of the trials, the place of the store, and the caches. ``trouble`` is why the last
+    refresh failed, or ""."""
 
-    def __init__(self, trials: Path, place: Path | str) -> None:
-        self.trials = trials
+    def __init__(self, folder: Path, place: Path | str) -> None:
+        self.folder = folder
         self.place = place
         self.generation = 0
         self.trouble = ""
         self.notices: list[str] = []
-        self.reading: Reading | None = None
-        self.followed = Followed(self.stir)
+        self.reading: RefreshProgress | None = None
+        self.studies = StudyCache(self.announce)
+        self.records = RecordCache()
+        self.node_runs: LruCache[str, Any] = LruCache(MAX_MACHINES)
+        self.node_figures: LruCache[tuple[str, str], Any] = LruCache(
+            max_size=MAX_FIGURE_BYTES, size_of=array_bytes
+        )
+        self._trials: TrialCache | None = None
+        self._lock = threading.Lock()
         self._threads = threading.local()
         self._writer: Store | None = None
-        self._opening: list[str] = []  # what was odd about the store when it was opened
+        self._opening: list[str] = []  # notices from when the store was opened
         self._seen: object = None
         self._stand_in: tempfile.TemporaryDirectory[str] | None = None
 
+    @property
+    def trials(self) -> TrialCache:
+        """The trials that pages look at. What judges them is imported when it is first needed."""
+        from seatrial.web.state.trial_cache import TrialCache
+
+        with self._lock:
+            if self._trials is None:
+                self._trials = TrialCache(self.announce)
+            return self._trials
+
     def store(self) -> Store:
-        """This thread's store, open until the thread ends. Raises StoreError."""
+        """Return this thread's store, which is open until the thread ends. Raises StoreError."""
         store: Store | None = getattr(self._threads, "store", None)
         if store is None or getattr(self._threads, "place", None) != self.place:
             store = open_store(self.place, WAIT_S)
@@ -73,26 +94,20 @@ class Site:
             self._threads.store = None
             store.close()
 
-    def folder(self, trial: TrialRow) -> TrialFolder:
-        """The trial's folder, which may be gone, or on another machine."""
-        from seatrial.trial.folder import TrialFolder
-
-        return TrialFolder(Path(trial.path))
-
-    def stir(self) -> None:
-        """Have open pages ask again: something that was made beside them is there."""
+    def announce(self) -> None:
+        """Make open pages ask again, because a result of the background is ready."""
         self.generation += 1
 
     def refresh(self) -> bool:
-        """Read what is new in the journals; whether there was anything. To be called by one thread
-        only. A failure is kept in ``trouble``, not raised: pages show what there is, and say so."""
+        """Read what is new in the journals. Return whether there was anything. To be called by one
+        thread only. A failure is kept in ``trouble``; pages show it."""
         before = self.generation, self.trouble
         try:
             self._read()
             self.trouble = ""
         except (SeatrialError, OSError) as error:
             self._fail(str(error))
-        except Exception:  # else nobody would look at the journals any more
+        except Exception:  # the thread must go on reading the journals
             traceback.print_exc(file=sys.stderr)
             self._fail("this is a defect of Seatrial; the server's log has more")
         self.reading = None
@@ -100,8 +115,8 @@ class Site:
             self.generation += 1
         return self.generation != before[0]
 
-    def _fail(self, why: str) -> None:
-        self.trouble = why
+    def _fail(self, reason: str) -> None:
+        self.trouble = reason
         self._close_writer()
 
     def _read(self) -> None:
@@ -110,8 +125,8 @@ class Site:
             self._opening = list(self._writer.notices)
         store = self._writer
         store.notices.clear()
-        if self.trials.is_dir():
-            sync(store, self.trials, self._tell)
+        if self.folder.is_dir():
+            sync(store, self.folder, self._on_progress)
         self.notices = list(dict.fromkeys((*self._opening, *store.notices)))
         seen = store.rows("SELECT count(*), sum(ingested), max(state_time) FROM trials")
         if seen != self._seen:
@@ -119,7 +134,7 @@ class Site:
             self.generation += 1
 
     def _open_writer(self) -> Store:
-        """The store, or one in a temporary folder where it can neither be written nor read."""
+        """Open the store, or one in a temporary folder if it can be neither written nor read."""
         store = open_store(self.place, WAIT_S)
         if store.place == str(self.place) or not isinstance(self.place, Path):
             return store
@@ -128,8 +143,8 @@ class Site:
         self.place = Path(self._stand_in.name) / "store.sqlite"
         return open_store(self.place)
 
-    def _tell(self, tag: str, done: int, size: int) -> None:
-        self.reading = Reading(tag, done, size)
+    def _on_progress(self, tag: str, done: int, size: int) -> None:
+        self.reading = RefreshProgress(tag, done, size)
 
     def _close_writer(self) -> None:
         if self._writer is not None:
@@ -137,8 +152,10 @@ class Site:
             self._writer = None
 
     def close(self) -> None:
-        """Close what the refresh holds open."""
-        self.followed.close()
+        """Begin no new work, and close what the refresh holds open."""
+        self.studies.close()
+        if self._trials is not None:
+            self._trials.close()
         self._close_writer()
         if self._stand_in is not None:
             self._stand_in.cleanup()

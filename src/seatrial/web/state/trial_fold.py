@@ -1,16 +1,17 @@
-"""One trial's journal as pages need it: folded once, then on from where it was.
+"""The fold of one trial's journal, which goes on from where it was.
 
-    course = Course(TrialFolder(path))
-    while course.go_on():                  # a block at a time
+    fold = TrialFold(TrialFolder(path))
+    while fold.go_on():                  # a block at a time
         ...
-    course.history, course.tests["cm4"].in_flight, course.held(now)
+    fold.history, fold.tests["cm4"].in_flight, fold.held(fold.present())
 
-A journal that was replaced or cut is begun anew. To be used by one thread at a time.
+A journal that was replaced or cut is folded from its start. To be used by one thread at a time.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter, deque
 from typing import BinaryIO
 
@@ -30,13 +31,13 @@ from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.units import SECOND_NS
 
 AT_ONCE = 2 << 20  # bytes of a journal that are folded in one go
-LEAST_ALERTS_S = 3600.0
+MIN_ALERTS_S = 3600.0
 LATEST = 8
 
 
-class TestCourse:
-    """How a test stands by the events alone: its runs that the scheduler has, those of them that
-    hold nodes, and how many ended with which verdict."""
+class TestFold:
+    """The runs of a test: those that the scheduler has, those of them that hold nodes, and how many
+    ended with each verdict."""
 
     __slots__ = ("in_flight", "running", "verdicts")
 
@@ -47,14 +48,14 @@ class TestCourse:
 
 
 class Gauged(Struct, frozen=True):
-    """A reading of a gauge; ``value`` is None where it failed."""
+    """A reading of a gauge; ``value`` is None if it failed."""
 
     time: int
     value: float | None
 
 
-class Course:
-    """The folds of one trial. ``end`` is the offset to which its journal was read; ``damaged``
+class TrialFold:
+    """The fold of one trial. ``end`` is the offset to which its journal was read; ``damaged``
     counts lines that are no events."""
 
     def __init__(self, folder: TrialFolder) -> None:
@@ -66,10 +67,12 @@ class Course:
         self.cases = self.folder.cases()
         self.references = references_of(self.record)
         self.history = accounts_of(self.record, self.cases)
-        self.tests: dict[str, TestCourse] = {case.test: TestCourse() for case in self.cases}
+        self.tests: dict[str, TestFold] = {case.test: TestFold() for case in self.cases}
         self.gauges: dict[str, list[Gauged]] = {}
-        self._lives: dict[str, RunLife] = {}  # of runs without a verdict
-        self.judged: deque[str] = deque(maxlen=LATEST)  # runs, by their verdicts
+        self._lives: dict[str, RunLife] = {}  # of runs without a verdict, by id
+        self.judged: deque[str] = deque(
+            maxlen=LATEST
+        )  # ids of runs, in the order of their verdicts
         self.end = self.size = self.damaged = 0
         self._holds = Holds(self.record.policy, self.cases)
         self._mark = (0, 0)  # inode and fingerprint of what was read
@@ -77,7 +80,7 @@ class Course:
     # ---- reading --------------------------------------------------------------------------
 
     def left(self) -> int:
-        """Bytes of the journal that are still to be read, those of a torn last line included."""
+        """Return how many bytes of the journal are still to be read, with a torn last line."""
         try:
             self.size = self.folder.journal.stat().st_size
         except OSError:
@@ -85,8 +88,8 @@ class Course:
         return max(0, self.size - self.end)
 
     def go_on(self, at_once: int = AT_ONCE) -> bool:
-        """Fold the next block; whether there is more. Raises JournalError, or TrialError where the
-        trial's folder is gone."""
+        """Fold the next block and return whether there is more. Raises JournalError, or TrialError
+        if the trial's folder is gone."""
         try:
             with open_regular(self.folder.journal) as file:
                 if not self._goes_on(file):
@@ -102,7 +105,7 @@ class Course:
             ) from error
 
     def _goes_on(self, file: BinaryIO) -> bool:
-        """Whether the journal is the one that was read."""
+        """Return whether the journal is the one that was read."""
         self.size = os.fstat(file.fileno()).st_size
         return self.end == 0 or (self.size >= self.end and _mark_of(file, self.end) == self._mark)
 
@@ -125,16 +128,22 @@ class Course:
 
     # ---- what it has ----------------------------------------------------------------------
 
+    def present(self) -> int:
+        """Return the time (ns) at which the trial is looked at: now while it runs, else that of its
+        last event."""
+        runs = self.history.state == "running" and not self.record.rehearsed
+        return max(time.time_ns() if runs else 0, self.history.last)
+
     def held(self, now: int) -> list[Hold]:
-        """What holds launches back, of a trial that runs."""
+        """Return what holds launches back, if the trial runs."""
         if self.history.state != "running":
             return []
         return [*self._holds.held(now), *self._holds.unbuilt()]
 
     def alerts(self, now: int) -> list[tuple[RaisedAlert, int]]:
-        """The alerts told so lately that they would be told again if they held no more, each with
-        how often it was told; the latest first."""
-        again = self.record.policy.watch.again or LEAST_ALERTS_S
+        """Return the recent alerts, the latest first, each with how often it was raised. An alert
+        is recent until it would be raised again."""
+        again = self.record.policy.watch.again or MIN_ALERTS_S
         since = now - round(again * SECOND_NS)
         return open_alerts(self.history, since)
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.store import node_runs
@@ -23,8 +22,8 @@ from seatrial.store.node_runs import NodeCase, NodeRuns
 from seatrial.store.queries import MEASURED
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.nodes.kept import Kept
-from seatrial.web.site import Site
+from seatrial.web.state.cache import LruCache, array_bytes
+from seatrial.web.state.server_state import ServerState
 
 if TYPE_CHECKING:
     import numpy as np
@@ -210,7 +209,7 @@ def joined(parts: Sequence[Columns]) -> Columns:
     return Columns(*(np.concatenate(column) for column in zip(*moved, strict=True)))
 
 
-class Held(NamedTuple):
+class RunSelection(NamedTuple):
     """What is asked of: the runs of some trials on a machine, and its nodes. ``memory`` is for what
     was made of them; it is new when there is news. ``rebuilt`` counts how often the store was found
     to have its runs in other rows."""
@@ -220,15 +219,12 @@ class Held(NamedTuple):
     columns: Columns
     cases: dict[int, NodeCase]
     place_of: dict[str, int]
-    memory: Kept
+    memory: LruCache[Hashable, Any]
     rebuilt: int
 
     def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
         """What was made under this key, or is made now."""
-        found: T | None = self.memory.get(key)
-        if found is None:
-            found = make()
-            self.memory.put(key, found)
+        found: T = self.memory.get_or_make(key, make)
         return found
 
     def tests(self) -> dict[str, int]:
@@ -311,17 +307,17 @@ def narrow(count: int) -> type[np.uint16] | type[np.int64]:
     return np.uint16 if count < 1 << 16 else np.int64
 
 
-class Fleet:
+class NodeRunIndex:
     """The nodes of one machine and the runs of its trials. Used by one thread at a time."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = Names(names)
         self._trials: dict[str, TrialRuns] = {}
         self._turn = threading.Lock()
-        self._joined: tuple[object, Columns, Kept] | None = None
+        self._joined: tuple[object, Columns, LruCache[Hashable, Any]] | None = None
         self._rebuilt = 0
 
-    def held(self, store: Store, trials: Sequence[TrialRow]) -> Held:
+    def held(self, store: Store, trials: Sequence[TrialRow]) -> RunSelection:
         """The runs of these trials as they are now."""
         with self._turn:
             kept = [self._kept(store, trial) for trial in trials]
@@ -329,11 +325,15 @@ class Fleet:
             if self._joined is None or self._joined[0] != key:
                 parts = [one.columns for one in kept if one.columns is not None]
                 columns = parts[0] if len(parts) == 1 else joined([*parts, nothing(self.names)])
-                self._joined = (key, columns, Kept(MOST_REMEMBERED))
+                self._joined = (
+                    key,
+                    columns,
+                    LruCache(max_size=MOST_REMEMBERED, size_of=array_bytes),
+                )
             cases = {row: case for one in kept for row, case in one.cases.items()}
             names, known = self.names, list(self.names.names)
             _, columns, memory = self._joined
-            return Held(
+            return RunSelection(
                 *(known, names.described, columns, cases, names.places, memory, self._rebuilt)
             )
 
@@ -351,15 +351,10 @@ class Fleet:
         return one
 
 
-_FLEETS: WeakKeyDictionary[Site, dict[str, Fleet]] = WeakKeyDictionary()
-_LOCK = threading.Lock()
-
-
-def fleet_of(site: Site, machine: str, names: Sequence[str]) -> Fleet:
+def fleet_of(site: ServerState, machine: str, names: Sequence[str]) -> NodeRunIndex:
     """The fleet of a machine with those nodes; made anew where its description changed."""
-    with _LOCK:
-        fleets = _FLEETS.setdefault(site, {})
-        found = fleets.get(machine)
-        if found is None or found.names.names[: found.names.described] != list(names):
-            found = fleets[machine] = Fleet(names)
-        return found
+    found: NodeRunIndex | None = site.node_runs.get(machine)
+    if found is None or found.names.names[: found.names.described] != list(names):
+        found = NodeRunIndex(names)
+        site.node_runs.put(machine, found)
+    return found

@@ -1,12 +1,11 @@
-"""Who may come in, and what every answer carries: the outermost layer of the server.
+"""Access control: checks the host name and the token of each request, and sets security headers.
 
-    app = Door(app, token="...", hosts=None)
+    app = AccessMiddleware(app, token="...", hosts=None)
 
-On loopback no token is needed, but the name by which the server was called must be a local one: a
-page elsewhere cannot have its name resolve to this machine and read on. With a token, a browser
-signs in once on a form and keeps it in a cookie; programs send it as ``Authorization: Bearer``.
-It is never part of an address. Nothing can be changed through the server: it knows GET and
-HEAD, and POST for the form.
+On loopback no token is needed, but the Host header must be a local name. This stops a web page
+whose name resolves to this machine from reading the server (DNS rebinding). With a token, a browser
+signs in once on a form and keeps a cookie; programs send ``Authorization: Bearer``. The token is
+never part of an address. Only GET and HEAD are allowed, and POST for the form.
 """
 
 from __future__ import annotations
@@ -23,13 +22,14 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "seatrial"
-LONGEST_FORM = 4096
-LONGEST_WAY = 2000
+MAX_FORM = 4096
+MAX_RETURN_PATH = 2000
 SIGN_IN = "/sign-in"
 LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
 
-WRONG_S = 1.0  # a wrong token is answered so late,
-MOST_WRONG = 20  # and so many of them wait at most: together a bound on how fast one can guess
+# Both limit how fast a token can be guessed.
+WRONG_S = 1.0  # delay of the response to a wrong token
+MAX_WRONG = 20  # wrong tokens that may wait for their response
 
 HEADERS = {
     "content-security-policy": (
@@ -44,10 +44,13 @@ HEADERS = {
 }
 
 
-class Door:
-    """The middleware. ``token`` "" asks for none; ``hosts`` are the names by which the server may
-    be called, None for any; ``form`` makes the page that asks for the token: after a wrong one or
-    not, and where to go then."""
+class AccessMiddleware:
+    """The middleware.
+
+    token: the token that is required, "" for none.
+    hosts: the names by which the server may be called, None for any.
+    form: makes the page that asks for the token, from whether the last one was wrong, and the
+        address to return to."""
 
     def __init__(
         self,
@@ -60,8 +63,8 @@ class Door:
         self._token = token
         self._hosts = hosts
         self._form = form
-        self._wrong = 0  # who waits for the answer to a wrong token
-        # The cookie is not the token: who reads it cannot sign in elsewhere with it.
+        self._wrong = 0  # requests that wait for the response to a wrong token
+        # The cookie differs from the token, so that a stolen cookie does not work elsewhere.
         self._pass = hashlib.sha256(b"seatrial cookie " + token.encode()).hexdigest()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,9 +85,9 @@ class Door:
         await app(scope, receive, send_with_headers)
 
     async def _refusal(self, scope: Scope, receive: Receive) -> Response | None:
-        """The answer to who may not come in as asked; None for who may."""
+        """Return the response to a request that is refused, None if it is allowed."""
         headers = Headers(scope=scope)
-        if self._hosts is not None and _name(headers.get("host", "")) not in self._hosts:
+        if self._hosts is not None and _host_name(headers.get("host", "")) not in self._hosts:
             return PlainTextResponse(
                 "This server answers to localhost only. Reach it through an ssh tunnel, or start "
                 "it with --host.\n",
@@ -102,12 +105,11 @@ class Door:
         if kind.lower() == "bearer":
             if _same(token.strip(), self._token):
                 return None
-            if self._is_full():
-                return _too_many()
-            await self._slow_down()
-            told = "That is not the token of this server; it is in the file that serve named.\n"
+            if refusal := await self._slow_down():
+                return refusal
+            told = "That is not the token of this server; serve printed which file holds it.\n"
         if path == SIGN_IN or "text/html" in headers.get("accept", ""):
-            return Response(self._form(False, _asked(scope)), 401, media_type="text/html")
+            return Response(self._form(False, _address_of(scope)), 401, media_type="text/html")
         return PlainTextResponse(told, 401, {"www-authenticate": "Bearer"})
 
     def _has_cookie(self, headers: Headers) -> bool:
@@ -120,63 +122,58 @@ class Door:
     async def _sign_in(self, headers: Headers, receive: Receive) -> Response:
         body = b""
         more = True
-        while more and len(body) <= LONGEST_FORM:
+        while more and len(body) <= MAX_FORM:
             message = await receive()
             body += message.get("body", b"")
             more = message.get("more_body", False)
-        fields = parse_qs(body[:LONGEST_FORM].decode(errors="replace"))
-        way = _way(fields.get("way", ["/"])[0])
+        fields = parse_qs(body[:MAX_FORM].decode(errors="replace"))
+        way = _return_path(fields.get("way", ["/"])[0])
         if not _same(fields.get("token", [""])[0].strip(), self._token):
-            if self._is_full():
-                return _too_many()
-            await self._slow_down()
+            if refusal := await self._slow_down():
+                return refusal
             return Response(self._form(True, way), 403, media_type="text/html")
         response = RedirectResponse(way, 303)
-        # Lax: a link in a mail leads to the page, as nothing can be changed by following one.
-        # What a proxy says of TLS is believed, as it only narrows where the cookie is sent.
+        # Lax: a link in a mail works, because following one changes nothing.
+        # This header of a proxy is trusted, because it only restricts where the cookie is sent.
         secure = headers.get("x-forwarded-proto", "") == "https"
         response.set_cookie(
             COOKIE, self._pass, httponly=True, samesite="lax", path="/", secure=secure
         )
         return response
 
-    def _is_full(self) -> bool:
-        return self._wrong >= MOST_WRONG
-
-    async def _slow_down(self) -> None:
+    async def _slow_down(self) -> Response | None:
+        """Wait after a wrong token; return a response at once if too many wait already."""
+        if self._wrong >= MAX_WRONG:
+            text = "Too many wrong tokens at this moment; try again.\n"
+            return PlainTextResponse(text, 429, {"retry-after": "2"})
         self._wrong += 1
         try:
             await asyncio.sleep(WRONG_S)
         finally:
             self._wrong -= 1
-
-
-def _too_many() -> Response:
-    return PlainTextResponse(
-        "Too many wrong tokens at this moment; try again.\n", 429, {"retry-after": "2"}
-    )
+        return None
 
 
 def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(errors="replace"), wanted.encode())
 
 
-def _asked(scope: Scope) -> str:
-    """The address that was asked for, to come back to."""
+def _address_of(scope: Scope) -> str:
+    """Return the address of a request, to return to after signing in."""
     query = scope["query_string"].decode("ascii", errors="replace")
-    return _way(quote(scope["path"]) + (f"?{query}" if query else ""))
+    return _return_path(quote(scope["path"]) + (f"?{query}" if query else ""))
 
 
-def _way(address: str) -> str:
-    """An address of this server; "/" for what leads elsewhere, or is none."""
+def _return_path(address: str) -> str:
+    """Return an address of this server, "/" if it leads elsewhere or is no address."""
     plain = address.isascii() and address.isprintable() and "\\" not in address
     if not plain or not address.startswith("/") or address.startswith(("//", SIGN_IN)):
         return "/"
-    return address if len(address) <= LONGEST_WAY else "/"
+    return address if len(address) <= MAX_RETURN_PATH else "/"
 
 
-def _name(host: str) -> str:
-    """The name of a Host header, without its port."""
+def _host_name(host: str) -> str:
+    """Return the name of a Host header, without its port."""
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0].lower()

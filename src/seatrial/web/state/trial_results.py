@@ -1,16 +1,14 @@
-"""What is judged of one trial for its page: where it stands, and its numbers over time.
+"""The results of one trial for its page: where it stands, and its numbers over time.
 
-    status_at(course, now, driven=True)
-    uses_at(course, now).bins(600)             # utilisation by the wall clock
-    flights_at(course, now), loads_at(course, now)
+    status_at(fold, now, driven=True)
+    uses_at(fold, now).bins(600)             # utilisation by the wall clock
+    flights_at(fold, now), loads_at(fold, now)
 
-Times are of the wall clock, in seconds since the epoch, so that all figures of a page share an
-axis.
+Times are seconds since the epoch, so that all figures of a page share an axis.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -26,41 +24,36 @@ from seatrial.acceptance.step_functions import LevelSpan
 from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.journal.lifecycle import INTERRUPTED
 from seatrial.units import SECOND_NS
-from seatrial.web.trials.course import Course
+from seatrial.web.state.trial_fold import TrialFold
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 FINEST = 8192  # bins that are kept
-MOST_STEPS = 3000  # of one line
+MAX_STEPS = 3000  # of one line
 
 
-def present(course: Course) -> int:
-    """The time (ns) at which a trial is looked at: now while it runs, else that of its last
-    event."""
-    history = course.history
-    runs = history.state == "running" and not course.record.rehearsed
-    return max(time.time_ns() if runs else history.last, history.last)
-
-
-def status_at(course: Course, now: int, driven: bool) -> Status:
-    """As ``acceptance.status.status``, of a course at hand."""
-    history = course.history
-    found = status_of(course.record, history, now, course.references)
+def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
+    """Return the status of a trial, as ``acceptance.status.status`` does from its journal."""
+    history = fold.history
+    found = status_of(fold.record, history, now, fold.references)
     runs = history.state == "running"
     state = found.state if driven or not runs else INTERRUPTED
-    return replace(found, state=state, held_back_by=course.held(now) if driven else [])
+    return replace(found, state=state, held_back_by=fold.held(now) if driven else [])
 
 
 # ---- how nodes were used ------------------------------------------------------------------
 
 
-class Uses(Struct, frozen=True):
-    """Node-seconds by use in ``FINEST`` equal spans from ``first`` on, each of ``step`` seconds; a
-    row for each of ``acceptance.utilisation.USES``. ``available`` is in node-seconds, too.
-    ``shares`` are those of the whole, ``sentence`` the largest loss in words; all of it up to
-    ``now`` (ns)."""
+class UtilisationSteps(Struct, frozen=True):
+    """How nodes were used up to ``now`` (ns).
+
+    rows: node-seconds, shape (uses, FINEST): a row for each of ``acceptance.utilisation.USES``, a
+        column for each of FINEST spans of ``step`` seconds from ``first`` on.
+    shares: the share of each use in the whole.
+    available: node-seconds.
+    sentence: the largest loss in words."""
 
     now: int
     first: float
@@ -73,8 +66,9 @@ class Uses(Struct, frozen=True):
     def bins(
         self, most: int, since: float = 0.0, until: float = 0.0
     ) -> tuple[list[float], dict[str, list[float | None]], float]:
-        """At most so many spans: their starts, the share of each use in them (None where no node
-        was available), and their length in seconds; between two times where these are given."""
+        """Return the starts of at most so many spans, the share of each use in them (None where no
+        node was available), and their length in seconds; of the time between ``since`` and
+        ``until``, if given."""
         import numpy as np
 
         if self.step <= 0:
@@ -102,16 +96,16 @@ class Uses(Struct, frozen=True):
         return starts, found, step
 
 
-def uses_at(course: Course, now: int) -> Uses:
-    """How the nodes were used up to ``now`` (ns)."""
+def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
+    """Return how the nodes were used up to ``now`` (ns)."""
     import numpy as np
 
-    timeline = timeline_of(course.history, now)
+    timeline = timeline_of(fold.history, now)
     shares = {use: timeline.total.share(use) for use in USES}
-    said = lost_node_hours.sentence(course.history, timeline, now)
+    said = lost_node_hours.sentence(fold.history, timeline, now)
     available = timeline.total.available / SECOND_NS
     if not timeline.pieces:
-        return Uses(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
+        return UtilisationSteps(now, 0.0, 0.0, np.zeros((len(USES), 0)), shares, available, said)
     first, last = timeline.pieces[0].start, timeline.pieces[-1].end
     pieces = np.array([(start, end) for start, end, _ in timeline.pieces], dtype=np.int64)
     spans = (pieces - first) / SECOND_NS
@@ -127,16 +121,16 @@ def uses_at(course: Course, now: int) -> Uses:
         sums = np.concatenate(([0.0], np.column_stack((before, grown)).ravel()))
         rows[number] = np.diff(np.interp(edges, times, sums))
     found = np.maximum(rows, 0.0)
-    return Uses(now, first / SECOND_NS, step, found, shares, available, said)
+    return UtilisationSteps(now, first / SECOND_NS, step, found, shares, available, said)
 
 
 # ---- runs in flight, loads of targets -----------------------------------------------------
 
 
-class Steps(Struct, frozen=True):
-    """A number over time: from ``times[i]`` (s) on it was ``values[i]``; None while the trial's
-    clock stood still. ``name`` is a test, a metadata target, a gauge, or "" for all. ``expected``
-    is what it should be (0: not said), ``most`` the most that it may be (0: no limit)."""
+class Steps(Struct, frozen=True, rename={"times": "t", "values": "y"}):
+    """A number over time: from ``times[i]`` (s) on it was ``values[i]``, None while the trial was
+    paused. In JSON these are ``t`` and ``y``. ``name`` is a test, a metadata target, a gauge, or ""
+    for all. ``expected`` is the planned value (0: none), ``most`` the limit (0: none)."""
 
     name: str
     times: list[float]
@@ -145,42 +139,42 @@ class Steps(Struct, frozen=True):
     most: float = 0.0
 
 
-def flights_at(course: Course, now: int, expected: dict[str, int]) -> list[Steps]:
-    """The runs that held nodes, of all tests and of each."""
-    history = course.history
-    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in course.tests}
+def flights_at(fold: TrialFold, now: int, expected: dict[str, int]) -> list[Steps]:
+    """Return the number of runs that held nodes, of all tests and of each."""
+    history = fold.history
+    by_test: dict[str, list[tuple[int, int, float]]] = {test: [] for test in fold.tests}
     for run in history.runs:
         held = run.held_nodes(now)
         if held is not None:
             by_test[history.test_of(run)].append((*held, 1.0))
     spans, without = history.window(now), whole_outages(history)
     everything = [one for each in by_test.values() for one in each]
-    found = [_steps("", step_functions.levels(everything, spans, without), _least_of_all(course))]
+    found = [_steps("", step_functions.levels(everything, spans, without), _least_of_all(fold))]
     for test, intervals in by_test.items():
         wanted = expected.get(test, 0)
         found.append(_steps(test, step_functions.levels(intervals, spans, without), wanted))
     return found
 
 
-def _least_of_all(course: Course) -> float:
-    """The least number of jobs in flight that a criterion on all tests asks for."""
-    component = course.record.component
+def _least_of_all(fold: TrialFold) -> float:
+    """Return the number of jobs in flight that a criterion on all tests asks for."""
+    component = fold.record.component
     for criterion in component.criteria if component else ():
         if criterion.criterion == "jobs_in_flight" and not criterion.tests:
             return bounds_of(criterion).least or 0.0
     return 0.0
 
 
-def loads_at(course: Course, now: int) -> list[Steps]:
-    """The open files on each metadata target that any run was placed on or that has a bound, then
-    the readings of gauges."""
-    safe = _safe_loads(course)
+def loads_at(fold: TrialFold, now: int) -> list[Steps]:
+    """Return the open files on each metadata target that a run was placed on, then the readings of
+    gauges."""
+    safe = _safe_loads(fold)
     found = [
         _steps(name, each, most=safe.get(name, 0.0))
-        for name, each in step_functions.target_loads(course.history, now).items()
+        for name, each in step_functions.target_loads(fold.history, now).items()
     ]
-    highs = {throttle.gauge: throttle.high for throttle in course.record.policy.throttles}
-    for name, readings in course.gauges.items():
+    highs = {throttle.gauge: throttle.high for throttle in fold.record.policy.throttles}
+    for name, readings in fold.gauges.items():
         each = [
             LevelSpan(one.time, following.time, one.value)
             for one, following in zip(readings, [*readings[1:], readings[-1]], strict=True)
@@ -190,22 +184,22 @@ def loads_at(course: Course, now: int) -> list[Steps]:
     return found
 
 
-def _safe_loads(course: Course) -> dict[str, float]:
-    """What each target bears: by the plan's cap, else by the machine's description."""
-    systems = course.record.machine.file_systems
+def _safe_loads(fold: TrialFold) -> dict[str, float]:
+    """Return the safe load of each target, by the plan or else by the machine's description."""
+    systems = fold.record.machine.file_systems
     found = {
         f"{name}/{target.name}": system.safe_load
         for name, system in systems.items()
         for target in system.metadata_targets
     }
-    capped = {target.name: target.safe for target in course.record.policy.targets}
+    capped = {target.name: target.safe for target in fold.record.policy.targets}
     return found | {name: safe for name, safe in capped.items() if safe}
 
 
 def _steps(
     name: str, found: Sequence[LevelSpan], expected: float = 0.0, most: float = 0.0
 ) -> Steps:
-    """Levels as a line of steps, with a gap where they leave one."""
+    """Return levels as steps, with None in the gaps between them."""
     found = _thinned(found)
     times: list[float] = []
     values: list[float | None] = []
@@ -224,15 +218,15 @@ def _steps(
 
 
 def _thinned(found: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
-    """Few enough levels to draw: of those in one of many equal spans the least and the largest."""
-    if len(found) <= MOST_STEPS:
+    """Return few enough levels to draw: the least and the largest of each of many equal spans."""
+    if len(found) <= MAX_STEPS:
         return found
     first, length = found[0].start, found[-1].end - found[0].start
     kept: list[LevelSpan] = []
     group: list[LevelSpan] = []
     place = 0
     for level in [*found, None]:
-        at = -1 if level is None else (level.start - first) * (MOST_STEPS // 3) // length
+        at = -1 if level is None else (level.start - first) * (MAX_STEPS // 3) // length
         if at != place and group:
             kept += sorted({min(group, key=_value), max(group, key=_value), group[-1]})
             group = []

@@ -21,7 +21,7 @@ SOON_S = 30.0  # on a machine that is slow, and busy with other tests
 
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("patience") / "trials"
+    folder = tmp_path_factory.mktemp("timeouts") / "trials"
     make_site(folder)
     return folder
 
@@ -53,12 +53,12 @@ def _accepted(served: Served) -> bool:
 
 def test_slow_clients_starve_nobody(trials: Path) -> None:
     """More connections than there may be, each with half a request, then a page at once."""
-    from seatrial.web.patience import MOST_CONNECTIONS
+    from seatrial.web.timeouts import MAX_CONNECTIONS
 
-    patient = {"web.patience.REQUEST_S": 10 * SOON_S}
+    patient = {"web.timeouts.REQUEST_S": 10 * SOON_S}
     with Served(trials, constants=patient) as opened, contextlib.ExitStack() as stack:
         slow = []
-        for _ in range(MOST_CONNECTIONS + 20):
+        for _ in range(MAX_CONNECTIONS + 20):
             raw = stack.enter_context(opened.connected())
             raw.sendall(b"GET /runs HTTP/1.1\r\nHost: loc")
             slow.append(raw)
@@ -71,7 +71,7 @@ def test_slow_clients_starve_nobody(trials: Path) -> None:
 
 
 def test_half_a_request_is_not_waited_for(trials: Path) -> None:
-    with Served(trials, constants={"web.patience.REQUEST_S": 0.6}) as opened:
+    with Served(trials, constants={"web.timeouts.REQUEST_S": 0.6}) as opened:
         for beginning in (b"", b"GET /runs HT", b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\n"):
             with opened.connected() as raw:
                 raw.sendall(beginning)
@@ -86,9 +86,22 @@ def test_half_a_request_is_not_waited_for(trials: Path) -> None:
         again.close()
 
 
+def test_a_response_may_take_longer_than_a_request(trials: Path) -> None:
+    with (
+        Served(trials, constants={"web.timeouts.REQUEST_S": 0.3}) as opened,
+        contextlib.ExitStack() as stack,
+    ):
+        stream, answer = _listen(opened, stack)
+        assert answer.startswith(b"HTTP/1.1 200")
+        stream.settimeout(0.9)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                assert stream.recv(4096), "the stream was ended"
+
+
 def test_an_answer_that_is_not_taken_is_given_up(trials: Path) -> None:
     with (
-        Served(trials, constants={"web.patience.TAKING_S": 0.3}) as opened,
+        Served(trials, constants={"web.timeouts.TAKING_S": 0.3}) as opened,
         opened.connected() as raw,
     ):
         assert opened.get("/static/icon.svg")[0] == 200

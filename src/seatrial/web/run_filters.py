@@ -1,0 +1,125 @@
+"""The runs that a query selects: the filters of lists of runs, and the sides of comparisons.
+
+    choice = choice_of(state, query)
+    queries.counts(store, choice.filters)
+
+A regular expression becomes the set of tests whose name or application it matches; the database
+never sees it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from seatrial.errors import UsageError
+from seatrial.journal.codes import CODES
+from seatrial.store.gaps import gaps
+from seatrial.store.pagination import Order, PageCursor, place_of, tests_of
+from seatrial.store.queries import trial as trial_of
+from seatrial.store.rows import Filters, GapRow, RunRow, TrialRow
+from seatrial.store.schema import Store
+from seatrial.studies.selection import SideSelection, parse_side
+from seatrial.web.query import BadQuery, PageQuery
+
+MAX_ROW = 1 << 53
+MAX_GAPS = 20
+
+VERDICTS = tuple(code.name for code in CODES.values())
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """The filters, and the named trial, if there is one, with the gaps in its journal."""
+
+    filters: Filters
+    trial: TrialRow | None
+    gaps: list[GapRow]
+    rehearsed: bool  # whether rehearsed runs may be among what is shown
+
+
+def choice_of(store: Store, query: PageQuery, states: Sequence[str] = ()) -> Choice:
+    """Return what a query selects; ``states`` are of ``store.tables.STATES``."""
+    named = query.text("trial")
+    trial = trial_of(store, named) if named else None
+    since, until = query.moment("since"), query.moment("until")
+    if until and until <= since:
+        raise BadQuery("until: is not after since; swap them", "until")
+    verdict = query.choice("verdict", VERDICTS)
+    filters = Filters(
+        trial=named,
+        tests=_tests(store, query),
+        tag=query.text("tag"),
+        machine=query.text("machine"),
+        since=since,
+        until=until,
+        states=states,
+        verdicts=[verdict] if verdict else (),
+        rehearsed=query.flag("rehearsed"),
+    )
+    return Choice(
+        filters=filters,
+        trial=trial,
+        gaps=gaps(store, trial)[:MAX_GAPS] if trial and trial.damaged else [],
+        rehearsed=trial.rehearsed if trial else filters.rehearsed,
+    )
+
+
+def _tests(store: Store, query: PageQuery) -> frozenset[str] | None:
+    pattern = query.pattern("match")
+    if pattern is None:
+        return None
+    return frozenset(
+        name for name, app in tests_of(store) if pattern.search(name) or pattern.search(app)
+    )
+
+
+def behind(query: PageQuery) -> PageCursor | None:
+    """Return the place after which a page begins, from ``before``."""
+    text = query.text("before")
+    if not text:
+        return None
+    key, _, row = text.partition("~")
+    try:
+        number: int | float = int(key) if key.lstrip("-").isdigit() else float(key)
+        place = PageCursor(number, int(row))
+    except (ValueError, OverflowError):
+        place = PageCursor(math.nan, 0)
+    if not abs(place.key) < 1 << 62 or not 0 <= place.row <= MAX_ROW or len(text) > 60:
+        raise BadQuery(
+            f"before={text[:40]!r} is no place in this list; take it from a link", "before"
+        )
+    return place
+
+
+def next_place(run: RunRow, order: Order) -> str:
+    """Return the place of a run as ``before`` has it."""
+    place = place_of(run, order)
+    return f"{place.key!r}~{place.row}"
+
+
+# ---- sides of comparisons ------------------------------------------------------------------
+
+
+def side_of(text: str, rehearsed: bool) -> SideSelection:
+    """Return a side as a person writes it. With ``rehearsed`` a pattern selects rehearsals, unless
+    the side says otherwise. Raises UsageError."""
+    side = parse_side(text)
+    is_pattern = not side.trial or any(sign in side.trial for sign in "*?[")
+    if rehearsed and is_pattern:
+        side.conditions.setdefault("rehearsed", "yes")
+    return side
+
+
+def names_rehearsal(store: Store, sides: Iterable[str], rehearsed: bool) -> bool:
+    """Return whether one of these sides names a rehearsal, even if the sides have faults."""
+    for text in sides:
+        with contextlib.suppress(UsageError):
+            side = side_of(text, rehearsed)
+            if side.conditions.get("rehearsed") == "yes":
+                return True
+            if side.trial and trial_of(store, side.trial).rehearsed:
+                return True
+    return False

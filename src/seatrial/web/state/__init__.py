@@ -1,0 +1,1 @@
+"""What a server holds between two requests: its caches, and the work done in the background."""
