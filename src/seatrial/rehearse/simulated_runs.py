@@ -109,7 +109,7 @@ class SimulatedRuns:
         recalled = run.recalled and code == CANCELLED.number and not update.nodes
         if recalled:
             code = RECALLED.number
-        if code == TIMEOUT.number and update.left and run.run_model.keeps:
+        if code == TIMEOUT.number and update.script_ended and run.run_model.keeps:
             code = None  # its test was over; it kept its nodes as long as it could
         ended = JobEnded(
             time=now,
@@ -122,10 +122,12 @@ class SimulatedRuns:
             **run.header,
         )
         add(ended)
-        if update.began:
-            add(ScriptStarted(time=update.began, nodes=update.nodes, **run.header))
-        if update.left:
-            add(ScriptEnded(time=update.left, exit_code=run.sampled.exit_code, **run.header))
+        if update.script_started:
+            add(ScriptStarted(time=update.script_started, nodes=update.nodes, **run.header))
+        if update.script_ended:
+            add(
+                ScriptEnded(time=update.script_ended, exit_code=run.sampled.exit_code, **run.header)
+            )
         add(CheckStarted(time=now, **run.header))
         if code is None:
             self.verdict(now, run, *self._judged(now, run))

@@ -49,7 +49,7 @@ def test_an_end_is_known_at_the_next_poll_but_the_nodes_are_free_at_once() -> No
     told = to_the_end(cluster(machine(1, poll=15)), [(0, job()), (1, job("b"))])
     assert ends(told)["a"][0] == 60
     assert starts(told)["b"] == 60
-    assert ends(told)["b"][1].began == START + 50 * S
+    assert ends(told)["b"][1].script_started == START + 50 * S
 
 
 def test_a_job_ends_at_its_walltime() -> None:
@@ -62,7 +62,7 @@ def test_a_job_ends_at_its_walltime() -> None:
     for run_id in ("slow", "hung", "kept"):
         time, update = ends(told)[run_id]
         assert (time, update.code, update.state) == (100, codes.TIMEOUT.number, "TIMEOUT")
-    left = {run_id: update.left for run_id, (_, update) in ends(told).items()}
+    left = {run_id: update.script_ended for run_id, (_, update) in ends(told).items()}
     assert left == {"slow": 0, "hung": 0, "kept": START + 50 * S}
     assert [(time, update) for time, update in told if isinstance(update, Hangs)] == [
         (0, Hangs("hung"))

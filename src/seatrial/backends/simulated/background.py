@@ -1,4 +1,4 @@
-"""Jobs of others: from a log in the Standard Workload Format, or made by chance."""
+"""The jobs of others: from a log in the Standard Workload Format, or generated at random."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from seatrial.backends.simulated.jobs import SimulatedJob
 from seatrial.machine.rehearsal_model import Background
 from seatrial.units import count, seconds, share_of
 
-SIZES = (1, 4, 16, 64)  # nodes of made jobs
-OVERRATED = (1.0, 3.0)  # walltimes of made jobs, in elapsed times, from and to
+SIZES = (1, 4, 16, 64)  # nodes of random jobs
+OVERRATED = (1.0, 3.0)  # range of walltime over elapsed time of random jobs
 
 
 class Arrival(NamedTuple):
-    """A job of somebody else, and when it is submitted, in seconds from the start."""
+    """A job of somebody else, and the time of its submission in seconds from the start."""
 
     time: float
     job: SimulatedJob
 
 
 class Workload(NamedTuple):
-    """The arrivals, in order, and what a person must know of them."""
+    """The arrivals in order, and remarks on them for people."""
 
     arrivals: Iterator[Arrival]
     remarks: list[str]
 
 
 def background(model: Background, nodes: int, random: Random) -> Workload:
-    """The jobs of others on that many nodes. A log is read now (UsageError), jobs are made as they
-    are asked for, without end."""
+    """Return the jobs of others on so many nodes. A log is read at once (raises UsageError); random
+    jobs are generated one by one, without end."""
     if model.swf:
         return logged(swf.read(Path(model.swf)), model, nodes)
     return Workload(made(model, nodes, random), [])
 
 
 def logged(log: swf.SwfLog, model: Background, nodes: int) -> Workload:
-    """The jobs of a log that ran, its first at time 0. Their walltimes are what was asked for, or
-    else how long they ran."""
+    """Return the jobs of a log that ran; the first arrives at time 0. Their walltimes are the
+    requested times, or where these are missing the run times."""
     arrivals: list[Arrival] = []
     large = none = 0
     first = log.jobs[0].submit if log.jobs else 0.0
@@ -49,7 +49,7 @@ def logged(log: swf.SwfLog, model: Background, nodes: int) -> Workload:
     for job in log.jobs:
         processors = job.processors if job.processors > 0 else job.asked_processors
         if processors <= 0 or job.run_time <= 0:
-            none += 1  # cancelled before it ran, or not known
+            none += 1  # cancelled before it ran, or unknown
             continue
         size = math.ceil(processors / model.cores_per_node)
         if size > nodes:
@@ -64,13 +64,15 @@ def logged(log: swf.SwfLog, model: Background, nodes: int) -> Workload:
         (none, "job", "no run time or processors"),
         (large, "job", f"more than {nodes} nodes"),
     ]
-    remarks = [f"{model.swf}: {count(n, what)} left out: {why}" for n, what, why in left_out if n]
+    remarks = [
+        f"{model.swf}: {count(n, what)} left out: {reason}" for n, what, reason in left_out if n
+    ]
     return Workload(iter(arrivals), remarks)
 
 
 def made(model: Background, nodes: int, random: Random) -> Iterator[Arrival]:
-    """A Poisson process of jobs that ask for ``load`` of the nodes in the mean: sizes are drawn
-    evenly from ``model.nodes``, elapsed times are exponential."""
+    """Yield a Poisson process of jobs that ask for a mean ``load`` of the nodes. Their sizes are
+    drawn evenly from ``model.nodes``; their elapsed times are exponential."""
     sizes = [size for size in model.nodes or SIZES if size <= nodes]
     load, mean = share_of(model.load), seconds(model.elapsed)
     if not sizes or not load:

@@ -1,11 +1,12 @@
-"""The bare simulation of a batch system: EASY backfill over a whole workload at once.
+"""A bare simulation of a batch system: EASY backfill over a whole workload.
 
-starts = simulate(submit_s, nodes, elapsed_s, walltime_s, total_nodes=2000)
+    starts = simulate(submit_s, nodes, elapsed_s, walltime_s, total_nodes=2000)
 
-It decides by the functions of ``easy``, as the online cluster does, but nodes have no names, and
-nothing fails. Where numba can be imported (the extra ``simulate``) it is compiled, in a few seconds
-at the first call of a process; else the interpreter runs the same source. What was compiled is not
-kept on disk: numba would not see that ``easy``, another file, has changed.
+It decides by the functions of ``easy``, as the cluster of a rehearsal does, but its nodes have no
+names and nothing fails. Where numba is installed (the extra ``simulate``) the code is compiled at
+the first call in a process, which takes a few seconds; else the interpreter runs the same source.
+The compiled code is not cached on disk, as numba would not notice changes of ``easy``, which is
+another file.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ def simulate(
     total_nodes: int,
     compiled: bool = True,
 ) -> Floats:
-    """The time at which each job starts. A job ends after its elapsed time, or its walltime if that
-    is shorter. Of jobs that are submitted at one time the first in the list comes first.
+    """Return the time at which each job starts, an array of shape (n,) in seconds. A job ends after
+    its elapsed time, or after its walltime if that is shorter. Jobs that are submitted at one time
+    are queued in the order of the list.
 
-    Raises ValueError where the lists differ in length, or a job asks for no node or too many."""
+    Raises ValueError where the lists differ in length, or a job asks for no node or for too many.
+    """
     need = np.asarray(nodes, dtype=np.int64)
     submit, elapsed, walltime = (
         np.asarray(values, dtype=np.float64) for values in (submit_s, elapsed_s, walltime_s)
@@ -53,14 +56,14 @@ def simulate(
     if fast is not None:
         starts[order] = fast(*jobs, total_nodes)
     else:
-        lists = [values.tolist() for values in jobs]  # which the interpreter reads faster
+        lists = [values.tolist() for values in jobs]  # faster in the interpreter
         starts[order] = _run(lists[0], lists[1], lists[2], lists[3], total_nodes)
     return starts
 
 
 @functools.cache
 def compiled_run() -> Callable[..., list[float]] | None:
-    """The same source, compiled; None where numba is not installed."""
+    """Return the compiled function; None where numba is not installed."""
     try:
         from numba import njit
         from numba.extending import register_jitable
@@ -72,7 +75,7 @@ def compiled_run() -> Callable[..., list[float]] | None:
     return cast("Callable[..., list[float]]", run)
 
 
-# What follows is compiled: plain loops, and lists whose type shows from how they are made.
+# The functions below are compiled: plain loops, and lists whose types numba can infer.
 
 
 def _run(
@@ -82,18 +85,18 @@ def _run(
     walltime: Sequence[float],
     total: int,
 ) -> list[float]:
-    """The starts of jobs that are in the order of their submission."""
+    """Return the start times of jobs that are in the order of their submission."""
     count = len(nodes)
     starts = [0.0] * count
     pool = [0] * count  # one pool: every job can use every node
     free, outside = [total], [0]
     queue = [0 for _ in range(0)]
-    over = [(0.0, 0) for _ in range(0)]  # the jobs that run, by their ends
+    over = [(0.0, 0) for _ in range(0)]  # running jobs, by their ends
     ends = [0.0 for _ in range(0)]  # the same, by the ends of their walltimes
     held = [0 for _ in range(0)]
     who = [0 for _ in range(0)]
     shadow, extra = INFINITY, 0
-    blocked = False  # the first job of the queue has its reservation
+    blocked = False  # whether the first job of the queue has a reservation
     arrived = looked = 0
     while arrived < count or len(over) > 0:
         now = submit[arrived] if arrived < count else INFINITY
@@ -138,7 +141,7 @@ def _run(
 
 
 def _begin(job: int, end: float, need: int, ends: Any, held: Any, who: Any) -> None:
-    """Put a job among those that run, where the end of its walltime belongs."""
+    """Insert a job among those that run, at the end of its walltime."""
     place = len(ends)
     while place > 0 and ends[place - 1] > end:
         place -= 1
@@ -148,7 +151,7 @@ def _begin(job: int, end: float, need: int, ends: Any, held: Any, who: Any) -> N
 
 
 def _end(job: int, end: float, ends: Any, held: Any, who: Any) -> None:
-    """Take a job from those that run."""
+    """Remove a job from those that run."""
     low, high = 0, len(ends)
     while low < high:
         middle = (low + high) // 2

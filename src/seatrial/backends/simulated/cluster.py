@@ -1,14 +1,14 @@
-"""A cluster in virtual time: it takes jobs and tells what becomes of them.
+"""A cluster in virtual time: it accepts jobs, and reports updates about them.
 
-cluster = SimulatedCluster(machine, nodes, seed=1, start_ns=start)
-cluster.submit(now, jobs)
-while (now := cluster.next_time()) is not None:
-    for time, update in cluster.advance(now):
-        ...
+    cluster = SimulatedCluster(machine, nodes, seed=1, start_ns=start)
+    cluster.submit(now, jobs)
+    while (now := cluster.next_time()) is not None:
+        for time, update in cluster.advance(now):
+            ...
 
-Nothing here waits, or knows the real time. The same machine, seed and calls give the same updates;
-each kind of chance (failures, slow nodes, jobs of others) has a stream of its own, so that one does
-not change another.
+Nothing here waits, or reads the clock. The same machine, seed and calls give the same updates.
+Failures, slow nodes and the jobs of others have separate random streams, so that a change to one
+does not change the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from seatrial.machine.model import Machine
 from seatrial.units import SECOND_NS, seconds, share_of, span_of
 
 SimulatedUpdate = Queued | Refused | Started | Hangs | FinishedJob | NodesDown | NodesUp
-_LONGEST = 10 * 366 * 86400.0  # seconds
+_MAX_SECONDS = 10 * 366 * 86400.0
 _Event = tuple[int, int, Callable[..., None], object]
 
 
@@ -41,8 +41,8 @@ def ns(time: float) -> int:
 
 
 class SimulatedCluster:
-    """``nodes`` are the machine's, in order; ``outages`` are planned ones, known to its scheduler
-    from the start; after ``horizon_s`` nothing happens by chance any more."""
+    """``nodes`` are those of the machine, in order. ``outages`` are planned; the scheduler knows
+    them from the start. After ``horizon_s`` seconds there are no more random events."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class SimulatedCluster:
         self._events: list[_Event] = []
         self._number = 0  # of events
         self._given = 0  # of jobs
-        self._told: list[tuple[int, SimulatedUpdate]] = []
+        self._updates: list[tuple[int, SimulatedUpdate]] = []
         self._late: list[SimulatedUpdate] = []
-        self._changed = False  # since jobs were last looked at
+        self._changed = False  # whether jobs may be able to start
         self._jobs: dict[str, JobRecord] = {}
         self._down = 0
         self._planned = [self._outage(window) for window in outages]
@@ -78,13 +78,13 @@ class SimulatedCluster:
         self._slow = slow_nodes(
             len(nodes), share_of(model.slow_nodes), Random(f"{seed}: slow nodes")
         )
-        self._last = start_ns + ns(min(horizon_s, _LONGEST))
+        self._last = start_ns + ns(min(horizon_s, _MAX_SECONDS))
         self._failures: Iterator[NodeFailure] = iter(())
         if between := span_of(model.node_failures):
             chance = Random(f"{seed}: failures")
             self._failures = failures(len(nodes), between, seconds(model.repair), chance)
         self._others: Iterator[Arrival] = iter(())
-        self.remarks: list[str] = []  # what a person must know of the jobs of others
+        self.remarks: list[str] = []  # about the jobs of others, for people
         if model.background is not None:
             size = next(iter(self._partitions.values())).bit_count()
             chance = Random(f"{seed}: background")
@@ -92,32 +92,32 @@ class SimulatedCluster:
         self._next_failure()
         self._next_other()
 
-    # ---- from outside ---------------------------------------------------------------------
+    # ---- calls ----------------------------------------------------------------------------
 
     def submit(self, now: int, jobs: Sequence[SimulatedJob]) -> None:
-        """Jobs are given to the scheduler; it has them after the submission delay."""
+        """Submit jobs; the scheduler has them after the submission delay."""
         self._at(now + self._submit_delay, self._queued, [self._record(job) for job in jobs])
 
     def cancel(self, now: int, run_ids: Collection[str], pending_only: bool = False) -> None:
-        """Jobs are to end, or only those that wait. What is over is left as it is."""
+        """End jobs; with ``pending_only`` only those that wait. Jobs that are over stay so."""
         records = [record for run_id in run_ids if (record := self._jobs.get(run_id))]
         if records:
-            self._at(now, self._taken_back if pending_only else self._cancelled, records)
+            self._at(now, self._recalled if pending_only else self._cancelled, records)
 
     def next_time(self) -> int | None:
-        """When something happens next that may be told; None: nothing is to come."""
+        """Return the time of the next event; None where there is none."""
         return self._events[0][0] if self._events else None
 
     @property
     def now(self) -> int:
-        """Up to when it has advanced."""
+        """The time (ns) up to which the cluster has advanced."""
         return self._now
 
     def advance(
         self, until: int | None, to_news: bool = False
     ) -> list[tuple[int, SimulatedUpdate]]:
-        """What happened up to and including that time, in order; ``to_news``: up to the first time
-        at which something is told."""
+        """Return the updates up to and including a time, in order. With ``to_news`` stop at the
+        time of the first update."""
         events = self._events
         while events and (until is None or events[0][0] <= until):
             self._now, _, happen, what = heappop(events)
@@ -125,23 +125,24 @@ class SimulatedCluster:
             if not events or events[0][0] != self._now:
                 if self._changed:
                     self._schedule()
-                if to_news and self._told and not (events and events[0][0] == self._now):
+                if to_news and self._updates and not (events and events[0][0] == self._now):
                     break
         else:
             self._now = max(self._now, until or 0)
-        told, self._told = self._told, []
-        return told
+        updates, self._updates = self._updates, []
+        return updates
 
     def load(self, file_system: str, target: str = "") -> float:
-        """Open files on a metadata target now; of none: the highest of the file system's."""
+        """Return the number of open files on a metadata target now; without a target, the highest
+        of those of the file system."""
         return self._files.load(file_system, target)
 
     def target_loads(self) -> list[TargetLoad]:
-        """What each metadata target has borne so far."""
+        """Return the load of each metadata target so far."""
         return self._files.loads(self._now)
 
     def free_nodes(self) -> int:
-        """Nodes that nothing runs on and that are not down."""
+        """Return the number of nodes that are up and run nothing."""
         return sum(queue.free.bit_count() for queue in self._queues)
 
     # ---- events ---------------------------------------------------------------------------
@@ -168,21 +169,21 @@ class SimulatedCluster:
                 continue
             record.queue = queue
             queue.join(record, pool)
-            if record.told:
+            if record.ours:
                 self._tell(Queued(record.job.run_id, str(record.id)))
 
     def _refused(self, record: JobRecord, usable: int) -> None:
         record.over = True
-        if record.told:
+        if record.ours:
             job = record.job
             del self._jobs[job.run_id]
-            why = f"{job.nodes} nodes asked for, of {usable} that the job may use"
+            reason = f"{job.nodes} nodes asked for, of {usable} that the job may use"
             if job.partition and job.partition not in self._partitions:
-                why = f"no partition {job.partition}; there are {', '.join(self._partitions)}"
-            self._tell(Refused(job.run_id, why))
+                reason = f"no partition {job.partition}; there are {', '.join(self._partitions)}"
+            self._tell(Refused(job.run_id, reason))
 
     def _started(self, record: JobRecord) -> None:
-        if record.told:
+        if record.ours:
             record.where = self._names.text(record.nodes)
             self._tell_at_poll(Started(record.job.run_id, record.where))
         job, start = record.job, self._now + self._start_delay
@@ -199,32 +200,32 @@ class SimulatedCluster:
         if record.over:
             return
         job, now = record.job, self._now
-        if job.hangs and record.told:
+        if job.hangs and record.ours:
             self._tell(Hangs(job.run_id))
         entered = bool(job.file_system) and self._files.enter(now, record)
         if not entered and not job.hangs:
             self._runs(now, record)
             return
-        record.began = now
+        record.script_started = now
         self._at(record.limit, self._timed_out, record)
 
     def _runs(self, start: int, record: JobRecord) -> None:
-        """A script that shares no file system: when it ends is known as it starts."""
-        record.began, end = start, start + record.elapsed
+        """Start a script that shares no file system, so that its end is known now."""
+        record.script_started, end = start, start + record.elapsed
         if end <= record.limit:
             self._leaves(end, record)
         else:
             self._at(record.limit, self._timed_out, record)
 
     def _script_ended(self, record: JobRecord) -> None:
-        """The script of a run that shared a file system ends."""
+        """End the script of a run that shared a file system."""
         if not record.over:
             self._files.leave(self._now, record)
             self._leaves(self._now, record)
 
     def _leaves(self, end: int, record: JobRecord) -> None:
-        """A script ends at a time; the job keeps its nodes for a while."""
-        record.left, over = end, end + self._start_delay + record.keeps
+        """End a script at a time; the job may keep its nodes after that."""
+        record.script_ended, over = end, end + self._start_delay + record.keeps
         if over > record.limit:
             self._at(record.limit, self._timed_out, record)
         elif over > self._now:
@@ -243,11 +244,12 @@ class SimulatedCluster:
         for record in records:
             self._over(record, codes.CANCELLED.number, "CANCELLED", None)
 
-    def _taken_back(self, records: list[JobRecord]) -> None:
+    def _recalled(self, records: list[JobRecord]) -> None:
         self._cancelled([record for record in records if not record.nodes])
 
     def _over(self, record: JobRecord, code: int | None, state: str, status: int | None) -> None:
-        """A job ends, wherever it was: its nodes are free at once, but that is told late."""
+        """End a job that waits or runs. Its nodes are free at once; the update comes at the next
+        poll."""
         if record.over:
             return
         record.over = self._changed = True
@@ -260,13 +262,13 @@ class SimulatedCluster:
                 queue.free &= ~self._down
         elif queue is not None:
             queue.leave(record)
-        if record.told:
+        if record.ours:
             run_id, now = record.job.run_id, self._now
             del self._jobs[run_id]
-            # What was to come of its script does not, now that it is over.
-            began = record.began if record.began <= now else 0
-            left = record.left if record.left <= now else 0
-            self._tell_at_poll(FinishedJob(run_id, code, state, status, record.where, began, left))
+            # A start or end of the script that was planned for later does not happen any more.
+            start = record.script_started if record.script_started <= now else 0
+            end = record.script_ended if record.script_ended <= now else 0
+            self._tell_at_poll(FinishedJob(run_id, code, state, status, record.where, start, end))
 
     def _outage_over(self, nodes: int) -> None:
         self._changed = True
@@ -281,7 +283,7 @@ class SimulatedCluster:
                 self._at(time, self._failed, failure)
 
     def _failed(self, failure: NodeFailure) -> None:
-        """A node fails, and the job on it with it."""
+        """Fail a node and the job on it."""
         self._next_failure()
         node = 1 << failure.node
         if self._down & node:
@@ -315,17 +317,17 @@ class SimulatedCluster:
                 self._at(time, self._other_queued, arrival.job)
 
     def _other_queued(self, job: SimulatedJob) -> None:
-        """Somebody else's job comes."""
+        """Queue a job of somebody else."""
         self._next_other()
-        self._queued([self._record(job, told=False)])
+        self._queued([self._record(job, ours=False)])
 
-    # ---- what is told ---------------------------------------------------------------------
+    # ---- updates --------------------------------------------------------------------------
 
     def _tell(self, update: SimulatedUpdate) -> None:
-        self._told.append((self._now, update))
+        self._updates.append((self._now, update))
 
     def _tell_at_poll(self, update: SimulatedUpdate) -> None:
-        """Tell it when seatrial asks next."""
+        """Report an update at the next poll of Seatrial."""
         wait = (self._start - self._now) % self._poll if self._poll else 0
         if not wait:
             self._tell(update)
@@ -335,21 +337,21 @@ class SimulatedCluster:
         self._late.append(update)
 
     def _tell_late(self, _: None) -> None:
-        self._told += [(self._now, update) for update in self._late]
+        self._updates += [(self._now, update) for update in self._late]
         self._late.clear()
 
     # ---- jobs and nodes -------------------------------------------------------------------
 
-    def _record(self, job: SimulatedJob, told: bool = True) -> JobRecord:
-        record = JobRecord(job, told, ns(job.elapsed), ns(job.keeps), ns(job.walltime))
+    def _record(self, job: SimulatedJob, ours: bool = True) -> JobRecord:
+        record = JobRecord(job, ours, ns(job.elapsed), ns(job.keeps), ns(job.walltime))
         self._given += 1
         record.id = self._given
-        if told:
+        if ours:
             self._jobs[job.run_id] = record
         return record
 
     def _where(self, record: JobRecord) -> tuple[Queue, int, int]:
-        """(queue, number of nodes that the job may use, their pool in the queue)."""
+        """Return (queue, number of nodes that the job may use, their pool in the queue)."""
         job = record.job
         key = (job.partition, job.avoid, job.node, record.walltime if self._planned else 0)
         if (known := self._places.get(key)) is None:
@@ -372,11 +374,11 @@ class SimulatedCluster:
 
 
 def joined(sets: Collection[int]) -> list[int]:
-    """Sets of nodes, with those that overlap made one."""
-    found: list[int] = []
+    """Return sets of nodes in which sets that overlap are united."""
+    united: list[int] = []
     for nodes in sets:
-        for other in [each for each in found if each & nodes]:
-            found.remove(other)
+        for other in [each for each in united if each & nodes]:
+            united.remove(other)
             nodes |= other
-        found.append(nodes)
-    return found
+        united.append(nodes)
+    return united

@@ -1,16 +1,17 @@
-"""EASY backfill: when a waiting job starts, as two small functions over indexed values.
+"""EASY backfill: two functions that decide when a waiting job starts.
 
-First come, first served. When the first job does not fit, it gets a reservation: at its *shadow
-time* enough of the jobs that run now will have reached their walltimes. A later job may pass it if
-it will be over by then, or takes only *extra* nodes that the first job leaves over even then. So
-the first job is never delayed by those that pass it (Lifka 1995; Mu'alem and Feitelson 2001).
+Jobs start in the order of their submission. If the first job does not fit, it gets a reservation:
+at its *shadow time* enough running jobs will have reached their walltimes. A later job may start
+before it if it ends by then, or if it takes only *extra* nodes, which the first job does not need
+even then. So no job delays the first one (Lifka 1995; Mu'alem and Feitelson 2001).
 
-The same source serves the online cluster in the interpreter and, compiled, the bare simulation
-(``batch``). So it takes plain indexed values: lists, arrays or mappings.
+The cluster of a rehearsal runs this source in the interpreter, the bare simulation (``batch``)
+compiles it. So it takes plain indexed values: lists, arrays or mappings.
 
-A queue is a sequence of *entries* in the order of their submission. What they ask for is given by
-entry: ``need`` (nodes), ``walltime``, ``pool`` (which set of nodes it may use). By pool are given
-``free`` (nodes that are free now) and ``outside`` (those of them that the first job cannot use).
+A queue is a sequence of *entries* in the order of their submission. Their requests are given by
+entry: ``need`` (nodes), ``walltime``, ``pool`` (the set of nodes that it may use). By pool are
+given ``free`` (the number of nodes that are free now) and ``outside`` (the number of those that the
+first job cannot use).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _Value = TypeVar("_Value", covariant=True)
 
 
 class Indexed(Protocol[_Value]):
-    """A list, an array or a mapping whose keys are whole numbers."""
+    """A list, an array or a mapping with integer keys."""
 
     def __getitem__(self, index: int, /) -> _Value: ...
 
@@ -30,9 +31,10 @@ class Indexed(Protocol[_Value]):
 def reservation(
     need: int, free: int, ends: Indexed[Time], held: Indexed[int], count: int, never: Time
 ) -> tuple[Time, int]:
-    """(shadow time, extra nodes) of a job that needs more nodes than are free. ``ends`` are the
-    times, in order, at which nodes come free by the walltimes, ``held`` how many at each. All that
-    end at the shadow time count. Where there will not be enough: (``never``, 0)."""
+    """Return (shadow time, extra nodes) of a job that needs more nodes than are free. ``ends`` are,
+    in order, the times at which running jobs reach their walltimes; ``held`` are the numbers of
+    their nodes. All jobs that end at the shadow time count. Returns (``never``, 0) where there will
+    not be enough nodes."""
     index = 0
     while index < count:
         end = ends[index]
@@ -57,8 +59,8 @@ def next_start(
     shadow: Time,
     extra: int,
 ) -> int:
-    """The position of the first entry in ``queue[first:count]`` that may pass the reservation;
-    -1: none."""
+    """Return the position of the first entry in ``queue[first:count]`` that may start before the
+    reservation; -1 where there is none."""
     for position in range(first, count):
         entry = queue[position]
         nodes = need[entry]
@@ -71,7 +73,8 @@ def next_start(
 
 
 def extra_left(extra: int, end: Time, nodes: int, outside: int, shadow: Time) -> int:
-    """The extra nodes that are left when a job that may pass has passed."""
+    """Return the number of extra nodes that are left after a job has started before the
+    reservation."""
     if end <= shadow or nodes <= outside:
         return extra
     return extra - (nodes - outside)

@@ -1,4 +1,4 @@
-"""When nodes fail and come back, and which nodes are slow: by chance, from streams of their own."""
+"""Random failures and repairs of nodes, and the choice of slow nodes, from separate streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class NodeFailure(NamedTuple):
-    """A node, by its place, fails at ``time`` and is back after ``repair`` (seconds)."""
+    """A node, by its position, fails at ``time`` and is back after ``repair`` (seconds)."""
 
     time: float
     node: int
@@ -16,10 +16,10 @@ class NodeFailure(NamedTuple):
 
 
 def failures(nodes: int, between: float, repair: float, random: Random) -> Iterator[NodeFailure]:
-    """Failures without end: each node fails after an exponential time of mean ``between``, is down
-    for one of mean ``repair``, and so on. Those of all nodes together are one Poisson process of
-    ``nodes`` times the rate; one that hits a node that is down is to be passed over, which is
-    the same by chance since such times have no memory."""
+    """Yield failures without end. Each node fails after an exponential time with mean ``between``,
+    and is down for an exponential time with mean ``repair``. The failures of all nodes together are
+    one Poisson process of ``nodes`` times the rate. The caller skips a failure of a node that is
+    down; that gives the same distribution, as exponential times have no memory."""
     time = 0.0
     while True:
         time += random.expovariate(nodes / between)
@@ -27,5 +27,5 @@ def failures(nodes: int, between: float, repair: float, random: Random) -> Itera
 
 
 def slow_nodes(nodes: int, share: float, random: Random) -> int:
-    """A share of the nodes, as bits."""
+    """Return a random share of the nodes, as bits."""
     return sum(1 << node for node in random.sample(range(nodes), round(share * nodes)))

@@ -1,4 +1,4 @@
-"""What a simulated cluster is given, and what it tells beside a backend's usual updates."""
+"""The jobs that a simulated cluster accepts, and the updates that only it reports."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from msgspec import Struct
 
 
 class SimulatedJob(Struct, frozen=True):
-    """A run as the simulated cluster sees it: what it asks for, and how it turns out if nothing
-    comes between.
+    """A run as the simulated cluster sees it: its request, and its course if nothing disturbs it.
 
-    ``walltime``, ``elapsed`` (of its script, with nobody beside it) and ``keeps`` (how long it
+    ``walltime``, ``elapsed`` (of its script, alone on its servers) and ``keeps`` (for which it
     keeps its nodes after that) are in seconds; ``hangs``: the script does not end by itself;
-    ``exit_code`` is its script's. Of its time the share ``metadata`` is spent on its metadata
-    target, where it holds ``opens`` files open, and the share ``objects`` on the object targets of
-    its file system, of which it asks ``bandwidth`` GB/s.
+    ``exit_code`` is that of its script. The share ``metadata`` of its time is spent on its metadata
+    target, where it holds ``opens`` files open. The share ``objects`` is spent on the object
+    targets of its file system, of which it asks ``bandwidth`` GB/s.
     """
 
     run_id: str
@@ -35,19 +34,19 @@ class SimulatedJob(Struct, frozen=True):
 
 
 class Hangs(Struct, frozen=True):
-    """The script of a run has started that will not end by itself."""
+    """The script of a run has started, and will not end by itself."""
 
     run_id: str
 
 
 class FinishedJob(Struct, frozen=True):
-    """A job is over: what ``Ended`` says of it, and what its script wrote: when it began, and when
-    it ended by itself (ns; 0: it did not)."""
+    """A job is over: the members of ``Ended``, and the start and the end of its script (ns; 0:
+    there was none)."""
 
     run_id: str
     code: int | None
     state: str
     exit_code: int | None
     nodes: str = ""
-    began: int = 0
-    left: int = 0
+    script_started: int = 0
+    script_ended: int = 0

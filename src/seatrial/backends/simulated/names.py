@@ -1,11 +1,11 @@
-"""Sets of nodes as bits of one whole number, and as text.
+"""Sets of nodes as the bits of an integer, and as text.
 
-names = NodeNames(["n001", "n002", "n003"])
-names.mask("n[001-002]")    # 0b011
-names.text(0b110)           # "n[002-003]"
+    names = NodeNames(["n001", "n002", "n003"])
+    names.mask("n[001-002]")    # 0b011
+    names.text(0b110)           # "n[002-003]"
 
-A bit is a node's place in the machine's list. Such sets of some thousand nodes are joined, cut and
-counted in a fraction of a microsecond.
+Bit i is the node at position i of the machine's list. Union, intersection and size of such sets of
+some thousand nodes take a fraction of a microsecond.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NodeNames:
         self._masks: dict[str, int] = {"": 0}
 
     def mask(self, text: str) -> int:
-        """The nodes of a node set that are this machine's. Raises ValueError."""
+        """Return the nodes of a node set that the machine has. Raises ValueError."""
         if (known := self._masks.get(text)) is None:
             known = 0
             for name in unfold(text):
@@ -47,7 +47,7 @@ class NodeNames:
         return known
 
     def text(self, mask: int) -> str:
-        """A node set: ``n[001-048,050]``. Names that end in a number are folded, by what stands
+        """Return a node set: ``n[001-048,050]``. Names that end in a number are folded by the part
         before it."""
         numbers, kinds, lasts = self._number, self._kind, self._last
         folded: dict[int, list[str]] = {}
@@ -69,8 +69,8 @@ class NodeNames:
 
 
 class _Kind(NamedTuple):
-    """Names that can be folded together: what stands before the number, and the number's width
-    where that counts (0: it does not, -1: there is no number)."""
+    """Names that can be folded together: the part before the number, and the width of the number
+    where that matters (0: it does not, -1: there is no number)."""
 
     prefix: str
     width: int
@@ -83,8 +83,8 @@ def _folded(prefix: str, spans: list[str]) -> str:
 
 
 def _rows(names: Sequence[str]) -> tuple[list[_Kind], list[int]]:
-    """For each name its kind, and the place of the last name of its row: names that follow each
-    other by number and are written alike (001, 002; or 9, 10)."""
+    """Return for each name its kind, and the position of the last name of its row: consecutive
+    names of one kind whose numbers follow each other (001, 002; or 9, 10)."""
     parts = [_split(name) for name in names]
     kinds: list[_Kind] = []
     last: list[int] = []
@@ -113,7 +113,7 @@ def _follows(first: tuple[str, str], before: tuple[str, str], this: tuple[str, s
 
 
 def runs(mask: int) -> Iterator[tuple[int, int]]:
-    """The runs of bits that are set, lowest first: (first, the one after the last)."""
+    """Yield the runs of bits that are set, lowest first: (first, last + 1)."""
     place = 0
     while mask:
         skipped = (mask & -mask).bit_length() - 1
@@ -125,8 +125,8 @@ def runs(mask: int) -> Iterator[tuple[int, int]]:
 
 
 def choose(mask: int, count: int) -> int:
-    """So many of the bits that are set (there must be as many), in few runs: in a run of that very
-    length, else in the lowest run that holds them all, else in the longest runs."""
+    """Return ``count`` of the bits that are set, in few runs: a run of exactly that length; else
+    the lowest run that holds them all; else the longest runs. ``mask`` must have enough bits."""
     if mask.bit_count() == count:
         return mask
     chosen, powers = 0, _powers(mask, count)
@@ -147,8 +147,8 @@ def choose(mask: int, count: int) -> int:
 
 
 def _powers(mask: int, most: int) -> list[int]:
-    """The bits that at least 1, 2, 4, ... set ones start at: up to ``most``, or as many as there
-    are in a row."""
+    """Return the bits at which at least 1, 2, 4, ... consecutive bits are set, up to ``most`` of
+    them."""
     powers, length = [mask], 1
     while 2 * length <= most and (mask := mask & (mask >> length)):
         powers.append(mask)
@@ -157,7 +157,7 @@ def _powers(mask: int, most: int) -> list[int]:
 
 
 def _longest(powers: list[int]) -> int:
-    """The longest run of bits that are set; of equal ones the lowest."""
+    """Return the longest run of bits that are set; of equal ones the lowest."""
     starts, length = powers[-1], 1 << len(powers) - 1
     for power in range(len(powers) - 2, -1, -1):
         if longer := starts & (powers[power] >> length):

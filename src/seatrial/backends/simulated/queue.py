@@ -1,11 +1,12 @@
-"""Nodes, the jobs that wait for them and those that run on them: who starts next, and where.
+"""The queue of a simulated cluster: which waiting job starts next, and on which nodes.
 
-Jobs that ask for the same (nodes, walltime, pool) stand in one *line*. Where the first of a line
-cannot start, no other of it can; so thousands of waiting jobs of few shapes cost no more than few.
-The lines, by their first jobs, are the entries that ``easy`` decides on.
+Jobs that ask for the same (nodes, walltime, pool) stand in one *line*. If the first job of a line
+cannot start, no other job of the line can; so thousands of waiting jobs with few shapes cost as
+little as a few. The lines are the entries for which ``easy`` decides, in the order of their first
+jobs.
 
-A *pool* is a set of nodes that jobs may use: a partition, less the nodes that a job avoids, or one
-node that it is pinned to. A planned outage closes its nodes for jobs whose walltimes reach into it.
+A *pool* is a set of nodes that jobs may use: a partition, less the nodes that a job avoids, or the
+one node that a job asks for. A planned outage closes its nodes for jobs that would run into it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from seatrial.units import FAR_FUTURE_NS
 
 
 class SimulatedOutage(NamedTuple):
-    """Nodes that are out of service from one time to another (ns)."""
+    """Nodes that are out of service from ``start`` to ``end`` (ns)."""
 
     start: int
     end: int
@@ -30,7 +31,7 @@ class SimulatedOutage(NamedTuple):
 
 
 class _Counts(dict[int, int]):
-    """Numbers by pool, counted when they are first asked for."""
+    """Numbers by pool, each counted when it is first asked for."""
 
     def __init__(self, count: Callable[[int], int]) -> None:
         super().__init__()
@@ -52,7 +53,7 @@ class Queue:
         self._pools: list[tuple[int, int]] = []
         self._pool_of: dict[tuple[int, int], int] = {}
 
-        # lines, by number
+        # By the number of the line:
         self._lines: list[deque[JobRecord]] = []
         self._need: list[int] = []
         self._walltime: list[int] = []
@@ -60,29 +61,29 @@ class Queue:
         self._unused: list[int] = []
         self._line_of: dict[tuple[int, int, int], int] = {}
 
-        # lines that somebody stands in, by the numbers of their first jobs
+        # Lines that are not empty, by the numbers of their first jobs:
         self._order: list[int] = []
         self._firsts: list[int] = []
         self._joined = 0
 
-        # what runs, by the ends of the walltimes
+        # Running jobs, by the ends of their walltimes:
         self._running: list[JobRecord] = []
         self._ends: list[int] = []
         self._held: list[int] = []
 
         self._now = 0
         self._blocked = False
-        self._fresh = 0  # lines before this have been looked at since anything came free
+        self._fresh = 0  # entries before this one were considered since a node became free
         self._shadow = FAR_FUTURE_NS
         self._extra = 0
         self._first_pool = 0
         self._free_in = _Counts(self._count_free)
         self._outside = _Counts(self._count_outside)
 
-    # ---- what happens ---------------------------------------------------------------------
+    # ---- events ---------------------------------------------------------------------------
 
     def join(self, record: JobRecord, pool: int) -> None:
-        """A job waits from now on, for nodes of a pool."""
+        """Queue a job for nodes of a pool."""
         self._joined += 1
         self.waits += 1
         record.number = self._joined
@@ -95,7 +96,7 @@ class Queue:
             self._firsts.append(record.number)
 
     def leave(self, record: JobRecord) -> None:
-        """A job that waits does not any more. Its ``over`` must be set."""
+        """Remove a job that waits. Its ``over`` must be set."""
         self.waits -= 1
         line = record.line
         if self._lines[line][0] is record:
@@ -103,7 +104,7 @@ class Queue:
             self.look_again()
 
     def release(self, record: JobRecord) -> None:
-        """A job that ran is over; its nodes are free."""
+        """Free the nodes of a job that ran."""
         place = bisect_left(self._ends, record.limit)
         while self._running[place] is not record:
             place += 1
@@ -112,17 +113,18 @@ class Queue:
         self.look_again()
 
     def on(self, node: int) -> JobRecord | None:
-        """The job that runs on a node."""
+        """Return the job that runs on a node."""
         return next((record for record in self._running if record.nodes & node), None)
 
     def look_again(self) -> None:
-        """Nodes were added to or taken from ``free``: all that wait must be looked at."""
+        """Consider all waiting jobs again, as nodes were added to or removed from ``free``."""
         self._blocked = False
 
-    # ---- who starts -----------------------------------------------------------------------
+    # ---- starts ---------------------------------------------------------------------------
 
     def start_ready(self, now: int) -> list[JobRecord]:
-        """Start all jobs that can start now. Each has its nodes and its limit."""
+        """Start all jobs that can start now, and give each its nodes and its limit. Returns
+        them."""
         started: list[JobRecord] = []
         if not self._order or not self.free:
             return started
@@ -146,7 +148,7 @@ class Queue:
             started.append(self._start(0, 0))
 
     def _reserve(self) -> None:
-        """The reservation of the first job, which cannot start now."""
+        """Make the reservation of the first job, which cannot start now."""
         self._blocked = True
         line = self._order[0]
         need, pool = self._need[line], self._pool[line]
@@ -158,8 +160,8 @@ class Queue:
         self._outside.clear()
 
     def _start_behind(self, started: list[JobRecord]) -> None:
-        """Backfill. What was looked at before and could not pass cannot pass now: the time is
-        later, and nothing came free."""
+        """Start jobs by backfill. Entries that were considered before cannot start now: it is
+        later, and no node became free since."""
         order, position = self._order, self._fresh
         usable = self._pools[self._first_pool][0]
         while True:
@@ -190,7 +192,7 @@ class Queue:
         self._fresh = len(order)
 
     def _start(self, position: int, spared: int) -> JobRecord:
-        """Start the first job of a line, on nodes outside of ``spared`` as far as there are."""
+        """Start the first job of a line, if possible on nodes outside of ``spared``."""
         line = self._order[position]
         record = self._lines[line][0]
         usable = self._usable(record.pool)
@@ -206,7 +208,7 @@ class Queue:
         record.limit = self._now + record.walltime
         self.free &= ~chosen
         if len(self._pools) == 1:
-            self._free_in[record.pool] -= need  # it was asked for just before
+            self._free_in[record.pool] -= need  # which was counted just before
         else:
             self._free_in.clear()
             self._outside.clear()
@@ -237,7 +239,7 @@ class Queue:
         return line
 
     def _step(self, position: int) -> None:
-        """The first job of a line has left it: the line goes to where its next job stands."""
+        """Remove the first job of a line, and move the line to the position of its next job."""
         line = self._order.pop(position)
         del self._firsts[position]
         queue = self._lines[line]
@@ -255,7 +257,8 @@ class Queue:
     # ---- pools ----------------------------------------------------------------------------
 
     def pool(self, usable: int, walltime: int) -> int:
-        """The number of the pool of these nodes. With outages it is one for each walltime."""
+        """Return the number of the pool of these nodes. Where there are outages, each walltime has
+        a pool of its own."""
         key = (usable, walltime if self._outages else 0)
         if (pool := self._pool_of.get(key)) is None:
             pool = self._pool_of[key] = len(self._pools)
@@ -263,7 +266,7 @@ class Queue:
         return pool
 
     def _usable(self, pool: int) -> int:
-        """The free nodes of a pool, less those that an outage closes for its jobs."""
+        """Return the free nodes of a pool, without those that an outage closes for its jobs."""
         nodes, walltime = self._pools[pool]
         usable = nodes & self.free
         if self._outages:
@@ -286,8 +289,8 @@ class Queue:
         return closed
 
     def _to_come(self, pool: int) -> tuple[list[int], list[int]]:
-        """The times at which nodes of a pool come free, and how many: by the walltimes of what
-        runs, and by the outages."""
+        """Return the times at which nodes of a pool become free, and their numbers: by the
+        walltimes of running jobs, and by the outages."""
         nodes, walltime = self._pools[pool]
         if self._outages and (moments := self._moments(walltime)):
             return moments, self._changes(moments, pool)
@@ -296,8 +299,8 @@ class Queue:
         return self._ends, [(record.nodes & nodes).bit_count() for record in self._running]
 
     def _moments(self, walltime: int) -> list[int]:
-        """The times at which a job of that walltime may find more nodes than before; none where no
-        outage comes between."""
+        """Return the times at which more nodes may become free for a job of a walltime; none where
+        no outage is near."""
         latest = max(self._now, self._ends[-1] if self._ends else 0) + walltime
         near = [o for o in self._outages if o.end > self._now and o.start < latest]
         if not near:
@@ -305,7 +308,7 @@ class Queue:
         return sorted({*self._ends, *(outage.end for outage in near)})
 
     def _changes(self, moments: Sequence[int], pool: int) -> list[int]:
-        """By how much the number of nodes that the pool's jobs can use changes at each."""
+        """Return the change, at each moment, in the number of nodes that jobs of a pool can use."""
         nodes, walltime = self._pools[pool]
         idle, before = self.free & nodes, self._free_in[pool]
         place, changes = 0, []

@@ -1,4 +1,4 @@
-"""A job as the simulated cluster keeps it."""
+"""A job in a simulated cluster."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ if TYPE_CHECKING:
 
 
 class JobRecord:
-    """Times are ns. ``told`` is whether anybody outside asked for the job (background jobs are
-    nobody's). ``nodes`` are bits, see ``names``; 0 before it starts; ``where`` the same as text.
-    ``limit`` is when its walltime ends; ``began`` and ``left`` are of its script, as soon as they
-    are known. ``group`` is where its script shares a file system. ``over``: it has ended, and
-    events of it that still come mean nothing."""
+    """A job. Times are in ns. ``ours``: its updates are reported, unlike those of background jobs.
+    ``nodes`` are bits, see ``names``, 0 before it starts; ``where`` has the same as text. ``limit``
+    is the end of its walltime. ``script_started`` and ``script_ended`` are set as soon as they are
+    known. ``group`` is that of a script that shares a file system. ``over``: the job has ended, and
+    its remaining events are ignored."""
 
     __slots__ = (
-        "began",
         "elapsed",
         "group",
         "id",
         "job",
         "keeps",
-        "left",
         "limit",
         "line",
         "need",
         "nodes",
         "number",
+        "ours",
         "over",
         "pool",
         "queue",
-        "told",
+        "script_ended",
+        "script_started",
         "walltime",
         "where",
     )
 
     def __init__(
-        self, job: SimulatedJob, told: bool, elapsed: int, keeps: int, walltime: int
+        self, job: SimulatedJob, ours: bool, elapsed: int, keeps: int, walltime: int
     ) -> None:
         self.job = job
-        self.told = told
+        self.ours = ours
         self.elapsed = elapsed
         self.keeps = keeps
         self.walltime = walltime
         self.need = job.nodes
         self.nodes = 0
         self.where = ""
-        self.limit = self.began = self.left = 0
+        self.limit = self.script_started = self.script_ended = 0
         self.over = False
         self.group: SpeedGroup | None = None
         self.queue: Queue | None = None

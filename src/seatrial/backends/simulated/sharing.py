@@ -1,25 +1,25 @@
-"""File systems that runs share: how much longer a run takes when others use its servers, too.
+"""File systems that runs share: how much longer a run takes when others use its servers.
 
 The model is *processor sharing with a full-speed limit*, in its fluid form. A metadata target
-serves up to C open files at full speed. With a load of L > C it shares itself equally among all
-that asks it, so that each gets C/L of what it would use; the object targets of a file system
-likewise share their bandwidth W among a demand of B. A run that spends the share m of its time on
-its metadata target and o on the objects, and the rest on neither, has then the speed
+serves up to C open files at full speed. With a load of L > C all its users share it equally, so
+that each gets C/L of its demand; the object targets of a file system likewise share their bandwidth
+W among a demand of B. A run that spends the share m of its time on its metadata target, the share o
+on the objects, and the rest on neither, then has the speed
 
     1 / ((1 - m - o) + m max(1, L/C) + o max(1, B/W))
 
-and ends when its speed over time adds up to its elapsed time with nobody beside it.
+and ends when its speed over time adds up to its elapsed time without others.
 
-Why this one: a file server has no queue that is served in order, it works on all requests at once,
-and egalitarian processor sharing (M/G/1-PS) is the standard model of that. Its mean response time
-depends on the distribution of the requests' sizes by their mean alone (insensitivity), and the mean
-is all that is known here. Runs issue millions of requests, so that their fluctuations average out:
-what remains is the fluid limit. Waiting below capacity (the 1/(1 - rho) of the queue) is not
-modelled: it is part of the elapsed times as they were measured.
+Reasons for this model: a file server has no queue that is served in order; it works on all requests
+at once. The standard model of that is egalitarian processor sharing (M/G/1-PS). Its mean response
+time depends on the sizes of requests only by their mean (insensitivity), and only the mean is known
+here. Runs issue millions of requests, so that fluctuations average out, and the fluid limit
+remains. Waiting below capacity (the 1/(1 - rho) of the queue) is not modelled: measured elapsed
+times contain it.
 
-Runs of the same shares on the same target have the same speed at all times. They form a *group*
-that counts its progress once: a run ends when the progress has grown by its elapsed time. A change
-of load costs a step for each group, not for each run, and nothing where the speeds stay the same.
+Runs with the same shares on the same target always have the same speed. They form a *group* that
+counts its progress once: a run ends when the progress has grown by its elapsed time. A change of
+load costs one step for each group, not for each run, and none where speeds stay the same.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ At = Callable[[int, Callable[..., None], object], None]
 
 
 def stretch(load: float, capacity: float) -> float:
-    """How many times as long work takes on a server; 1 where its capacity (0) is not known."""
+    """Return the factor by which work on a server takes longer; 1 where the capacity is unknown
+    (0)."""
     return max(1.0, load / capacity) if capacity else 1.0
 
 
 def speed(metadata: float, objects: float, slow_metadata: float, slow_objects: float) -> float:
-    """The speed of a run, from its shares and how much its servers stretch them."""
+    """Return the speed of a run, by its shares and the factors of its servers."""
     return 1 / (1 - metadata - objects + metadata * slow_metadata + objects * slow_objects)
 
 
 class SpeedGroup:
-    """Runs of one speed. ``progress`` is in ns of elapsed time with nobody beside."""
+    """Runs of one speed. ``progress`` is in ns of elapsed time without others."""
 
     def __init__(
         self, shared: SharedFileSystem, target: SimulatedTarget, metadata: float, objects: float
@@ -61,26 +62,26 @@ class SpeedGroup:
         self.progress = 0.0
         self.since = 0
         self.ends: list[tuple[float, int, JobRecord]] = []
-        self.planned = -1  # when the next end is planned
+        self.planned = -1  # time of the next planned end
 
     def move(self, now: int) -> None:
-        """Count the progress since the last time."""
+        """Add the progress since the last call."""
         self.progress += (now - self.since) * self.speed
         self.since = now
 
     def next_end(self) -> int | None:
-        """When the next run of the group ends if nothing changes."""
+        """Return the time (ns) at which the next run of the group ends if nothing changes."""
         while self.ends and self.ends[0][2].over:
             heappop(self.ends)
         if not self.ends:
-            self.progress = 0.0  # so that its digits last
+            self.progress = 0.0  # to keep the precision
             return None
         return self.since + max(0, math.ceil((self.ends[0][0] - self.progress) / self.speed))
 
 
 class TargetLoad(NamedTuple):
-    """What a metadata target bore: the ``highest`` load, ours and that of others, and the share of
-    the time in which it was ``above`` the ``safe`` one (0: that is not known)."""
+    """The load of a metadata target: the ``highest``, by Seatrial's runs and others, and the share
+    of the time in which it was ``above`` the ``safe`` load (0: unknown)."""
 
     file_system: str
     target: str
@@ -90,18 +91,19 @@ class TargetLoad(NamedTuple):
 
 
 class SimulatedTarget:
-    """A metadata target: what our runs and others lay on it, and the groups on it."""
+    """A metadata target: its load by Seatrial's runs (``own``) and by others (``production``), and
+    its groups."""
 
     def __init__(self, safe: float) -> None:
         self.own = self.production = 0.0
         self.slow = 1.0
         self.groups: dict[tuple[float, float], SpeedGroup] = {}
         self.safe = safe
-        self._highest = 0.0  # of the loads that lasted
+        self._highest = 0.0  # of loads that lasted
         self._latest = 0.0
-        self._changed = 0  # when the latest load came
-        self._above = 0  # ns, up to when it was last above
-        self._since: int | None = None  # when it came to be above what is safe
+        self._changed = 0  # when the load changed last
+        self._above = 0  # ns, without the present span
+        self._since: int | None = None  # since when it is above the safe load
 
     @property
     def load(self) -> float:
@@ -109,11 +111,11 @@ class SimulatedTarget:
 
     @property
     def highest(self) -> float:
-        """The highest load so far, but for what comes and goes at one and the same time."""
+        """The highest load so far, except loads that lasted no time."""
         return max(self._highest, self._latest)
 
     def watch(self, now: int) -> None:
-        """The load has changed."""
+        """Record a change of the load."""
         load = self.own + self.production
         if now > self._changed:
             self._highest, self._changed = self.highest, now
@@ -126,12 +128,12 @@ class SimulatedTarget:
             self._since = None
 
     def above(self, now: int) -> int:
-        """For how long it was above what is safe, in ns."""
+        """Return the time in ns for which the load was above the safe load."""
         return self._above + (0 if self._since is None else now - self._since)
 
 
 class SharedFileSystem:
-    """A file system: its targets, and the bandwidth that is asked of its objects."""
+    """A file system: its metadata targets, and the bandwidth that runs ask of its objects."""
 
     def __init__(self, file_system: FileSystem, model: FileSystemModel) -> None:
         names = [target.name for target in file_system.metadata_targets] or [""]
@@ -143,8 +145,8 @@ class SharedFileSystem:
 
 
 class FileSystems:
-    """The file systems of a machine. ``at`` plans events; ``ended`` is called when the script of a
-    run ends."""
+    """The file systems of a machine. ``at`` plans events; ``ended`` is called at the end of the
+    script of a run."""
 
     def __init__(
         self, machine: Machine, start: int, at: At, ended: Callable[[JobRecord], None]
@@ -161,13 +163,14 @@ class FileSystems:
                 at(when, self._produce, (shared, when, level.target, level.load))
 
     def load(self, name: str, target: str = "") -> float:
-        """Open files on a target now, ours and those of others; of none: the highest of all."""
+        """Return the open files on a target, of Seatrial's runs and others; without a target, the
+        highest number."""
         targets = self._shared[name].targets
         asked = [targets[target]] if target else targets.values()
         return max(each.load for each in asked)
 
     def loads(self, now: int) -> list[TargetLoad]:
-        """What each target has borne so far."""
+        """Return the load of each target so far."""
         span = max(1, now - self._start)
         return [
             TargetLoad(name, target, each.highest, each.safe, each.above(now) / span)
@@ -176,8 +179,8 @@ class FileSystems:
         ]
 
     def enter(self, now: int, record: JobRecord) -> bool:
-        """The script of a run starts on its file system; False: it is on none that is known. A run
-        that is placed nowhere is on the first target."""
+        """Start the script of a run on its file system. Returns False where that is unknown. A run
+        without a target is on the first one."""
         job = record.job
         shared = self._shared.get(job.file_system)
         if shared is None:
@@ -196,13 +199,13 @@ class FileSystems:
         return True
 
     def leave(self, now: int, record: JobRecord) -> None:
-        """The script of a run is over, one way or another."""
+        """End the script of a run."""
         group, record.group = record.group, None
         if group is not None:
             self._lay(now, group, -record.job.opens, -record.job.bandwidth)
 
     def _produce(self, what: tuple[SharedFileSystem, int, str, float]) -> None:
-        """The load of others goes to another level."""
+        """Change the load by others."""
         shared, now, name, load = what
         for target in [shared.targets[name]] if name else shared.targets.values():
             target.production = load
@@ -229,7 +232,7 @@ class FileSystems:
             self._change(now, target)
 
     def _change(self, now: int, target: SimulatedTarget) -> None:
-        """The speeds of a target's groups are others from now on."""
+        """Update the speeds of the groups of a target."""
         for group in target.groups.values():
             new = speed(group.metadata, group.objects, target.slow, group.shared.slow)
             if new != group.speed:
@@ -244,7 +247,7 @@ class FileSystems:
         group.planned = -1 if end is None else end
 
     def _due(self, what: tuple[SpeedGroup, int]) -> None:
-        """The next run of a group has come to its end, if that plan still holds."""
+        """End the next run of a group, unless the plan for that has changed."""
         group, now = what
         if now != group.planned:
             return

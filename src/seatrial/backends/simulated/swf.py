@@ -1,10 +1,9 @@
-"""Logs of real machines in the Standard Workload Format 2.2, as the Parallel Workloads Archive has
-them.
+"""Reads logs in the Standard Workload Format 2.2, as in the Parallel Workloads Archive.
 
-log = swf.read(Path("theta.swf.gz"))
-log.header["MaxProcs"]     # "4392"
-log.jobs[0].run_time
-log.damaged                # lines that are no jobs
+    log = swf.read(Path("theta.swf.gz"))
+    log.header["MaxProcs"]     # "4392"
+    log.jobs[0].run_time
+    log.damaged                # number of lines that are no jobs
 
 A line is a job: 18 numbers, -1 where one is missing. Lines that begin with ``;`` are comments;
 those of the form ``; Key: value`` before the first job are the header.
@@ -27,7 +26,7 @@ _LONGEST_LINE = 10_000
 
 
 class SwfJob(NamedTuple):
-    """A line, field by field. Times are seconds, memory KB a processor; -1: missing."""
+    """A job, field by field. Times are in seconds, memory in KB for each processor; -1: missing."""
 
     number: float
     submit: float
@@ -50,7 +49,8 @@ class SwfJob(NamedTuple):
 
 
 class SwfLog(NamedTuple):
-    """A log: its jobs in the order of the file, its header, and how many lines were no jobs."""
+    """A log: its jobs in the order of the file, its header, and the number of lines that are no
+    jobs."""
 
     jobs: list[SwfJob]
     header: dict[str, str]
@@ -58,7 +58,7 @@ class SwfLog(NamedTuple):
 
 
 def read(path: Path) -> SwfLog:
-    """Read a log, compressed (``.gz``) or not. Raises UsageError where that cannot be."""
+    """Read a log, compressed (``.gz``) or not. Raises UsageError."""
     try:
         if path.suffix == ".gz":
             with gzip.open(path, "rt", encoding="utf-8", errors="replace") as lines:
@@ -70,7 +70,7 @@ def read(path: Path) -> SwfLog:
 
 
 def parse(lines: Iterable[str]) -> SwfLog:
-    """The log of these lines. A key of the header that is repeated goes on on the next line."""
+    """Parse the lines of a log. A repeated key of the header continues its value."""
     jobs: list[SwfJob] = []
     header: dict[str, str] = {}
     damaged = 0
