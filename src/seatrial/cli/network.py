@@ -69,7 +69,7 @@ def command(
             continue
         if number:
             click.echo()
-        click.echo(click.style(_plain(one.source), bold=True))
+        click.echo(click.style(plain_line(one.source), bold=True))
         if judged is not None:
             print_network(judged)
         else:
@@ -77,10 +77,6 @@ def command(
     if as_json:
         click.echo(to_json(records), nl=False)
     return 0
-
-
-def _plain(text: str) -> str:
-    return plain_line(text)
 
 
 # ---- where figures come from --------------------------------------------------------------

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from seatrial.draw.frame import Box, LegendEntry, labels_width, legend, level, notes
 from seatrial.draw.scales import Axis, Scale, plain, scale_of
-from seatrial.draw.svg import WIDTH, cut, hover, ink, picture, tag, width_of, words
+from seatrial.draw.svg import WIDTH, cut, hover, ink, picture, rect, tag, width_of, words
 
 MAX_BARS: int = 60  # a note says how many more there are
 _ROW, _THICK = 20, 13
@@ -84,16 +84,7 @@ def _bar(
         if high - low < 0.05:
             continue
         about = f"{row.name}: {parts[i]}: {plain(value)}" if i < len(parts) else ""
-        found.append(
-            tag(
-                "rect",
-                *([hover(about)] if about else []),
-                x=low,
-                y=top + (_ROW - _THICK) / 2,
-                width=max(high - low, 1.0),
-                height=_THICK,
-                fill=ink(inks[i]),
-            )
-        )
+        y, width = top + (_ROW - _THICK) / 2, max(high - low, 1.0)
+        found.append(rect(low, y, width, _THICK, hover(about), fill=ink(inks[i])))
     found.append(words(label, across.at(max(up, 0.0)) + 5, base, colour="muted"))
     return found

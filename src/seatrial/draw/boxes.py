@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from seatrial.draw.frame import Box, labels_width, level, notes
 from seatrial.draw.scales import Axis, Scale, scale_of
-from seatrial.draw.svg import WIDTH, cut, hover, ink, number, picture, shape, tag, words
+from seatrial.draw.svg import WIDTH, cut, hover, ink, number, picture, rect, shape, tag, words
 from seatrial.draw.thin import thin_dots
 
 MAX_BOXES: int = 60
@@ -69,15 +69,12 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
     half = _THICK / 2
     whiskers = f"M{number(first)} {number(y)}H{number(q1)}M{number(q3)} {number(y)}H{number(last)}"
     whiskers += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (first, last))
+    about = f"{group.name}: median {middle:.4g}, quartiles {low:.4g} and {high:.4g}"
     found = [
         tag("path", d=whiskers, stroke=colour, fill="none"),
-        tag(
-            "rect",
-            hover(f"{group.name}: median {middle:.4g}, quartiles {low:.4g} and {high:.4g}"),
-            x=q1,
-            y=y - half,
-            width=max(q3 - q1, 0.5),
-            height=_THICK,
+        rect(
+            *(q1, y - half, max(q3 - q1, 0.5), _THICK),
+            hover(about),
             fill=colour,
             fill_opacity=0.25,
             stroke=colour,

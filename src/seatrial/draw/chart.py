@@ -23,6 +23,7 @@ from seatrial.draw.svg import (
     hover,
     ink,
     picture,
+    rect,
     shape,
     tag,
     width_of,
@@ -236,17 +237,8 @@ def _spans(spans: Sequence[ShadedSpan], across: Scale, box: Box) -> list[Markup]
     found = []
     for span in spans:
         start, end = across.at(span.start), across.at(span.end)
-        hint = [hover(span.text)] if span.text else []
-        rect = tag(
-            "rect",
-            *hint,
-            x=start,
-            y=box.top,
-            width=max(1.0, end - start),
-            height=box.bottom - box.top,
-            fill=ink("shade"),
-        )
-        found.append(rect)
+        width, height = max(1.0, end - start), box.bottom - box.top
+        found.append(rect(start, box.top, width, height, hover(span.text), fill=ink("shade")))
         if span.text and width_of(span.text) + 6 <= end - start:
             found.append(words(span.text, start + 4, box.top + 12, colour="muted"))
     return found

@@ -21,6 +21,7 @@ from seatrial.draw.svg import (
     ink,
     number,
     picture,
+    rect,
     shape,
     tag,
     width_of,
@@ -107,7 +108,7 @@ def _above(row: Interval, label: str, below: float, box: Box, width: int) -> lis
     y, room = below - _ROW, width - width_of(label) - 8
     top, tall = below - _TALL, _TALL - 17.0
     return [
-        tag("rect", x=0.0, y=top, width=float(width), height=tall, fill=ink("paper")),
+        rect(0.0, top, float(width), tall, fill=ink("paper")),
         words(cut(row.name, room), box.left, y, full=row.name),
         words(label, box.right, y, anchor="end", colour="muted"),
     ]

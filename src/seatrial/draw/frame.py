@@ -8,7 +8,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from seatrial.draw.scales import Axis, Scale, Tick
-from seatrial.draw.svg import DOT, LINE, cut, dashes, ink, shape, tag, width_of, words
+from seatrial.draw.svg import DOT, LINE, cut, dashes, ink, rect, shape, tag, width_of, words
 
 _SAMPLE = 22  # width of the sample in a legend's entry
 
@@ -54,7 +54,7 @@ def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
     """Return a small sample of how a series looks."""
     colour = ink(entry.colour)
     if entry.look == "area":
-        return [tag("rect", x=x + 2, y=y - 5, width=13, height=10, fill=colour)]
+        return [rect(x + 2, y - 5, 13, 10, fill=colour)]
     found = []
     if entry.look in ("line", "both"):
         path, dash = f"M{x:g} {y:g}h17", dashes(entry.form)

@@ -68,6 +68,13 @@ def tag(name: str, *children: str, **attributes: str | float | None) -> Markup:
     return Markup(f"<{name}{written}>{inside}</{name}>" if inside else f"<{name}{written}/>")
 
 
+def rect(
+    x: float, y: float, width: float, height: float, *children: str, **attributes: str | float
+) -> Markup:
+    """Return a rectangle with its upper left corner at x, y."""
+    return tag("rect", *children, x=x, y=y, width=width, height=height, **attributes)
+
+
 def _value(value: str | float) -> str:
     return str(escape(clean(value))) if isinstance(value, str) else number(value)
 
@@ -98,10 +105,9 @@ def words(
 
     ``full``: the text before it was cut. ``halo``: with a light outline, to be legible on lines.
     """
-    hint = [hover(full)] if full and full != text else []
     return tag(
         "text",
-        *hint,
+        hover(full if full != text else ""),
         escape(clean(text)),
         x=x,
         y=y,
@@ -115,8 +121,8 @@ def words(
 
 
 def hover(text: str) -> Markup:
-    """Return the text that is shown when the pointer is over an element."""
-    return tag("title", escape(clean(text)))
+    """Return the text that is shown when the pointer is over an element; nothing for ""."""
+    return tag("title", escape(clean(text))) if text else Markup("")
 
 
 def width_of(text: str) -> float:

@@ -211,13 +211,9 @@ def _no_series(store: Store, metric: str, filters: Filters, case: str) -> str:
 def _courses(found: list[MetricSeries]) -> list[changes.SeriesAnalysis]:
     processes = min(os.cpu_count() or 1, 8, len(found) // MANY + 1)
     if processes < 2:
-        return [_course(series.values) for series in found]
+        return [changes.analyse(series.values) for series in found]
     with futures.ProcessPoolExecutor(processes) as pool:
-        return list(pool.map(_course, [series.values for series in found], chunksize=50))
-
-
-def _course(values: list[float]) -> changes.SeriesAnalysis:
-    return changes.analyse(values)
+        return list(pool.map(changes.analyse, [series.values for series in found], chunksize=50))
 
 
 def _history(
