@@ -56,5 +56,5 @@ class Page(NamedTuple):
 def copied(kind: type[S], source: object, /, **others: Any) -> S:
     """Return a Struct of this kind with the ``others``; each further field has the value of the
     attribute of that name of ``source``."""
-    names = [name for name in kind.__struct_fields__ if name not in others]
-    return kind(**{name: getattr(source, name) for name in names}, **others)
+    names = kind.__struct_fields__
+    return kind(**{name: getattr(source, name) for name in names if name not in others}, **others)
