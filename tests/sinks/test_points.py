@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE
+from seatrial.journal.codes import NODE_FAILURE, PERFORMANCE, RECALLED
 from seatrial.journal.events import (
     EVENT_KINDS,
     Event,
@@ -126,6 +126,26 @@ def test_a_run_that_is_over_is_told_at_its_start(tmp_path: Path) -> None:
     assert (first["elapsed"], first["passed"], first["failed"], first["code"]) == (1.0, 1, 0, 0)
     assert first["waited"] == 3.0
     assert "elapsed" not in runs[2].fields
+
+
+def test_a_recalled_run_neither_passed_nor_failed(tmp_path: Path) -> None:
+    """Also one that version 0.1 called cancelled."""
+    trial = TrialMaker(tmp_path, "t", [a_case(1)])
+    trial.recalled_run(trial.cases[0], "r1")
+    trial.recalled_run(trial.cases[0], "r2", as_0_1=True)
+    trial.end()
+    points = points_of(trial.folder)
+    runs = [point for point in points if point.measurement == "runs"]
+    assert [dict(point.tags)["verdict"] for point in runs] == ["recalled"] * 2
+    for point in runs:
+        fields = point.fields
+        assert (fields["code"], fields["passed"], fields["failed"]) == (RECALLED.number, 0, 0)
+        assert "elapsed" not in fields
+    ends = [point.fields for point in points if point.fields.get("event_name") == "check_end"]
+    assert [(end["value"], end["event_value"], end["check_alias"]) for end in ends] == [
+        (RECALLED.number, "45", "recalled")
+    ] * 2
+    assert not [point for point in points if point.measurement == "node_health"]
 
 
 # ---- nodes and gauges ---------------------------------------------------------------------

@@ -172,7 +172,7 @@ def test_points_are_the_runs_that_started_and_are_over(store: Store) -> None:
     over = [
         run
         for run in queries.runs(store, Filters(trial="tue"))
-        if run.code not in queries.UNFINISHED
+        if run.code not in queries.NO_OUTCOME
     ]
     for names in ((), ("hpl",), ("none",), TESTS[1:]):
         runs = [run for run in over if not names or run.test in names]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from seatrial.journal.codes import BUILD_FAILED, PASS, WRONG_ANSWER, Code
+from seatrial.journal.codes import BUILD_FAILED, CANCELLED, PASS, RECALLED, WRONG_ANSWER, Code
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -27,10 +27,10 @@ from seatrial.journal.events import (
     TrialStarted,
     UnknownEvent,
 )
-from seatrial.journal.journal import Journal
+from seatrial.journal.journal import Journal, read
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.suite.model import Build, Case, RunSpec, Test
-from seatrial.trial.folder import Record, TrialOptions, create
+from seatrial.trial.folder import Record, TrialFolder, TrialOptions, create
 
 NOON = 1_795_262_400_000_000_000  # 2026-11-21 12:00:00 UTC, in ns
 SECOND = 1_000_000_000
@@ -99,6 +99,16 @@ class TrialMaker:
         self.cases = cases
         self.events: list[Event] = []
 
+    @classmethod
+    def of(cls, folder: TrialFolder) -> Self:
+        """Go on with a trial that was made otherwise, behind its last event."""
+        record = folder.record()
+        maker = cls.__new__(cls)
+        maker.tag, maker.machine, maker.folder = record.tag, record.machine.machine, folder
+        maker.cases, maker.events = folder.cases(), []
+        maker.now = max(event.time for event in read(folder.journal))
+        return maker
+
     def event(self, kind: type[E], /, **fields: Any) -> E:
         """Keep an event of a kind a second after the one before; ``write`` puts it into the
         journal."""
@@ -157,6 +167,25 @@ class TrialMaker:
             self.event(MetricRecorded, metric=name, value=value, unit="MB/s", better="higher", **of)
         said = {"verdict": verdict.name, "reason": why, "will_rerun": again}
         self.event(RunJudged, code=verdict.number, **said, **of)
+
+    def recalled_run(
+        self, case: Case, run_id: str, again: bool = True, as_0_1: bool = False
+    ) -> None:
+        """The events of a run that Seatrial recalled while it waited; ``as_0_1``: as version 0.1
+        wrote them."""
+        of = {"app": f"{case.test}-app", "test": case.test, "case": case.id, "run_id": run_id}
+        self.event(RunCreated, path=str(self.folder.run(case.test, run_id)), **of)
+        self.event(RunSubmitted, submission="s1", **of)
+        self.event(SubmitEnded, refused=0, **of)
+        self.event(JobQueued, job_id="4712", **of)
+        code = CANCELLED if as_0_1 else RECALLED
+        if as_0_1:
+            self.line("job_end", value=code.number, alias="taken back before it started", **of)
+        else:
+            self.event(JobEnded, code=code.number, recalled=True, **of)
+        self.event(CheckStarted, **of)
+        said = {"verdict": code.name, "reason": code.meaning, "will_rerun": again}
+        self.event(RunJudged, code=code.number, **said, **of)
 
     def timed_run(self, case: Case, run_id: str) -> dict[str, int]:
         """The events of a run that passed, each of its times by its name (ns)."""

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.acceptance.criteria import Overall
-from seatrial.acceptance.status import Status
+from seatrial.acceptance.status import Status, TestStatus
+from seatrial.journal.codes import RECALLED
 from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import File
 from seatrial.store.export import iso, to_json
@@ -177,9 +178,20 @@ def sentence(report: Report) -> str:
     return f"{said} {count(waiting, 'component')} not begun." if waiting else said
 
 
+def ended_by_verdict(test: TestStatus) -> dict[str, int]:
+    """Return how many runs of a test ended with which verdict. Recalled runs never started, so they
+    are left out."""
+    return {name: number for name, number in test.verdicts.items() if name != RECALLED.name}
+
+
+def ended_runs(part: ReportComponent) -> int:
+    """Return how many of its runs ended."""
+    return sum(sum(ended_by_verdict(test).values()) for test in part.status.parts)
+
+
 def not_passed(part: ReportComponent) -> int:
-    """How many of its runs ended and did not pass, those that another made good among them."""
-    return sum(sum(each.verdicts.values()) - each.accepted for each in part.status.parts)
+    """Return how many of its runs ended and did not pass, retried ones among them."""
+    return ended_runs(part) - sum(test.accepted for test in part.status.parts)
 
 
 # ---- how cells are shown ------------------------------------------------------------------

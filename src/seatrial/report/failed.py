@@ -1,7 +1,6 @@
-"""The runs of a trial that did not pass, told by test, verdict and reason.
+"""The runs of a trial that did not pass, by test, verdict and reason.
 
-reasons = {event.run_id: event.text for event in journal if event.event == Name.CHECK_END}
-table = failed(history, reasons)
+table = failed(history)
 table.rows[0]        # ["cm4", "failed", "exit code 3, not 0", 38, None, "gee7..., xn3f..."]
 """
 
@@ -51,7 +50,7 @@ def failed(history: TrialHistory) -> Table:
         return bounded("Runs that did not pass", columns, rows)
     listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
     more = f" and {len(totals) - 12} more tests" if len(totals) > 12 else ""
-    ended = sum(run.over for run in history.runs)
+    ended = sum(run.over and run.code != RECALLED.number for run in history.runs)
     about = f"{totals.total():,} of {ended:,} that ended: {listed}{more}."
     if any(str(row[2]).endswith(ALIKE) for row in rows):
         about += " Reasons that are alike differ in measured numbers or nodes alone."

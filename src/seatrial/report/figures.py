@@ -30,7 +30,13 @@ from seatrial.draw import (
     forest,
 )
 from seatrial.draw import scaling as scaling_plot
-from seatrial.report.content import Cell, ReportColumn, ReportFigure, bounded
+from seatrial.report.content import (
+    Cell,
+    ReportColumn,
+    ReportFigure,
+    bounded,
+    ended_by_verdict,
+)
 from seatrial.report.elapsed_figures import courses
 from seatrial.report.trial_findings import TrialFindings
 from seatrial.store.queries import MEASURED
@@ -105,7 +111,7 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
     """Runs of each test by their verdicts."""
     total: Counter[str] = Counter()
     for part in status.parts:
-        total.update(part.verdicts)
+        total.update(ended_by_verdict(part))
     if not total:
         return
     names = ["pass", *(name for name, _ in total.most_common() if name != "pass")]
@@ -116,7 +122,7 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
     rows: list[list[Cell]] = []
     drawn = []
     for part in status.parts:
-        verdicts = part.verdicts
+        verdicts = ended_by_verdict(part)
         ended = sum(verdicts.values())
         passed = verdicts.get("pass", 0)
         rows.append([part.test, ended, *(verdicts.get(n, 0) for n in names)])
@@ -131,7 +137,10 @@ def _runs(status: Status) -> Iterator[ReportFigure]:
         *(ReportColumn(n, "count") for n in names),
     ]
     title = "Runs and failures of each application"
-    about = "Runs that ended, by their verdict; those that another run made good are called again."
+    about = (
+        "Runs that ended, by their verdict; those that another run of their case replaced are "
+        "called again. Recalled runs never started, and are left out."
+    )
     yield ReportFigure(
         title,
         about,

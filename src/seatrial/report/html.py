@@ -15,7 +15,7 @@ from seatrial.report.checksums import PLACE, block
 from seatrial.report.content import (
     Cell,
     Report,
-    ReportComponent,
+    ended_runs,
     moment,
     not_passed,
     sentence,
@@ -69,9 +69,6 @@ def _filters() -> dict[str, Any]:
 
     def figure(value: Cell) -> str:
         return plain(value) if isinstance(value, str) else shown(value, "number")
-
-    def ended_runs(one: ReportComponent) -> int:
-        return sum(sum(part.verdicts.values()) for part in one.status.parts)
 
     return {
         "cell": lambda value, column: plain(shown(value, column.kind)),

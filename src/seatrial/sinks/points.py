@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from msgspec import field
 
 from seatrial.journal import codes
+from seatrial.journal.codes import RECALLED
 from seatrial.journal.events import (
     EVENT_KINDS,
     BuildEnded,
@@ -140,6 +141,9 @@ class TrialPoints:
         name = event_name(event.name)
         written = _Written(*_MEMBERS[type(event)](event))
         run_id = event.run_id if isinstance(event, RunEvent) else ""
+        if run is not None and isinstance(event, RunJudged) and run.code == RECALLED.number:
+            # Version 0.1 wrote that it was cancelled.
+            written = written._replace(value=RECALLED.number, alias=RECALLED.name)
         value = None if written.value is None else str(written.value)
         if isinstance(event, JobQueued):
             value = event.job_id
@@ -204,7 +208,7 @@ class TrialPoints:
 
     def _summary(self, event: RunJudged, run: _Run) -> bytes:
         passed = run.code == codes.PASS.number
-        failed = not passed and not run.will_rerun and run.code != codes.RECALLED.number
+        failed = not passed and not run.will_rerun and run.code != RECALLED.number
         waited = None
         if run.submitted and run.script_started and run.submitted <= run.script_started:
             waited = (run.script_started - run.submitted) / SECOND_NS

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from seatrial.journal import codes
 from seatrial.store import queries
-from seatrial.store.queries import AT_ONCE, MEASURED, UNFINISHED
+from seatrial.store.queries import AT_ONCE, MEASURED, NO_OUTCOME
 from seatrial.store.rows import CaseRow, TrialRow
 from seatrial.store.schema import Store
 
@@ -56,7 +56,7 @@ def _by_case(store: Store, trials: Sequence[TrialRow], since: int, until: int) -
     of_run: dict[int, CaseRuns] = {}
     sql = f"SELECT id, case_row, code, again, elapsed, stage FROM runs WHERE {where} ORDER BY id"
     for run, case, code, again, elapsed, stage in store.rows(sql):
-        if code in UNFINISHED:
+        if code in NO_OUTCOME:
             continue
         group = groups.get((case, stage))
         if group is None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from seatrial.journal import codes
-from seatrial.store.queries import UNFINISHED
+from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
 
@@ -26,7 +26,7 @@ class ElapsedPoints(NamedTuple):
 
 class ElapsedSeries(NamedTuple):
     """Points of tests. ``odd`` has the verdict's code of each run that did not pass, ``never``
-    counts those that are over and never started."""
+    counts those that are over and never started. Recalled runs are neither."""
 
     points: list[ElapsedPoints]
     odd: dict[str, int]
@@ -44,7 +44,7 @@ _SECONDS = (
 def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> ElapsedSeries:
     """How long the runs of a trial (its row) took, of all tests or those of these names. They are
     read test by test as the index has them, so that nothing is sorted or looked up."""
-    over = f"runs.test = ? AND runs.trial = ? AND runs.code NOT IN ({listed(UNFINISHED)})"
+    over = f"runs.test = ? AND runs.trial = ? AND runs.code NOT IN ({listed(NO_OUTCOME)})"
     asked = f"SELECT runs.run_id, runs.script_started, {_SECONDS} FROM runs WHERE {over}"
     points: list[ElapsedPoints] = []
     odd: dict[str, int] = {}

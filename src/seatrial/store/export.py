@@ -16,7 +16,7 @@ import msgspec
 
 from seatrial.journal import codes
 from seatrial.store import queries
-from seatrial.store.queries import UNFINISHED
+from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.rows import RUN_TIMES, CaseRow, Filters, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.units import SECOND_NS, show_number
@@ -132,7 +132,7 @@ def _counts(found: Sequence[RunRow | None], again: set[int]) -> str:
 
 
 def _is_skipped(run: RunRow | None, again: set[int]) -> bool:
-    return run is None or run.code in UNFINISHED or run.row in again
+    return run is None or run.code in NO_OUTCOME or run.row in again
 
 
 def _began(trial: TrialRow, part: Sequence[Entry]) -> str:

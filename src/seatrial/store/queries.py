@@ -40,6 +40,7 @@ from seatrial.units import SECOND_NS
 AT_ONCE = 500
 MEASURED = (codes.PASS.number, codes.PERFORMANCE.number)  # runs whose answer is right
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
+NO_OUTCOME = (*UNFINISHED, codes.RECALLED.number)  # runs that are not over, or never started
 
 
 # ---- runs ---------------------------------------------------------------------------------
@@ -327,10 +328,12 @@ def _summarised(one: Samples) -> SummaryRow:
 
 
 def failed_cases(store: Store, trial: TrialRow) -> list[str]:
-    """The ids of the cases of which a run did not pass, or none has finished."""
+    """Return the ids of the cases of which a run did not pass, or none has its verdict. Runs whose
+    case runs again and recalled runs do not count."""
     sql = (
         "SELECT cases.case_id FROM cases LEFT JOIN runs ON runs.case_row = cases.id"
-        " AND runs.judged IS NOT NULL AND NOT runs.again WHERE cases.trial = ?"
+        f" AND runs.judged IS NOT NULL AND NOT runs.again AND runs.code <> {codes.RECALLED.number}"
+        " WHERE cases.trial = ?"
         " GROUP BY cases.id, cases.case_id HAVING count(runs.id) = 0 OR"
         " max(CASE WHEN runs.code = ? THEN 0 ELSE 1 END) = 1 ORDER BY cases.id"
     )

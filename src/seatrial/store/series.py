@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from seatrial.journal import codes
-from seatrial.store.queries import MEASURED, OF_RUNS, UNFINISHED
+from seatrial.store.queries import MEASURED, NO_OUTCOME, OF_RUNS
 from seatrial.store.rows import CaseName, Filters, Measured, RunOutcome
 from seatrial.store.schema import Store
 from seatrial.store.sql_filters import conditions, listed
@@ -65,8 +65,9 @@ def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
 
 
 def not_measured(store: Store, filters: Filters) -> dict[int, dict[str, int]]:
-    """How many runs of each case (its row) are over and gave no right answer, by their verdict."""
-    neither = f"runs.code NOT IN ({listed((*MEASURED, *UNFINISHED))})"
+    """Return how many runs of each case (its row) are over and gave no right answer, by their
+    verdict; recalled runs, which never started, are left out."""
+    neither = f"runs.code NOT IN ({listed((*MEASURED, *NO_OUTCOME))})"
     where, values = conditions(store, filters, neither)
     columns = "runs.case_row, runs.code, count(*)"
     sql = f"SELECT {columns} FROM runs {where} GROUP BY 1, 2"
@@ -77,8 +78,8 @@ def not_measured(store: Store, filters: Filters) -> dict[int, dict[str, int]]:
 
 
 def outcomes(store: Store, filters: Filters) -> list[RunOutcome]:
-    """The runs that match and are over, oldest first."""
-    where, values = conditions(store, filters, f"runs.code NOT IN ({listed(UNFINISHED)})")
+    """Return the runs that match and are over, the oldest first, without recalled ones."""
+    where, values = conditions(store, filters, f"runs.code NOT IN ({listed(NO_OUTCOME)})")
     columns = (
         "runs.run_id, trials.tag, trials.machine, tests.name, cases.name, cases.parameters,"
         " cases.toolchain, cases.node, cases.walltime, runs.code, runs.why, runs.again,"

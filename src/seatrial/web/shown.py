@@ -30,6 +30,7 @@ _TONES = {
     codes.IN_PROGRESS.number: "running",
     codes.PASS.number: "pass",
     codes.PERFORMANCE.number: "slow",
+    codes.RECALLED.number: "again",
 }
 
 

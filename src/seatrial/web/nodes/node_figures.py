@@ -22,7 +22,7 @@ from seatrial.journal import codes
 from seatrial.machine.model import Machine
 from seatrial.statistics import defective_nodes
 from seatrial.store import node_runs, queries
-from seatrial.store.queries import MEASURED, UNFINISHED
+from seatrial.store.queries import MEASURED, NO_OUTCOME
 from seatrial.store.rows import TrialRow
 from seatrial.studies.evidence import NOT_OF_NODES, WILLED
 from seatrial.studies.history import ELAPSED
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MOST_PAIRS = 500_000  # runs times nodes of which medians are taken; of the latest runs else
 MOST_PREPARED = 1_000_000  # runs that are read before anybody asked
 RECORDS_TRIED = 5
-NOT_WRONG = (codes.PASS.number, *UNFINISHED, *WILLED, *NOT_OF_NODES)
+NOT_WRONG = (codes.PASS.number, *NO_OUTCOME, *WILLED, *NOT_OF_NODES)
 
 
 class View(NamedTuple):
@@ -77,7 +77,7 @@ class View(NamedTuple):
         """The chosen runs that are over."""
         import numpy as np
 
-        mask: Mask = self.mask & ~np.isin(self.held.columns.code, UNFINISHED)
+        mask: Mask = self.mask & ~np.isin(self.held.columns.code, NO_OUTCOME)
         return mask
 
 

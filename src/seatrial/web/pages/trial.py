@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from seatrial.acceptance.utilisation import USES
-from seatrial.journal.codes import CODES
+from seatrial.journal.codes import CODES, RECALLED
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 MOST_GAPS = 20
 MOST_ALERTS = 20
+NO_FAULT = ("again", RECALLED.name)  # what is said of runs that ended without a fault of their own
 _CODES = {code.name: code for code in CODES.values()}
 
 
@@ -151,7 +152,7 @@ def data(site: Site, asked: Asked) -> Trial:
         uses=_uses(following),
         tests=tests,
         causes=_causes(tests),
-        again=sum(test.others.get("again", 0) for test in tests),
+        again=sum(test.others.get(name, 0) for test in tests for name in NO_FAULT),
         windows=windows_of(following),
         alerts=alerts[:MOST_ALERTS],
         told=len(alerts),
@@ -207,7 +208,7 @@ def _causes(tests: list[TestNow]) -> list[Cause]:
     by_name: dict[str, list[tuple[str, int]]] = {}
     for test in tests:
         for name, number in test.others.items():
-            if name != "again":
+            if name not in NO_FAULT:
                 by_name.setdefault(name, []).append((test.test, number))
     found = []
     for name, each in by_name.items():

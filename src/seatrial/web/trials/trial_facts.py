@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from seatrial.acceptance.criteria import Result, State, show_value
 from seatrial.acceptance.status import Status
-from seatrial.journal.codes import PASS, code_of
+from seatrial.journal.codes import PASS, RECALLED, code_of
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING
@@ -143,7 +143,8 @@ def tests_of_store(store: Store, row: TrialRow) -> list[TestNow]:
     for test, state, code, number in _counted(store, row):
         name = names[test]
         told = {WAITING: "waiting", RUNNING: "running", PASSED: "pass"}.get(state, "")
-        told = told or (code_of(code).name if state == FAILED else "again")
+        named = state == FAILED or code == RECALLED.number
+        told = told or (code_of(code).name if named else "again")
         counts.setdefault(name, Counter())[told] += number
     return [
         TestNow(
