@@ -332,7 +332,7 @@ def test_every_criterion_and_use_of_node_hours_is_told() -> None:
 
 
 def test_every_end_state_of_slurm_is_told() -> None:
-    table = rows(section("slurm.md", "What each end state becomes"), "Slurm's state")
+    table = rows(section("slurm.md", "Verdicts by end state"), "Slurm's state")
     told = {words(row[0])[0]: words(row[1])[0] if words(row[1]) else None for row in table}
     assert told == {
         state: None if code is None else code_of(code).name for state, code in ENDED.items()

@@ -135,7 +135,7 @@ def test_ctrl_c_three_times_leaves_at_once(place: Workplace) -> None:
         done = driving.end()
     assert done.code == 3, done.said
     assert not place.count(RunJudged)
-    assert "three times; jobs that run go on" in done.err
+    assert "three times" in done.err
     assert place.resume().code == 0
     place.audit()
 

@@ -1,10 +1,10 @@
-"""Whether a run may start now, and on which target: everything that can hold a launch back.
+"""Admission: everything that can hold a launch back.
 
     admission = Admission(policy)       # a fold over events
-    gates = admission.gates(now)        # what time and gauges hold back now
+    gates = admission.gates(now)        # what the time and the gauges hold back now
     gates.held, gates.next_hold
 
-What a whole decision may launch, caps and targets included, is an ``Offer`` (``demand``).
+An ``Offer`` (``demand``) is what one decision may launch, caps and targets included.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
 
 
 class Shape(NamedTuple):
-    """What a run of a case is to the machine: its entry, its nodes, the room that it takes on a
-    shared node (0 where there is none), and its width: what it takes of the machine, which is that
-    room or its nodes."""
+    """The size of a run of a case: its entry, its number of nodes, the room that it takes on a
+    shared node (0 where there is none), and its width: the part of the machine that it takes, which
+    is that room or its nodes."""
 
     entry: int
     nodes: int
@@ -36,7 +36,7 @@ class Shape(NamedTuple):
 
 
 def shapes_of(cases: Sequence[Case], policy: Policy, room: int) -> list[Shape]:
-    """What a run of each case is to the machine; those that are alike are one object."""
+    """Return the shape of each case; equal shapes are one object."""
     alike: dict[Shape, Shape] = {}
     found = []
     for case, entry in zip(cases, policy.entry_of, strict=True):
@@ -62,10 +62,10 @@ class Shut(NamedTuple):
 
 class Gates(Struct, frozen=True):
     """What the time and the gauges hold back, from ``start`` to before ``end`` (ns) unless an event
-    changes it. Of the entries ``held`` nothing is to start, not even what waits at the scheduler:
-    they are stopped, throttled or in a blackout. At ``next_hold`` more may be held back, at
-    ``next_start`` less, though nothing happens. ``failing`` are throttles that people must be told
-    of."""
+    changes it. Runs of the entries ``held`` must not start, not even those that wait at the
+    scheduler: the entries are stopped, throttled or in a blackout. At ``next_hold`` more may be
+    held back, at ``next_start`` less, even if no event comes. ``failing`` are throttles of which
+    people must be alerted."""
 
     start: int
     end: int
@@ -80,17 +80,17 @@ class Admission:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.start = 0  # of the trial, ns
-        self.since = 0  # when the trial started last, or went on
+        self.start = 0  # when the trial started first, ns
+        self.since = 0  # when the trial was last started or resumed, ns
         self.targets = Targets(policy.targets, policy.placement, policy.caps)
         self.bucket = TokenBucket(policy.stagger) if policy.stagger else None
         self.throttles = [ThrottleState(about) for about in policy.throttles]
-        self.outages: list[tuple[int, int]] = []  # planned, of the whole machine
-        self._blackouts: list[tuple[int, int, Collection[int]]] = []  # of all nodes, and of whom
-        self._reopenings: list[int] = []  # when blackouts end, and begin
+        self.outages: list[tuple[int, int]] = []  # planned ones of the whole machine
+        self._blackouts: list[tuple[int, int, Collection[int]]] = []  # of all nodes
+        self._reopenings: list[int] = []  # times at which blackouts end
         self._closing_times: list[int] = []
         self.shut: list[Shut] = []  # blackouts of some nodes
-        self.stopped: dict[int, str] = {}  # entries that are launched no more, and why
+        self.stopped: dict[int, str] = {}  # entries that are launched no more, with reasons
         self.heavy = {n for n, entry in enumerate(policy.entries) if entry.io != "light"}
         self._any_gate = _any_gate(policy)
         self._gates: Gates | None = None
@@ -99,7 +99,7 @@ class Admission:
     # ---- events in ------------------------------------------------------------------------
 
     def go(self, start: int, time: int) -> None:
-        """The trial, which began at ``start``, starts or goes on."""
+        """Record that the trial, which first started at ``start``, starts or is resumed."""
         self.start, self.since = start, time
         spans = [(window, window.span(start)) for window in self.policy.blackouts]
         everyone = range(len(self.policy.entries))
@@ -130,19 +130,19 @@ class Admission:
                 self._gates = None
 
     def stop(self, entry: int, why: str) -> None:
-        """An entry is launched no more."""
+        """Record that an entry is launched no more."""
         self.stopped[entry] = why
         self._gates = None
 
     def admit(self, entry: int) -> None:
-        """A stopped entry is let back in."""
+        """Record that a stopped entry may be launched again."""
         self.stopped.pop(entry, None)
         self._gates = None
 
     # ---- what holds launches back ---------------------------------------------------------
 
     def gates(self, now: int) -> Gates:
-        """What is held back at a time; kept as long as it holds."""
+        """Return what is held back at a time; cached while it holds."""
         gates = self._gates
         if gates is None or not gates.start <= now < gates.end:
             gates = self._gates = self._gates_at(now)
@@ -173,20 +173,22 @@ class Admission:
         return not self._any_gate and not self.stopped
 
     def windows_of(self, entry: int) -> list[tuple[int, int]]:
-        """The times of the blackouts that are about an entry: the first, and the first behind."""
+        """Return the spans (ns) of the blackouts of an entry."""
         return [(start, end) for start, end, entries in self._blackouts if entry in entries]
 
     def shut_nodes(self, now: int, entry: int) -> frozenset[str]:
-        """The nodes that a blackout keeps from an entry; of none (-1): from all of them."""
+        """Return the nodes that a blackout closes for an entry; for -1 those closed for all
+        entries."""
         live = [each.nodes for each in self.shut if each.holds(now, entry)]
         return frozenset().union(*live)
 
     def shut_since(self, now: int, entry: int, launched: int) -> bool:
-        """Whether a run may get nodes that a blackout has closed since it was launched."""
+        """Return whether a run may get nodes that a blackout has closed since the run was
+        launched."""
         return any(each.holds(now, entry) and launched < each.start for each in self.shut)
 
     def why_held(self, now: int) -> str:
-        """What holds launches back, for people; "" where it is none of what it knows."""
+        """Return what holds launches back, for people; "" where it is something else."""
         why = [
             f"gauge {each.about.gauge} is closed"
             for each in self.throttles
@@ -203,15 +205,15 @@ class Admission:
         return "; ".join(why)
 
     def next_token(self, now: int, launched: Sequence[int]) -> int | None:
-        """When there is a token for a start (now if there is one), if these entries are launched
-        now; None where none is needed."""
+        """Return the time at which there is a token for a start (now if there is one), if these
+        entries are launched now; None where none is needed."""
         if self.bucket is None:
             return None
         return self.bucket.next(now, sum([entry in self.heavy for entry in launched]))
 
 
 def _any_gate(policy: Policy) -> bool:
-    """Whether anything but room, and people, can hold a launch back."""
+    """Return whether anything but room, and people, can hold a launch back."""
     gates = policy.caps.machine or policy.targets or policy.stagger or policy.throttles
     own = any(entry.most or entry.file_system for entry in policy.entries)
     return bool(gates or own or policy.blackouts)

@@ -1,4 +1,4 @@
-"""Builds: which are to be started, which run, and which cases wait for them."""
+"""The builds: which to start, which are running, and which cases wait for them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from itertools import islice
 
 from seatrial.suite.model import Case
 
-LONGEST_CAUSE = 500  # characters of a log's last line: a path and two checksums have room
+LONGEST_CAUSE = 500  # characters of the last line of a log: a path and two checksums fit
 
 
 class BuildTracker:
-    """A case whose build is not done waits; ``why_failed`` tells of each done build why it failed,
-    "" if it is good."""
+    """The state of builds. ``why_failed`` has, for each build that is done, the reason for its
+    failure, "" if it succeeded. A case waits for its build."""
 
     def __init__(self) -> None:
         self.to_start: dict[str, None] = {}
-        self.running: dict[str, None] = {}  # in order, so that all replays agree
+        self.running: dict[str, None] = {}  # ordered, so that replays agree
         self.why_failed: dict[str, str] = {}
         self._waiting: dict[str, list[int]] = {}  # key -> cases
 
     def wait(self, key: str, case: int) -> None:
-        """A case can start when this build is done."""
+        """Record that a case waits for a build."""
         self.to_start[key] = None
         self._waiting.setdefault(key, []).append(case)
 
@@ -31,24 +31,24 @@ class BuildTracker:
             self.running[key] = None
 
     def end(self, key: str, why_failed: str) -> list[int]:
-        """A build ended; the cases that waited for it."""
+        """Record the end of a build. Returns the cases that waited for it."""
         self.running.pop(key, None)
         self.to_start.pop(key, None)
         self.why_failed[key] = why_failed
         return self._waiting.pop(key, [])
 
     def restart(self) -> None:
-        """Builds that ran are gone with their driver, or were ended by it."""
+        """Record that running builds ended with their driver."""
         self.to_start.update(self.running)
         self.running.clear()
 
     def next(self, most: int) -> Iterator[str]:
-        """The keys to start now, with at most so many at a time."""
+        """Return the keys of the builds to start now, so that at most this number is running."""
         return islice(self.to_start, max(0, most - len(self.running)))
 
     def failures(self, cases: Sequence[Case]) -> str:
-        """The tests of which no case could be built, and why, for people; "" where there is
-        none."""
+        """Return the tests of which no case could be built, and the reasons, for people; "" where
+        there is none."""
         return "; ".join(
             f"the build of {', '.join(tests)} failed: {cause}"
             for cause, tests in unbuilt(cases, self.why_failed).items()
@@ -56,8 +56,7 @@ class BuildTracker:
 
 
 def unbuilt(cases: Sequence[Case], why_failed: Mapping[str, str]) -> dict[str, list[str]]:
-    """The tests of which each case's build failed, by the last line of what the first of them
-    said."""
+    """Return the tests all of whose builds failed, by the last line of the log of the first."""
     causes: dict[str, str] = {}
     usable: set[str] = set()
     for case in cases:

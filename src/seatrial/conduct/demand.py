@@ -1,7 +1,8 @@
-"""What is still wanted, and what of it is chosen next: ``once``, ``waves`` or ``mix``.
+"""The demand: which runs are wanted, and which of them are chosen next: ``once``, ``waves`` or
+``mix``.
 
-A demand is a fold like the conductor that it belongs to. ``choose`` changes nothing: it takes from
-an offer, which goes on from what it gave already.
+A demand is a fold over events, as its conductor is. ``choose`` changes nothing: it takes runs from
+an offer, which counts what was taken.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Candidate(Struct, frozen=True):
 
 
 class Supply(NamedTuple):
-    """What there is to give away: ``room`` on a shared node, ``places`` at the backend. ``nodes``
-    are those that can be used now (0 where their number is unknown), ``allowed`` the most that a
-    run may ask for (None: not known), one of some entries so many ``fewer``."""
+    """The resources to give away: ``room`` on a shared node, ``places`` at the backend. ``nodes``
+    is the number that can be used now (0: unknown), ``allowed`` the maximum that a run may ask for
+    (None: unknown); runs of some entries may ask for so many ``fewer``."""
 
     room: int
     places: int
@@ -36,11 +37,11 @@ class Supply(NamedTuple):
 
 
 class Offer:
-    """What there is for a demand to take, in one decision: the supply, as far as caps, gates and
-    targets admit.
+    """What a demand can take in one decision: the supply, as far as caps, gates and targets allow.
 
-    It goes on from what was taken already, so that a whole decision keeps every cap. What is true
-    of the trial itself is not touched, but copied when the first run is taken."""
+    The offer counts what was taken, so that a whole decision keeps every cap. It copies the state
+    of the trial when the first run is taken, and does not change it.
+    """
 
     def __init__(
         self,
@@ -53,8 +54,8 @@ class Offer:
     ) -> None:
         self.counts = counts
         self.room, self.places, self.nodes, self._allowed, self._fewer = supply
-        self.lets_all = self._allowed is None and admission.lets_all  # it refuses nothing
-        self.shut = gates.held  # entries of which surely no run may start
+        self.lets_all = self._allowed is None and admission.lets_all  # whether it refuses nothing
+        self.shut = gates.held  # entries of which no run may start
         self._admission = admission
         self._shapes = shapes
         self._entries = admission.policy.entries
@@ -69,7 +70,7 @@ class Offer:
                 self.shut |= admission.heavy
 
     def may(self, case: int) -> bool:
-        """Whether a run may start now, room and targets aside."""
+        """Return whether a run may start now, room and targets aside."""
         entry, nodes, _, _ = self._shapes[case]
         if entry in self.shut:
             return False
@@ -83,8 +84,7 @@ class Offer:
         return not (self._capped and self._full(about.file_system, about.bytes))
 
     def take(self, case: int, stage: str = "") -> Candidate | None:
-        """The case to launch, or None where it may not start now. What is taken counts from here
-        on."""
+        """Take a run of a case. Returns None where it may not start now."""
         entry, _, size, width = self._shapes[case]
         if self.places < 1 or size > self.room or not self.may(case):
             return None
@@ -120,32 +120,33 @@ class Offer:
 
 
 class Demand(Protocol):
-    """Which runs are wanted. ``wanted`` is their number in all, 0 where time decides."""
+    """The runs that are wanted. ``wanted`` is their number, 0 where the time decides."""
 
     wanted: int
 
     def runs_of(self, case: int) -> int:
-        """How many runs of a case are wanted in all; each has a verdict if its build fails."""
+        """Return how many runs of a case are wanted in all; each gets a verdict if its build
+        fails."""
 
     def ready(self, case: int) -> None:
-        """The runs of a case can start: its build is done."""
+        """Record that runs of a case can start, as its build is done."""
 
     def again(self, case: int, stage: str) -> None:
-        """A run of a case is to be made good."""
+        """Record that a run of a case is to be repeated."""
 
     def __len__(self) -> int:
-        """How many runs wait; not more than could be launched now."""
+        """Return the number of runs that wait, up to the number that could be launched now."""
 
     def left(self) -> Collection[int]:
-        """The cases of which runs wait that can start as far as builds go; of some of them, one
-        for each entry and number of nodes is enough."""
+        """Return cases that can start and have runs left; one for each entry and number of nodes is
+        enough."""
 
     def launched(self, case: int, stage: str) -> None: ...
 
     def ended(self, flight: RunInFlight, seconds: float) -> None:
-        """A run has its verdict, after so many seconds on its nodes."""
+        """Record the verdict of a run, after so many seconds on its nodes."""
 
     def wants(self, counts: InFlightCounts, room: int, nodes: int) -> bool:
-        """False where ``choose`` would surely choose nothing, so that nobody need ask."""
+        """Return False where ``choose`` would choose nothing, to save the call."""
 
     def choose(self, offer: Offer) -> Iterable[Candidate]: ...

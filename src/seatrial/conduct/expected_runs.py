@@ -1,4 +1,4 @@
-"""How many runs of each test a sustained trial keeps in flight."""
+"""The number of runs of each test that a sustained trial keeps in flight."""
 
 from __future__ import annotations
 

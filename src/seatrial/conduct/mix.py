@@ -1,23 +1,25 @@
 """The demand of a sustained trial: a mix of tests that keeps the machine full.
 
-Three things in this order, each as far as caps and throttles admit:
+Runs are chosen in three steps, each as far as caps and throttles allow:
 
-1. *copies*: of each test that has them, as many as are to be in flight; the one that lacks the
-   largest part of its copies first, of equals the one with the larger claim.
-2. *claims*: until so many runs wait at the scheduler as are to be in reserve, and what waits covers
-   the nodes that idle. The next test is the fairest one (below) or, where that does not fit on the
-   idle nodes and the reserve is there, the largest one that does.
-3. *fill*: nodes still idle: the largest test that fits, of those without a claim.
+1. *copies*: tests with copies get as many runs in flight as they have copies. The test that lacks
+the largest part of its copies is first; of equal ones the test with the larger claim.
 
-Fair is, as in weighted fair queueing, who has had the least for its claim: node-seconds delivered
-and under way, over its weight; so no test starves, and one that fell behind catches up. Each second
-turn it is instead who holds the fewest nodes for its claim now, lest the others starve while one
-catches up.
+2. *claims*: runs are added until the reserve waits at the scheduler and the waiting runs cover the
+idle nodes. The fairest test (see below) is next. Where it does not fit on the idle nodes and the
+reserve is there, the largest test that fits is next.
 
-On a shared node what counts is cores instead of nodes, there is no queue, and runs start until the
-node is full. A large run would never find it empty enough; so when its test is behind by more than
-a run (at first: by anything), or ``PATIENCE`` runs without a claim passed it, nothing else starts
-before it.
+3. *fill*: where nodes are still idle, the largest test that fits, of those without a claim.
+
+The fairest test is, as in weighted fair queueing, the one with the least node-seconds, delivered
+and in flight, over its weight. So no test starves, and a test that fell behind catches up. At each
+second turn it is instead the test that now holds the fewest nodes for its claim, so that the others
+do not starve while one catches up.
+
+On a shared node cores count instead of nodes; there is no queue, and runs start until the node is
+full. A large run would never find enough free cores. So nothing else starts before it when its test
+is behind by more than a run (at first: by anything), or when ``PATIENCE`` runs without a claim have
+started before it.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ PATIENCE = 10
 
 
 class Mix:
-    """What each entry has had, and what it is to get next. Its cases take turns."""
+    """The runs that each entry has had, and the one that it gets next. The cases of an entry take
+    turns."""
 
     wanted = 0
 
@@ -48,9 +51,9 @@ class Mix:
         self._reserve = policy.reserve
         self._shared = shared
         self._shapes = shapes
-        self._cases: list[list[int]] = [[] for _ in entries]  # those that can start
-        self._closed = set(range(len(entries)))  # entries of which none can
-        self._least = 0  # the width of the narrowest of them
+        self._cases: list[list[int]] = [[] for _ in entries]  # cases that can start, by entry
+        self._closed = set(range(len(entries)))  # entries without such cases
+        self._least = 0  # the width of the narrowest such case
         widest, walltime = [1] * len(entries), [0.0] * len(entries)
         for case, each in zip(cases, self._shapes, strict=True):
             widest[each.entry] = max(widest[each.entry], each.width)
@@ -60,13 +63,13 @@ class Mix:
         self._claimed = [n for n, claim in enumerate(self._claim) if claim > 0]
         self._unclaimed = [n for n, claim in enumerate(self._claim) if not claim]
         self._delivered = [0.0] * len(entries)  # width x seconds
-        self._seconds = [0.0] * len(entries)  # of the runs that started and ended
+        self._seconds = [0.0] * len(entries)  # of runs that started and ended
         self._ended = [0] * len(entries)
-        self._usual = walltime  # seconds of a run: the mean, as long as there is none the walltime
-        self._turn = [0] * len(entries)  # runs launched
-        self._turns = 0  # of tests that have a claim, and no copies
-        self._fills = 0  # of those without a claim
-        self._passed_at = [0] * len(entries)  # how many of these when an entry was last launched
+        self._usual = walltime  # mean seconds of a run; before the first the walltime
+        self._turn = [0] * len(entries)  # runs launched, by entry
+        self._turns = 0  # runs launched of tests with a claim and no copies
+        self._fills = 0  # runs launched of tests without a claim
+        self._passed_at = [0] * len(entries)  # ``_fills`` when an entry was last launched
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -147,7 +150,7 @@ class Mix:
                 short.remove(entry)
 
     def _to_claims(self, offer: Offer, taking: _Taking) -> None:
-        """Runs of tests that have a claim, the fairest first."""
+        """Take runs of tests with a claim, the fairest first."""
         open_ones = [n for n in self._claimed if n not in taking.shut]
         while open_ones:
             counts, idle = offer.counts, 0
@@ -166,8 +169,8 @@ class Mix:
                 open_ones.remove(entry)
 
     def _fairest(self, entries: Sequence[int], counts: InFlightCounts, by_nodes: bool) -> int:
-        """Who has had the least for its claim or, ``by_nodes``, holds the least for it now; of
-        equals the widest."""
+        """Return the entry that has had the least for its claim or, ``by_nodes``, holds the fewest
+        nodes for it now; of equal ones the widest."""
         claim, width, widest = self._claim, counts.width, self._widest
         if by_nodes:
             order = [(width[n] / claim[n], -widest[n], n) for n in entries]
@@ -177,7 +180,7 @@ class Mix:
         return min(order)[2]
 
     def _had(self, entries: Sequence[int], counts: InFlightCounts) -> list[float]:
-        """What each of these has had and has under way, over its claim."""
+        """Return what each of these entries has had and has in flight, over its claim."""
         had, under_way, usual, claim = self._delivered, counts.width, self._usual, self._claim
         return [(had[n] + under_way[n] * usual[n]) / claim[n] for n in entries]
 
@@ -196,13 +199,13 @@ class Mix:
                 open_ones.remove(entry)
 
     def _must_be_next(self, offer: Offer, taking: _Taking) -> int | None:
-        """The entry that all others wait for on a shared node, if there is one."""
+        """Return the entry that all others wait for on a shared node; None where there is none."""
         ready = [n for n in self._claimed if self._cases[n]]
         had = dict(zip(ready, self._had(ready, offer.counts), strict=True))
         most = max(had.values(), default=0.0)
         for entry in sorted(had, key=lambda n: (had[n], n)):
             shape = self._shapes[taking.next(entry)]
-            run = 0.0  # its first one comes at once: how long it takes is not known before
+            run = 0.0  # the first comes at once, as its time is not known
             if self._turn[entry] or taking.has(entry):
                 run = shape.width * self._usual[entry] / self._claim[entry]
             passed = self._fills - self._passed_at[entry] >= PATIENCE and not taking.has(entry)
@@ -212,8 +215,8 @@ class Mix:
 
 
 class _Taking:
-    """What one decision has taken: its choices, each entry's turn, and the entries that give no
-    more."""
+    """The choices of one decision, the turn of each entry, and the entries that give no more
+    runs."""
 
     def __init__(self, mix: Mix, offer: Offer) -> None:
         self._mix = mix
@@ -227,19 +230,19 @@ class _Taking:
         return entry in self._ahead
 
     def next(self, entry: int) -> int:
-        """The case whose turn it is, of an entry that has some."""
+        """Return the case whose turn it is, of an entry that has some."""
         cases = self._mix._cases[entry]
         return cases[self.turn(entry) % len(cases)] if len(cases) > 1 else cases[0]
 
     def turn(self, entry: int) -> int:
-        """How many runs of an entry were launched, with those that are now."""
+        """Return the number of runs of an entry that were launched, choices included."""
         return self._mix._turn[entry] + self._ahead.get(entry, 0)
 
     def width(self, entry: int) -> int:
         return self._mix._shapes[self.next(entry)].width
 
     def gives(self, entry: int) -> bool:
-        """Whether an entry may start a run now, targets aside."""
+        """Return whether an entry may start a run now, targets aside."""
         if entry in self.shut:
             return False
         if self._offer.may(self.next(entry)):
@@ -248,7 +251,8 @@ class _Taking:
         return False
 
     def take(self, entry: int) -> bool:
-        """Launch the case whose turn it is; an entry that gives none gives no more now."""
+        """Choose the case whose turn it is. Returns whether that was possible; if not, the entry
+        gives no more runs in this decision."""
         choice = None if entry in self.shut else self._offer.take(self.next(entry))
         if choice is None:
             self.shut.add(entry)
@@ -260,7 +264,7 @@ class _Taking:
 
 
 def _idle(counts: InFlightCounts, nodes: int) -> int:
-    """The nodes that idle, and will when all that is queued and fits on them has started."""
+    """Return the number of nodes that will be idle when all queued runs that fit have started."""
     idle = nodes - counts.running
     if idle > 0:
         for width in sorted(counts.queued_widths, reverse=True):

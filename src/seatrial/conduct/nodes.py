@@ -1,4 +1,4 @@
-"""Which nodes are fit for use: down, excluded for repeated failures, or to be avoided once."""
+"""The state of nodes: down, excluded for repeated failures, or to be avoided by one run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from seatrial.conduct.policy import Exclusion
 from seatrial.machine.facts import fold, unfold_or_empty
 from seatrial.units import SECOND_NS, count, show_seconds
 
-FEW = 4  # nodes of a run, up to which each of them is blamed where nobody names the bad one
+FEW = 4  # up to this size, each node of a failed run is suspected where none is named
 
 
 class NodeIncident(NamedTuple):
-    """Something that is held against a node; ``named`` where the scheduler itself named it."""
+    """A failure on a node; ``named`` where the scheduler itself named the node."""
 
     time: int
     cause: str
@@ -23,9 +23,9 @@ class NodeIncident(NamedTuple):
 
 
 class NodeRecord:
-    """A fold over what the scheduler says of nodes and over how runs ended there. ``usable`` is how
-    many can be used now (0 where nobody said how many there are), ``allowed`` how many are not
-    excluded (None where nobody said)."""
+    """A fold over the scheduler's reports about nodes, and over the ends of runs on them.
+    ``usable`` is the number of nodes that can be used now (0: unknown), ``allowed`` the number that
+    is not excluded (None: unknown)."""
 
     def __init__(self, exclusion: Exclusion, nodes: int) -> None:
         self._exclusion = exclusion
@@ -33,14 +33,14 @@ class NodeRecord:
         self.usable = nodes
         self.allowed = nodes or None
         self.down: set[str] = set()
-        self.excluded: dict[str, str] = {}  # node -> why
+        self.excluded: dict[str, str] = {}  # node -> reason
         self._avoid: dict[int, set[str]] = {}  # case -> nodes that its next run must not get
         self._failed: dict[str, deque[NodeIncident]] = {}  # the latest failures
-        self._suspected: set[str] = set()  # nodes with failures that nobody named
-        self._candidates: dict[str, None] = {}  # nodes with enough failures, at whatever times
+        self._suspected: set[str] = set()  # nodes with failures, none of them named
+        self._candidates: dict[str, None] = {}  # nodes with enough failures, at any time
         self._went_down: dict[str, int] = {}
-        self.exclusions = 0  # how many there have been
-        self._folded: dict[frozenset[str], str] = {frozenset(): ""}  # with other nodes, by those
+        self.exclusions = 0  # number of exclusions so far
+        self._folded: dict[frozenset[str], str] = {frozenset(): ""}  # with excluded nodes
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -75,17 +75,18 @@ class NodeRecord:
         self.usable = max(0, self._all - len(self.down | self.excluded.keys()))
 
     def launched(self, case: int) -> set[str] | None:
-        """The nodes that its run alone is to avoid: the next one need not."""
+        """Return the nodes that this run of a case alone avoids; the next run does not avoid
+        them."""
         return self._avoid.pop(case, None)
 
     def recalled(self, case: int, away: set[str] | None) -> None:
-        """A run of a case never started: what it was to avoid, the next one is to."""
+        """Record that a run of a case never started: its next run avoids the same nodes."""
         if away:
             self._avoid.setdefault(case, set()).update(away)
 
     def ended(self, flight: RunInFlight, cause: str, elsewhere: bool) -> None:
-        """A run ended badly, for a cause; ``elsewhere``: its case's next run is to avoid what may
-        be to blame, all of its nodes if nobody knows better."""
+        """Record a failed run and its cause. With ``elsewhere`` the next run of its case avoids the
+        nodes that may be to blame: those that failed, or if none is known all nodes of the run."""
         held_against = cause in self._exclusion.causes and self._exclusion.after > 0
         if not flight.nodes or not (elsewhere or held_against):
             return
@@ -108,7 +109,7 @@ class NodeRecord:
             self._candidates[node] = None
 
     def passed(self, flight: RunInFlight) -> None:
-        """A run was good: what was merely suspected of its nodes is forgotten."""
+        """Record a run that passed: failures on its nodes that nobody named are dropped."""
         if not self._suspected or not flight.nodes:
             return
         for node in self._suspected.intersection(unfold_or_empty(flight.nodes)):
@@ -125,7 +126,7 @@ class NodeRecord:
 
     @property
     def any_suspect(self) -> bool:
-        """Whether any node failed often enough to be looked at."""
+        """Whether a node has failed often enough to be checked."""
         return bool(self._candidates)
 
     # ---- what follows ---------------------------------------------------------------------
@@ -133,9 +134,9 @@ class NodeRecord:
     def avoid(
         self, case: int, nodes: int, first: bool = True, shut: frozenset[str] = frozenset()
     ) -> str:
-        """The nodes that a run of a case must not get, folded: those that are excluded or ``shut``
-        and, if it is the ``first`` one after a failure, those of that, if enough others are
-        there."""
+        """Return the nodes that a run of a case must not get, folded: excluded ones, ``shut`` ones
+        and, for the ``first`` run after a failure, those of the failed run, if enough other nodes
+        are left."""
         once = self._avoid.get(case) if first else None
         if once:
             away = once.union(self.excluded, shut)
@@ -146,13 +147,13 @@ class NodeRecord:
         return self._folded[shut]
 
     def usable_beside(self, shut: frozenset[str]) -> int:
-        """How many can be used now that are not ``shut``."""
+        """Return the number of nodes that can be used now and are not ``shut``."""
         if not shut:
             return self.usable
         return max(0, self._all - len(shut.union(self.down, self.excluded)))
 
     def to_exclude(self, now: int) -> Iterator[tuple[str, str]]:
-        """(node, why) of those that failed too often and are to be excluded now."""
+        """Yield (node, reason) of the nodes to exclude now."""
         room = self._most() - len(self.excluded)
         for node, failures in self._bad(now):
             if room <= 0:
@@ -163,7 +164,7 @@ class NodeRecord:
             yield node, f"{count(len(failures), 'failure')} there within {span}: {causes}"
 
     def beyond_cap(self, now: int) -> str:
-        """What people must be told: more nodes fail than may be excluded. "" if that is not so."""
+        """Return the alert that more nodes fail than may be excluded; "" where that is not so."""
         bad = sum(1 for _ in self._bad(now))
         if bad == 0 or bad <= self._most() - len(self.excluded):
             return ""
@@ -173,12 +174,12 @@ class NodeRecord:
         )
 
     def _most(self) -> int:
-        """How many may be excluded by us: one at least, but not all that there are."""
+        """Return how many nodes may be excluded: at least one, and never all."""
         most = max(1, int(self._all * self._exclusion.most))
         return min(most, self._all - 1) if self._all else most
 
     def _bad(self, now: int) -> Iterator[tuple[str, Sequence[NodeIncident]]]:
-        """The nodes that failed so often within the span that they are to be excluded."""
+        """Return the nodes that failed too often within the span."""
         since = now - round(self._exclusion.within * SECOND_NS)
         for node in self._candidates:
             failures = list(self._failed[node])

@@ -1,4 +1,4 @@
-"""The demand of a trial that runs every case its number of times: the oldest that fits is next."""
+"""The demand of a trial that runs each case its number of times: the oldest that fits is next."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from seatrial.suite.model import Case
 
 
 class Once:
-    """Cases wait until there is room. ``grouped`` where more than room can hold them back: then
-    those stand in line together that the same things hold back."""
+    """Cases wait until there is room. ``grouped``: something else than room can hold cases back;
+    then cases that the same thing holds back wait in one queue."""
 
     def __init__(self, cases: Sequence[Case], shapes: Sequence[Shape], grouped: bool) -> None:
         self._cases = cases

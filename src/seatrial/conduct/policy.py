@@ -1,7 +1,8 @@
-"""What a trial was ordered to do, in plain numbers: the policy that the conductor decides by.
+"""The policy of a trial: plain numbers by which the conductor decides.
 
-It is made of a plan's component (``seatrial.plan``), kept in ``trial.json``, and never changes. A
-plain ``seatrial run`` has the default one: every case its repeats, once. Durations are seconds.
+It is made from a component of a plan (``seatrial.plan``), stored in ``trial.json``, and never
+changes. `seatrial run` has the default policy: every case its repeats, once. Durations are in
+seconds.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ Placement = Literal["round_robin", "weighted", "least_loaded"]
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """How a test takes part. All cases of it share an entry and take turns.
+    """The rules for one test. All its cases share an entry and take turns.
 
-    ``copies`` are kept in flight; ``weight`` is its part of the node-hours beside the others' (0:
-    it has no claim, and fills in where nodes would idle); ``most`` caps the copies in flight (0:
-    no cap). ``io`` is how heavy its I/O is: a closed throttle holds back ``heavy`` and ``normal``
-    ones. ``opens`` is the load that one copy lays on its metadata target. ``answers`` tells for
-    each cause of failure (a verdict's name) whether the run is made good; ``attempts`` bounds
-    that; after ``stop_after`` wrong answers in a row the test is stopped (0: never). A run whose
-    output has not grown for ``quiet_after`` is hung (0: not watched), and ended if
-    ``end_quiet``. ``alone`` and ``full`` are the numbers of runs alone and of waves at full
-    machine, for ``isolated_then_full``. ``bytes`` is the space that a run's copied deck takes.
+    ``copies`` is the number of runs to keep in flight. ``weight`` is the part of the node-hours
+    beside the others' (0: no claim; the test fills nodes that would idle). ``most`` is the maximum
+    number of runs in flight (0: no cap). ``io`` is how heavy its I/O is: a closed throttle holds
+    back ``heavy`` and ``normal`` tests. ``opens`` is the load of one run on its metadata target.
+    ``answers`` says for each cause of failure (a verdict's name) whether the run is retried, at
+    most ``attempts`` times. After ``stop_after`` wrong answers in a row the test is stopped (0:
+    never). A run whose output has not grown for ``quiet_after`` is hung (0: not watched), and is
+    ended if ``end_quiet``. ``alone`` and ``full`` are the numbers of runs alone and of waves at
+    full machine, for ``isolated_then_full``. ``bytes`` is the size of the copied deck of a run.
     """
 
     name: str
@@ -51,9 +52,9 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class PolicyTarget(Struct, frozen=True, kw_only=True):
-    """A metadata target that run directories are placed on, ``name`` being FILESYSTEM/TARGET.
-    ``weight`` is for weighted placement; ``safe`` is the most load (sum of the ``opens`` of its
-    runs) that it is given, 0: no limit."""
+    """A metadata target for run directories; ``name`` is FILESYSTEM/TARGET. ``weight`` is for
+    weighted placement; ``safe`` is the maximum load, as the sum of the ``opens`` of its runs (0: no
+    limit)."""
 
     name: str
     file_system: str
@@ -62,8 +63,8 @@ class PolicyTarget(Struct, frozen=True, kw_only=True):
 
 
 class Caps(Struct, frozen=True, kw_only=True):
-    """Most runs in flight: of the trial, on each target, on each file system; 0 or none: no cap.
-    ``bytes`` is the most space of copied decks on each file system."""
+    """The maximum numbers of runs in flight: of the trial, on each target, on each file system; 0
+    or none: no cap. ``bytes`` is the maximum size of copied decks on each file system."""
 
     machine: int = 0
     per_target: int = 0
@@ -72,16 +73,16 @@ class Caps(Struct, frozen=True, kw_only=True):
 
 
 class RateLimit(Struct, frozen=True, kw_only=True):
-    """A token bucket: at most ``starts`` launches at once, and again as many each ``per`` seconds.
-    It counts the entries that are not ``light``."""
+    """A token bucket: at most ``starts`` launches at once, and as many again in each ``per``
+    seconds. Entries that are ``light`` do not count."""
 
     starts: int
     per: float
 
 
 class ThrottleRule(Struct, frozen=True, kw_only=True):
-    """A gauge that holds back I/O: above ``high`` it closes, below ``low`` it opens again. With no
-    reading for ``stale_after`` (or readings that fail) it is as ``on_failure`` says."""
+    """A throttle of I/O by a gauge: it closes above ``high`` and opens below ``low``. Without a
+    good reading for ``stale_after``, ``on_failure`` says whether it is open."""
 
     gauge: str
     high: float
@@ -91,9 +92,9 @@ class ThrottleRule(Struct, frozen=True, kw_only=True):
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """A span of time: of the trial's since its start, or by the calendar (``absolute``, seconds
-    since the epoch). ``nodes`` are those that it is about, "" for the machine; ``entries`` the
-    positions of those that it is about, none for all."""
+    """A span of time, since the start of the trial or by the calendar (``absolute``: seconds since
+    the epoch). ``nodes`` are those concerned, "" for all; ``entries`` the positions of the entries
+    concerned, none for all."""
 
     start: float
     end: float
@@ -109,8 +110,9 @@ class Window(Struct, frozen=True, kw_only=True):
 
 
 class Exclusion(Struct, frozen=True, kw_only=True):
-    """A node is excluded after ``after`` failures for one of ``causes`` there within ``within``
-    (0 failures: never); at most the share ``most`` of the nodes, beyond that people are told."""
+    """The rule to exclude nodes: after ``after`` failures for one of ``causes`` within ``within``
+    seconds (0 failures: never); at most the share ``most`` of the nodes. Beyond that people are
+    alerted."""
 
     after: int = 0
     within: float = 86400.0
@@ -119,9 +121,10 @@ class Exclusion(Struct, frozen=True, kw_only=True):
 
 
 class WatchLimits(Struct, frozen=True, kw_only=True):
-    """When people are told (0: never): a test is short of its copies for ``short_for``; nothing
-    at all happened for ``silent_for``; a run waits in the queue ``wait_factor`` times as long as
-    is usual in this trial and at least ``wait_least``. The same is told again after ``again``."""
+    """When people are alerted (0: never): a test is short of its runs for ``short_for``; nothing
+    happened for ``silent_for``; a run has waited in the queue ``wait_factor`` times as long as is
+    usual in this trial, and at least ``wait_least``. The same alert is raised again after
+    ``again``."""
 
     short_for: float = 0.0
     silent_for: float = 0.0
@@ -131,10 +134,11 @@ class WatchLimits(Struct, frozen=True, kw_only=True):
 
 
 class Limits(NamedTuple):
-    """What may be in flight at a time. ``room`` is in cores for a backend that shares a node, 0 for
-    one with a queue of its own; ``jobs`` caps the runs given to it, 0 for no cap; ``refill`` is the
-    number of free places below which a queue is not topped up, so that jobs go in large arrays;
-    ``max_failures`` stops the trial at that many verdicts other than pass, 0 never."""
+    """Limits on what is in flight. ``room`` is in cores for a backend that shares a node, 0 for one
+    with a queue. ``jobs`` is the maximum number of runs at the backend, 0: no cap. ``refill`` is
+    the number of free places below which a queue is not filled up, so that jobs form large arrays.
+    ``max_failures`` is the number of verdicts other than pass at which the trial stops, 0:
+    never."""
 
     room: int = 0
     jobs: int = 0
@@ -144,9 +148,10 @@ class Limits(NamedTuple):
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """What a trial does. ``entry_of`` gives each case, by its position, its entry's position.
-    ``duration`` is the trial's time in seconds, pauses not counted; ``nodes`` how many there are
-    (0: unknown); ``reserve`` how many runs wait at the scheduler so that it always has work."""
+    """The policy of a trial. ``entry_of`` has the position of the entry of each case. ``duration``
+    is the time of the trial in seconds, pauses not counted; ``nodes`` is the number of nodes (0:
+    unknown); ``reserve`` is the number of runs that wait at the scheduler, so that it always has
+    work."""
 
     kind: Kind = "once"
     entries: list[Entry] = []
@@ -171,7 +176,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 def whole(policy: Policy, cases: int) -> Policy:
-    """The policy with an entry for every case."""
+    """Return the policy with an entry for every case."""
     if policy.entries:
         return policy
     return replace(policy, entries=[Entry(name="")], entry_of=[0] * cases)

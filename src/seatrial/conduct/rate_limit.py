@@ -1,4 +1,4 @@
-"""A token bucket: starts are spread over time."""
+"""A token bucket, which spreads starts over time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from seatrial.units import SECOND_NS
 
 
 class TokenBucket:
-    """Holds at most ``starts`` tokens and gets as many each ``per`` seconds; it starts full.
+    """Holds at most ``starts`` tokens, and gets as many in each ``per`` seconds; it starts full.
 
-    It is kept in whole numbers, so that no token is made by rounding: a token is worth ``per`` ns,
-    and each ns brings ``starts``.
+    It counts in integers, so that rounding makes no token: a token is worth ``per`` ns, and each ns
+    brings ``starts``.
     """
 
     def __init__(self, stagger: policy.RateLimit) -> None:
@@ -21,16 +21,17 @@ class TokenBucket:
         self._time = 0
 
     def take(self, time: int) -> None:
-        """A start was made; what was announced may have been decided a moment earlier."""
+        """Record a start. It may have been decided a moment before ``time``."""
         self._level = max(0, self._at(time) - self._token)
         self._time = max(time, self._time)
 
     def whole(self, now: int) -> int:
-        """How many starts can be made now."""
+        """Return how many starts can be made now."""
         return self._at(now) // self._token
 
     def next(self, now: int, taken: int = 0) -> int:
-        """When there is a whole token, if so many are taken now; now if there is one."""
+        """Return the time at which there is a whole token if ``taken`` are taken now; now if there
+        is one."""
         missing = max(0, (taken + 1) * self._token - self._at(now))
         return now + -(-missing // self._rate)
 

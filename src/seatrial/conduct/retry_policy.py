@@ -1,4 +1,5 @@
-"""What follows a failed run: whether it is made good, where, and when its test is stopped."""
+"""The consequences of a failed run: whether and where it is retried, and when its test is
+stopped."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from seatrial.conduct.policy import Answer, Entry
 from seatrial.journal.codes import LAUNCH_FAILED, LOST, PASS, PERFORMANCE, WRONG_ANSWER, code_of
 
 MAX_LOSSES = 3
-MAX_REFUSED = 10  # launches in a row, where there are always more to come
+MAX_REFUSED = 10  # failed launches in a row, where launches never end
 
 _RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right
 
 
 class RetryPolicy:
-    """Counts what was made good for each case, and for each entry wrong answers and, if its runs
-    are ``endless``, refused launches in a row."""
+    """Counts the retries of each case. Counts, for each entry, wrong answers in a row and, if its
+    runs are ``endless``, refused launches in a row."""
 
     def __init__(self, entries: list[Entry], endless: bool = False) -> None:
         self._entries = entries
@@ -23,15 +24,16 @@ class RetryPolicy:
         self._retried: Counter[int] = Counter()  # by case
         self._wrong = [0] * len(entries)
         self._refused = [0] * len(entries)
-        self.to_stop: dict[int, str] = {}  # entries that are to be launched no more, and why
+        self.to_stop: dict[int, str] = {}  # entries to stop, with reasons
 
     def answer(self, entry: int, code: int) -> Answer:
-        """What the policy says of a verdict; what was lost is made good if it says nothing."""
+        """Return the policy's answer to a verdict; by default lost runs are retried."""
         default: Answer = "again" if code == LOST.number else "never"
         return self._entries[entry].answers.get(code_of(code).name, default)
 
     def will_rerun(self, case: int, entry: int, code: int, repeat: int) -> bool:
-        """Whether the run is launched again; ``repeat`` is how many its case has in all."""
+        """Return whether the run is launched again; ``repeat`` is how many runs its case has in
+        all."""
         if self.answer(entry, code) == "never":
             return False
         given = self._entries[entry].answers
@@ -42,7 +44,8 @@ class RetryPolicy:
         self._retried[case] += 1
 
     def verdict(self, entry: int, code: int, why: str = "") -> None:
-        """A run has its verdict. One that came to no answer breaks no row of wrong ones."""
+        """Record a verdict. A run without a result (such as launch failed) does not reset the count
+        of consecutive wrong answers."""
         if code == LAUNCH_FAILED.number:
             self._refused[entry] += 1
             if self._endless and self._refused[entry] >= MAX_REFUSED:
@@ -59,6 +62,6 @@ class RetryPolicy:
             self._wrong[entry] = 0
 
     def forgive(self, entry: int) -> None:
-        """A person let the test back in."""
+        """Reset the counts of an entry, as a person admitted its test again."""
         self._wrong[entry] = self._refused[entry] = 0
         self.to_stop.pop(entry, None)

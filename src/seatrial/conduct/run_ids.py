@@ -1,4 +1,4 @@
-"""The ids of runs: known before a run is made, so that its intent can be told and looked up."""
+"""The ids of runs. They are known before a run is created, so that its intent can be recorded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
 
 
 def run_id_of(tag: str, case_id: str, attempt: int) -> str:
-    """12 letters and digits: the hash of what makes the run."""
+    """Return the id of a run: 12 letters and digits of a hash."""
     text = f"{tag}\n{case_id}\n{attempt}"
     digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
     return "".join([_PAIRS[digest >> shift & 1023] for shift in range(54, 0, -10)])

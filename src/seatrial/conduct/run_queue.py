@@ -1,7 +1,8 @@
-"""Which waiting case starts next: the oldest that fits, but nobody is passed over for ever.
+"""The queue of waiting cases: the oldest that fits is next, and none is passed over for ever.
 
-Cases wait in one queue for each size (and group), so that a choice costs the number of queues, not
-of cases. After ``PATIENCE`` younger cases overtook the oldest one, nothing starts until that fits.
+Cases wait in one queue for each size (and group), so that the cost of a choice depends on the
+number of queues, not of cases. After ``PATIENCE`` younger cases overtook the oldest one, nothing
+starts until that fits.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ _Queue = OrderedDict[int, int]  # case -> its place in line
 
 
 class RunQueue:
-    """Cases, by number, that wait for room; ``size`` is the room that each run of them needs. Those
-    of a ``group`` are alike: where one of a size is not admitted, none is."""
+    """Cases, by number, that wait for room; ``size`` is the room that each of their runs needs.
+    Cases of one ``group`` are alike: if one of a size is not admitted, none is."""
 
     def __init__(self) -> None:
         self._queues: dict[_Key, _Queue] = {}
-        self._more: dict[int, int] = {}  # case -> how many runs of it wait beside the first
+        self._more: dict[int, int] = {}  # case -> number of its waiting runs after the first
         self._overtaken = 0
         self._places = 0
         self._count = 0
 
     def __len__(self) -> int:
-        """The number of runs that wait."""
+        """Return the number of runs that wait."""
         return self._count
 
     def fits(self, room: int) -> bool:
-        """Whether anything that waits fits there."""
+        """Return whether any waiting run fits into that room."""
         return any(size <= room for size, _ in self._queues)
 
     def heads(self) -> list[int]:
-        """The oldest case of each queue."""
+        """Return the oldest case of each queue."""
         return [next(iter(queue)) for queue in self._queues.values()]
 
     def add(self, number: int, size: int, runs: int = 1, group: object = None) -> None:
-        """More runs of a case wait; they stand together, in the place of the first."""
+        """Add runs of a case; they have one place in line, that of the first."""
         self._count += runs
         queue = self._queues.setdefault((size, group), OrderedDict())
         if number not in queue:
@@ -51,8 +52,8 @@ class RunQueue:
             self._more[number] = self._more.get(number, 0) + runs
 
     def choose(self, room: int, most: int, admit: Callable[[int], bool] | None = None) -> list[int]:
-        """The numbers of the cases to start now, in order, without removing them; those that
-        ``admit`` does not admit keep their place in line, and hold nobody up."""
+        """Return the cases to start now, in order, without removing them. Cases that ``admit``
+        refuses keep their place, and do not hold up others."""
         chosen: list[int] = []
         if not self.fits(room):
             return chosen
@@ -84,7 +85,7 @@ class RunQueue:
         return chosen
 
     def remove(self, number: int, size: int, group: object = None) -> None:
-        """A run of the case was started. One that does not wait changes nothing."""
+        """Remove a run of a case that was started; one that does not wait changes nothing."""
         queue = self._queues.get((size, group))
         if queue is None or number not in queue:
             return
@@ -101,7 +102,7 @@ class RunQueue:
                 del self._queues[size, group]
 
     def _row(self, queue: _Queue) -> Iterator[tuple[int, int]]:
-        """(place, case) of each run that waits in a queue, oldest first."""
+        """Yield (place, case) of each run that waits in a queue, oldest first."""
         for number, place in queue.items():
             for _ in range(1 + self._more.get(number, 0)):
                 yield place, number

@@ -1,4 +1,4 @@
-"""Which metadata target a run is placed on."""
+"""Chooses the metadata target of a run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _LAST = (math.inf, 0.0, 0.0)
 
 
 class Targets:
-    """The targets of each file system. ``round_robin`` takes turns, ``weighted`` as often as the
-    weights say, ``least_loaded`` where the fewest files are open.
+    """The targets of each file system. ``round_robin`` takes turns, ``weighted`` takes turns in
+    proportion to the weights, ``least_loaded`` takes the target with the fewest open files.
 
-    Turns are those of start-time fair queueing: each target has the time of its next turn, a
-    placement puts it off by 1 / weight, and one that was full for long has no turns to make up for
-    (else all runs would go there at once).
+    Turns are those of start-time fair queueing (Goyal, Vin and Cheng 1996): each target has the
+    time of its next turn, which a placement delays by 1 / weight. A target that was full for long
+    does not get the turns that it missed, as all runs would then go there at once.
     """
 
     def __init__(self, targets: list[PolicyTarget], placement: Placement, caps: Caps) -> None:
@@ -25,13 +25,13 @@ class Targets:
         self._per_target = caps.per_target
         self._targets = {target.name: target for target in targets}
         self._turn = dict.fromkeys(self._targets, 0.0)
-        self._time: dict[str, float] = {}  # the turn of the latest placement, by file system
+        self._time: dict[str, float] = {}  # turn of the latest placement, by file system
         self._by_file_system: dict[str, list[PolicyTarget]] = {}
         for target in targets:
             self._by_file_system.setdefault(target.file_system, []).append(target)
 
     def place(self, name: str) -> None:
-        """A run was placed there."""
+        """Record that a run was placed on a target."""
         target = self._targets.get(name)
         if target is not None:
             latest = self._time.get(target.file_system, 0.0)
@@ -40,7 +40,7 @@ class Targets:
             self._turn[name] = turn + 1 / weight
 
     def copy(self) -> Targets:
-        """One to try things out on."""
+        """Return a copy to try placements on."""
         other = object.__new__(Targets)
         vars(other).update(vars(self))
         other._turn, other._time = self._turn.copy(), self._time.copy()
@@ -50,7 +50,7 @@ class Targets:
         return file_system in self._by_file_system
 
     def choose(self, entry: Entry, counts: InFlightCounts) -> str | None:
-        """The target for a run, or None where none can take it now."""
+        """Return the target for a run of an entry; None where none can take it now."""
         least_loaded, most = self._placement == "least_loaded", self._per_target
         opens, on_target = counts.opens, counts.on_target
         latest = self._time.get(entry.file_system, 0.0)

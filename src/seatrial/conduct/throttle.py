@@ -1,4 +1,4 @@
-"""A gauge with hysteresis: above ``high`` it is closed, below ``low`` it is open again."""
+"""A throttle by a gauge with hysteresis: it closes above ``high`` and opens below ``low``."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from seatrial.units import SECOND_NS, show_seconds
 
 
 class ThrottleState:
-    """The state of one throttle, folded from the readings of its gauge."""
+    """The state of one throttle, a fold over the readings of its gauge."""
 
     def __init__(self, about: policy.ThrottleRule) -> None:
         self.about = about
         self._stale_after = round(about.stale_after * SECOND_NS)
-        self._closed: bool | None = None  # None: no good reading yet
-        self._read = 0  # when it was read well
-        self.failure = ""  # what the latest reading failed for
+        self._closed: bool | None = None  # None before the first good reading
+        self._read = 0  # time of the latest good reading
+        self.failure = ""  # reason why the latest reading failed
 
     def apply(self, event: GaugeRead) -> None:
-        """A reading of the gauge; one without a finite number is a failure."""
+        """Record a reading of the gauge; a reading without a finite number is a failure."""
         value = finite(event.value)
         if value is None:
             self.failure = event.reason or "it gave no number"
@@ -31,21 +31,23 @@ class ThrottleState:
             self._closed = False
 
     def closed(self, now: int, since: int) -> bool:
-        """Whether launches are held back, by a trial that last started, or went on, ``since``."""
+        """Return whether launches are held back, in a trial that last started or was resumed at
+        ``since``."""
         if self.failing(now, since) or self._closed is None:
             return self.about.on_failure == "closed"
         return self._closed
 
     def failing(self, now: int, since: int) -> bool:
-        """Whether there has been no good reading for too long."""
+        """Return whether there has been no good reading for too long."""
         return now >= self.stale_at(since)
 
     def stale_at(self, since: int) -> int:
-        """When the latest good reading is too old: nobody reads it while the trial is paused."""
+        """Return the time (ns) from which the latest good reading is too old. The gauge is not read
+        while the trial is paused, so ``since`` counts if it is later."""
         return max(self._read, since) + self._stale_after
 
     def trouble(self, now: int, since: int) -> str:
-        """What people must be told of the gauge, "" if it is well."""
+        """Return the alert about the gauge, "" if it works."""
         about, failing = self.about, self.failing(now, since)
         if not failing and not self.failure:
             return ""

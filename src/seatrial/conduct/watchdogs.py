@@ -1,7 +1,7 @@
-"""Watchdogs: what people must be told though nobody asked.
+"""Watchdogs: conditions of which people are alerted.
 
-Each looks at the fold of what happened and at the time, and gives findings with the time from which
-they hold. The same is not told again for a while; that it was told is an event, too.
+Each looks at the fold of events and at the time, and returns alerts with the time from which they
+hold. The same alert is raised again only after a while; an alert is itself an event.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from seatrial.units import SECOND_NS, count, show_seconds
 
 
 class PendingAlert(Struct, frozen=True):
-    """Something to tell from ``time`` on, if nothing changes. Its text is made when it is told: by
-    ``say``, of what it is ``about``."""
+    """An alert to raise from ``time`` (ns) on, if nothing changes before. ``say`` makes its text
+    from ``about`` when it is raised."""
 
     time: int
     kind: str
@@ -62,7 +62,7 @@ def dues_of(cases: Sequence[Case], shapes: Sequence[Shape], policy: Policy, room
 
 
 class Watchdogs:
-    """What the watchdogs remember. Times in ns; ``due`` has what each entry is due to have in
+    """The state of the watchdogs. Times in ns; ``due`` has what each entry is due to have in
     flight; the queued runs are kept oldest first."""
 
     def __init__(self, policy: Policy, due: Sequence[Due]) -> None:
@@ -71,71 +71,72 @@ class Watchdogs:
         self._due = due
         self._short_for, self.silent_for = _ns(self._watch.short_for), _ns(self._watch.silent_for)
         self._again, self._wait_least = _ns(self._watch.again), _ns(self._watch.wait_least)
-        self._short_since: dict[int, int] = {}  # entry -> since when it is short
+        self._short_since: dict[int, int] = {}  # entry -> time since which it is short
         self._told: dict[tuple[str, str], int] = {}
-        self.untold: dict[tuple[str, str], str] = {}  # what is told one time only
+        self.untold: dict[tuple[str, str], str] = {}  # alerts that are raised once
         self._latest = 0
-        self._queue: dict[str, tuple[int, int]] = {}  # run -> (when it was queued, entry)
-        self._waits = 0  # ns, of those that started
+        self._queue: dict[str, tuple[int, int]] = {}  # run -> (time queued, entry)
+        self._waits = 0  # ns, of the runs that started
         self._started = 0
 
     # ---- events in ------------------------------------------------------------------------
 
     def seen(self, time: int) -> None:
-        """Something happened to a run or a build."""
+        """Record that something happened to a run or a build."""
         if time > self._latest:
             self._latest = time
 
     def start(self, time: int, in_flight: Sequence[int]) -> None:
-        """The trial starts or goes on: what is short is so from here."""
+        """Record that the trial starts or is resumed: entries that are short are short from now."""
         self.seen(time)
         for entry, runs in enumerate(in_flight):
             self.restart(entry, runs, time)
 
     def restart(self, entry: int, in_flight: int, time: int) -> None:
-        """What an entry lacks, it lacks from now."""
+        """Count from now how long an entry is short."""
         self._short_since.pop(entry, None)
         self.count(entry, in_flight, time)
 
     def count(self, entry: int, in_flight: int, time: int) -> None:
-        """The number in flight of an entry has changed."""
+        """Record the number of runs in flight of an entry."""
         if in_flight < self._due[entry].least:
             self._short_since.setdefault(entry, time)
         elif self._short_since:
             self._short_since.pop(entry, None)
 
     def queued(self, run_id: str, entry: int, time: int) -> bool:
-        """A run waits at the scheduler; whether it is the one that waits longest."""
+        """Record that a run waits at the scheduler. Returns whether it has waited longest."""
         if not self._watch.wait_factor:
             return False
         self._queue[run_id] = (time, entry)
         return len(self._queue) == 1
 
     def unqueued(self, run_id: str, time: int, started: bool) -> None:
-        """A queued run has started, or ended without that."""
+        """Record that a queued run has started, or ended before it started."""
         since = self._queue.pop(run_id, None) if self._queue else None
         if since is not None and started:
             self._waits += max(0, time - since[0])
             self._started += 1
 
     def tell_once(self, kind: str, subject: str, text: str) -> None:
-        """Something is to be told, one time only."""
+        """Raise an alert one time only."""
         self.untold[kind, subject] = text
 
     def told(self, kind: str, subject: str, time: int) -> None:
+        """Record that an alert was raised."""
         if self.untold.pop((kind, subject), None) is None:
             self._told[kind, subject] = time
 
     # ---- findings out ---------------------------------------------------------------------
 
     def once(self) -> list[PendingAlert]:
-        """What is told one time only, and was not yet."""
+        """Return the alerts that are raised one time only, and have not been."""
         told = self.untold.items()
         return [PendingAlert(0, kind, subject, str, (text,)) for (kind, subject), text in told]
 
     @property
     def any_short(self) -> bool:
-        """Whether a test has too few in flight."""
+        """Whether an entry has too few runs in flight."""
         return bool(self._short_since) and self._short_for > 0
 
     def short(
@@ -144,8 +145,8 @@ class Watchdogs:
         stopped: Collection[int],
         quiet: Callable[[int], Collection[tuple[int, int]]],
     ) -> list[PendingAlert]:
-        """Tests that have too few in flight. ``quiet`` gives the times in which an entry may not
-        run: it is short from their end."""
+        """Return alerts for tests that have too few runs in flight. ``quiet`` returns the times in
+        which an entry must not run: it is short from the end of these."""
         found: list[PendingAlert] = []
         for number, since in sorted(self._short_since.items()):
             if number not in stopped:
@@ -168,8 +169,8 @@ class Watchdogs:
         quiet: Collection[tuple[int, int]],
         why: Callable[[], str] | None = None,
     ) -> PendingAlert | None:
-        """Nothing has happened for long, though something is under way or, with ``why``, though
-        runs are wanted, which that holds back."""
+        """Return an alert if nothing has happened for long, though runs or builds are under way.
+        With ``why``: though runs are wanted; it returns what holds them back."""
         if not self.silent_for or not (runs or builds or why):
             return None
         time = self.later("silent", "", _after(self._latest, self.silent_for, quiet))
@@ -189,7 +190,7 @@ class Watchdogs:
         return f"nothing has happened for {span}, though {' and '.join(under_way)} {verb} under way"
 
     def waiting(self, quiet: Collection[tuple[int, int]]) -> PendingAlert | None:
-        """The oldest queued run waits out of proportion."""
+        """Return an alert if the oldest queued run has waited much longer than is usual."""
         if not self._started or not self._queue:
             return None
         run_id, (since, entry) = next(iter(self._queue.items()))
@@ -206,15 +207,16 @@ class Watchdogs:
         )
 
     def later(self, kind: str, subject: str, time: int = 0) -> int:
-        """When something is told that holds from ``time`` on: that was told before, after a while
-        again."""
+        """Return the time at which to raise an alert that holds from ``time`` on: later, if it was
+        raised a short while ago."""
         if not self._told or (told := self._told.get((kind, subject))) is None:
             return time
         return max(time, told + self._again)
 
 
 def _after(since: int, span: int, quiet: Collection[tuple[int, int]]) -> int:
-    """When something has lasted for ``span`` since then, beside the quiet times."""
+    """Return the time at which a condition has held for ``span`` since ``since``, quiet times not
+    counted."""
     if not quiet:
         return since + span
     for start, end in sorted(quiet):

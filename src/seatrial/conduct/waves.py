@@ -21,15 +21,16 @@ ALONE, FULL = "alone", "full"
 
 @dataclass(slots=True)
 class Wave:
-    """Copies of one case that start together; ``missing`` are those that are not launched yet."""
+    """Copies of one case that start together; ``missing`` is the number of those not launched
+    yet."""
 
     stage: str
     missing: int
 
 
 class Waves:
-    """The waves of each case, in order. The first case that is ready comes first; one that is held
-    back (its build is not done, its test is stopped) is passed by the others."""
+    """The waves of each case, in order. The first case that is ready is first; the others pass a
+    case whose build is not done or whose test is stopped."""
 
     def __init__(
         self,
@@ -39,10 +40,10 @@ class Waves:
         jobs: int,
         shapes: Sequence[Shape],
     ) -> None:
-        self._left: dict[int, list[Wave]] = {}  # the latest one first
-        self._open: list[int] = []  # cases that can start, with waves left, in order
-        self._most = 0  # copies in a wave
-        self._flying: dict[int, int] = {}  # case -> its runs in flight
+        self._left: dict[int, list[Wave]] = {}  # by case, the last wave first
+        self._open: list[int] = []  # cases that can start and have waves left, in order
+        self._most = 0  # the maximum number of copies in a wave
+        self._flying: dict[int, int] = {}  # case -> number of runs in flight
         for number in range(len(cases)):
             entry = policy.entries[policy.entry_of[number]]
             copies = copies_at_full(policy, shapes[number], room, jobs)
@@ -79,7 +80,7 @@ class Waves:
             self._open.insert(place, case)
 
     def again(self, case: int, stage: str) -> None:
-        """Within its wave, which goes on until all its copies have their verdicts."""
+        """Repeat a run within its wave, which lasts until all its copies have final verdicts."""
         if self._left[case]:
             self._left[case][-1].missing += 1
 
@@ -118,14 +119,14 @@ class Waves:
                 return
 
     def _next_cases(self) -> Collection[int]:
-        """The cases that can start or go on with a wave, in order."""
+        """Return the cases that can start or continue a wave, in order."""
         if self._flying:
             return [case for case in self._flying if self._missing_now(case)]
         return self._open
 
 
 def copies_at_full(policy: Policy, shape: Shape, room: int, jobs: int) -> int:
-    """As many as fit, or as the caps allow at a time; at least one."""
+    """Return how many copies fit on the machine, or are allowed by caps; at least one."""
     entry, caps = policy.entries[shape.entry], policy.caps
     most = [
         room // shape.size if room else policy.nodes // shape.nodes,

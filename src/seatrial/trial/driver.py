@@ -227,8 +227,8 @@ class Driver:
         left = max(0, self.conductor.state.wanted - self.conductor.state.finished)
         outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.reason, left)
         if finish.complete:
-            why = finish.reason if self.conductor.unbuildable else ""
-            self.ledger.note(TrialEnded(failed=1 if outcome.failed else 0, reason=why))
+            reason = finish.reason if self.conductor.unbuildable else ""
+            self.ledger.note(TrialEnded(failed=1 if outcome.failed else 0, reason=reason))
         elif self.conductor.state.trial.clock_runs and not self._interrupts:
             self.ledger.note(TrialPaused(reason=finish.reason))
         return outcome
@@ -242,16 +242,16 @@ class Driver:
         elif self._interrupts == 2:
             self._tasks.put(TrialCancelled(reason=TWICE))
         else:
-            self.stop("interrupted three times; jobs that run go on")
+            self.stop("interrupted three times; jobs go on")
 
     def _on_cancel(self) -> None:
         """Handle `seatrial cancel`."""
         self._interrupts += 1
         self._tasks.put(TrialCancelled(reason="cancelled by `seatrial cancel`"))
 
-    def stop(self, why: str = "told to stop; jobs that run go on") -> None:
+    def stop(self, reason: str = "told to stop; jobs go on") -> None:
         """Leave at once, as on SIGTERM and SIGHUP."""
-        self._stop = Stop(why)
+        self._stop = Stop(reason)
         if self._drive is not None:
             self._drive.cancel()
 
