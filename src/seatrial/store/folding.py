@@ -131,7 +131,7 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
 
 
 def _change_trial(trial: TrialRecord, life: TrialLife, event: Event) -> None:
-    if life.apply(event):
+    if event.time >= trial.state_time and life.apply(event):
         trial.state = life.state.value
         trial.state_time = event.time
         if isinstance(event, TrialStarted) and trial.started is None:

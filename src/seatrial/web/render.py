@@ -64,12 +64,10 @@ class Renderer:
         values = {"query": query, "data": data, "refused": refused}
         return self._render(page.template, page=page, state=state, **values)
 
-    def error(
-        self, state: ServerState, status: int, title: str, text: str, remedy: str = ""
-    ) -> bytes:
+    def error(self, state: ServerState, status: int, title: str, text: str) -> bytes:
         """Return a page that says what is wrong and what to do."""
         page = Page("", "", lambda _state, _query: Struct(), "error.html")
-        words = {"status": status, "title": title, "text": text, "remedy": remedy, "refused": ""}
+        words = {"status": status, "title": title, "text": text, "refused": ""}
         return self._render("error.html", page=page, state=state, query=None, **words)
 
     def sign_in(self, wrong: bool, way: str) -> bytes:

@@ -77,8 +77,45 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
     high: float | None = None
 
     def chart(self, large: bool, metric: str, wide: bool = False) -> Any:
-        """Return the series as SVG."""
-        return chart(self, large, metric, WIDE if wide else NARROW)
+        """Draw values as dots, levels as lines, changes and notes as marks, as SVG."""
+        drawn = list(zip(self.times, self.values, self.made_up, strict=True))
+        measured = [(time, value) for time, value, made_up in drawn if not made_up]
+        made_up = [(time, value) for time, value, made_up in drawn if made_up]
+        series = (
+            [draw.ChartSeries(metric if large else "", measured, "dots", 1, 1)] if measured else []
+        )
+        if made_up:
+            series.append(draw.ChartSeries("rehearsed" if large else "", made_up, "dots", 4, 3))
+        for number, (start, end, level) in enumerate(self.levels):
+            name = "level" if large and not number else ""
+            series.append(draw.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
+        marks = [
+            draw.Mark(
+                change.time / SECOND_NS,
+                _told(change),
+                ("bad" if change.worse else "good") if change.tier == "confirmed" else "warn",
+            )
+            for change in self.changes
+            if large or change.tier == "confirmed"
+        ]
+        if large:
+            marks += [draw.Mark(note.time / SECOND_NS, note.text) for note in self.notes]
+        levels = [
+            draw.ReferenceLine(y, text, "muted")
+            for y, text in ((self.reference, "reference"), (self.low, "least"), (self.high, "most"))
+            if y is not None
+        ]
+        return draw.chart(
+            series,
+            title=f"{metric} of {self.case_name} on {self.machine}",
+            about=f"{self.n} figures, {len(self.changes)} changes, {len(self.notes)} notes",
+            x=draw.Axis(kind="time"),
+            y=draw.Axis(metric if large else "", self.unit if large else ""),
+            marks=sorted(marks, key=lambda mark: mark.at),
+            levels=levels,
+            width=WIDE if wide else NARROW,
+            height=280 if large else 110,
+        )
 
 
 class Shown(Struct, frozen=True):
@@ -316,46 +353,6 @@ def _expected(state: ServerState, history: History, trials: list[TrialRow]) -> E
 
 def _case(state: ServerState, trial: TrialRow, case: str) -> CaseRow | None:
     return next((c for c in queries.cases_of(state.store(), trial) if c.id == case), None)
-
-
-def chart(line: HistoryLine, large: bool, metric: str, width: int) -> Any:
-    """Draw values as dots, levels as lines, changes and notes as marks."""
-    drawn = list(zip(line.times, line.values, line.made_up, strict=True))
-    measured = [(time, value) for time, value, made_up in drawn if not made_up]
-    made_up = [(time, value) for time, value, made_up in drawn if made_up]
-    series = [draw.ChartSeries(metric if large else "", measured, "dots", 1, 1)] if measured else []
-    if made_up:
-        series.append(draw.ChartSeries("rehearsed" if large else "", made_up, "dots", 4, 3))
-    for number, (start, end, level) in enumerate(line.levels):
-        name = "level" if large and not number else ""
-        series.append(draw.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
-    marks = [
-        draw.Mark(
-            change.time / SECOND_NS,
-            _told(change),
-            ("bad" if change.worse else "good") if change.tier == "confirmed" else "warn",
-        )
-        for change in line.changes
-        if large or change.tier == "confirmed"
-    ]
-    if large:
-        marks += [draw.Mark(note.time / SECOND_NS, note.text) for note in line.notes]
-    levels = [
-        draw.ReferenceLine(y, text, "muted")
-        for y, text in ((line.reference, "reference"), (line.low, "least"), (line.high, "most"))
-        if y is not None
-    ]
-    return draw.chart(
-        series,
-        title=f"{metric} of {line.case_name} on {line.machine}",
-        about=f"{line.n} figures, {len(line.changes)} changes, {len(line.notes)} notes",
-        x=draw.Axis(kind="time"),
-        y=draw.Axis(metric if large else "", line.unit if large else ""),
-        marks=sorted(marks, key=lambda mark: mark.at),
-        levels=levels,
-        width=width,
-        height=280 if large else 110,
-    )
 
 
 def _told(change: ChangeMark) -> str:

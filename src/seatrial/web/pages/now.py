@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-from pathlib import Path
-
 from msgspec import Struct
 
 from seatrial.acceptance.criteria import Overall
-from seatrial.errors import SeatrialError
-from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.store import queries
 from seatrial.store.rows import Filters, RunRow, TrialRow
 from seatrial.store.schema import Store, marks
-from seatrial.trial.folder import TrialFolder
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
-from seatrial.web.state.trial_cache import Standing, TestNow
-from seatrial.web.trials.trial_facts import (
-    Builds,
-    CriterionShown,
-    builds_of,
-    criteria_of,
-    tests_of_store,
-    trouble_of,
-)
+from seatrial.web.trials.trial_facts import TrialFacts, facts_of
 
 LATELY = 12
 MAX_RUNNING = 8  # that are shown in full
 LATEST_RUNS = 8
 
 
-class Running(Struct, frozen=True, kw_only=True):
-    """A trial that runs. ``standing`` is None while its journal is read for the first time (of
-    which ``share_read`` is done) or cannot be read; what else is None is being judged. ``course``
-    is the utilisation over time: the end of each span in s, and its share."""
+class Running(TrialFacts, frozen=True, kw_only=True):
+    """A trial that runs; what is None is being judged. ``course`` is the utilisation over time: the
+    end of each span in s, and its share."""
 
-    trial: TrialRow
-    standing: Standing | None
-    tests: list[TestNow]
     utilisation: float | None
     course: list[tuple[float, float]]
     verdict: Overall | None
-    criteria: list[CriterionShown] | None
-    builds: Builds
     latest: list[RunRow]
-    sinks: list[SinkLag]
-    share_read: float
-    trouble: str
 
 
 class Late(Struct, frozen=True, kw_only=True):
@@ -84,23 +61,15 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
 
 
 def _running(state: ServerState, row: TrialRow) -> Running:
-    store = state.store()
     tailed = state.trials.of(row)
-    standing = tailed.standing()
-    status = tailed.status()
+    facts = facts_of(state.store(), row, tailed)
+    standing, status = facts["standing"], tailed.status()
     return Running(
-        trial=row,
-        standing=standing,
-        tests=standing.tests if standing else tests_of_store(store, row),
+        **facts,
         utilisation=status.utilisation if status else None,
         course=status.over_time if status else [],
         verdict=status.verdict if status else None,
-        criteria=criteria_of(status) if status else None,
-        builds=builds_of(store, row),
-        latest=_latest(store, row, standing.judged if standing else []),
-        sinks=sinks_of(state, row),
-        share_read=tailed.share_read,
-        trouble=trouble_of(store, row, tailed),
+        latest=_latest(state.store(), row, standing.judged if standing else []),
     )
 
 
@@ -116,10 +85,3 @@ def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
 
 def _late(state: ServerState, row: TrialRow) -> Late:
     return Late(trial=row, verdict=state.trials.verdict(row) if row.component else "")
-
-
-def sinks_of(state: ServerState, row: TrialRow) -> list[SinkLag]:
-    """Return how far the sinks of a trial are; [] if that cannot be read."""
-    with contextlib.suppress(SeatrialError, OSError):
-        return sink_lags(TrialFolder(Path(row.path)))
-    return []

@@ -57,7 +57,28 @@ class Panel(Struct, frozen=True, kw_only=True):
 
     def plots(self) -> list[tuple[str, Any]]:
         """Return the values, the speed-up and the efficiency as SVG, each with its caption."""
-        return plots(self)
+        slope = 1.0 if self.better == "higher" else 0.0 if self.weak else -1.0
+        curves = [
+            draw.Curve(
+                _name(line, self), [(c.x, c.median, None, None) for c in line.cells if c.median]
+            )
+            for line in self.lines
+        ]
+        return [
+            (
+                f"{self.metric}, medians",
+                draw.scaling(
+                    curves,
+                    title=f"{self.metric} over {self.x}",
+                    x=draw.Axis(self.x),
+                    y=draw.Axis(self.metric, self.unit),
+                    ideal=slope,
+                    width=NARROW,
+                ),
+            ),
+            ("Speed-up, with 95 % intervals", _speedups(self)),
+            ("Efficiency: speed-up over ideal", _efficiencies(self)),
+        ]
 
 
 class ScalingPage(Struct, frozen=True, kw_only=True):
@@ -194,32 +215,6 @@ def _crossings(table: ScalingTable) -> list[Crossing]:
 
 
 # ---- plots --------------------------------------------------------------------------------
-
-
-def plots(panel: Panel) -> list[tuple[str, Any]]:
-    """Return the plots of a case, each with its caption."""
-    slope = 1.0 if panel.better == "higher" else 0.0 if panel.weak else -1.0
-    curves = [
-        draw.Curve(
-            _name(line, panel), [(c.x, c.median, None, None) for c in line.cells if c.median]
-        )
-        for line in panel.lines
-    ]
-    return [
-        (
-            f"{panel.metric}, medians",
-            draw.scaling(
-                curves,
-                title=f"{panel.metric} over {panel.x}",
-                x=draw.Axis(panel.x),
-                y=draw.Axis(panel.metric, panel.unit),
-                ideal=slope,
-                width=NARROW,
-            ),
-        ),
-        ("Speed-up, with 95 % intervals", _speedups(panel)),
-        ("Efficiency: speed-up over ideal", _efficiencies(panel)),
-    ]
 
 
 def _name(line: ScalingLine, panel: Panel) -> str:

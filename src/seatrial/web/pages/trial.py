@@ -8,25 +8,16 @@ from seatrial.acceptance.status import Status
 from seatrial.acceptance.sub_phases import SubPhase
 from seatrial.acceptance.utilisation import USES
 from seatrial.journal.codes import CODES, RECALLED
-from seatrial.sinks.lag import SinkLag
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
-from seatrial.web.pages.now import sinks_of
 from seatrial.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
-from seatrial.web.state.trial_cache import Standing, TailedTrial, TestNow
+from seatrial.web.state.trial_cache import TailedTrial, TestNow
 from seatrial.web.state.trial_results import Steps
-from seatrial.web.trials.trial_facts import (
-    Builds,
-    CriterionShown,
-    builds_of,
-    criteria_of,
-    tests_of_store,
-    trouble_of,
-)
+from seatrial.web.trials.trial_facts import TrialFacts, facts_of
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
 
 MAX_GAPS = 20
@@ -102,18 +93,14 @@ class AlertLine(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class TrialPage(Struct, frozen=True, kw_only=True):
+class TrialPage(TrialFacts, frozen=True, kw_only=True):
     """A trial. What is None is being read or judged, or cannot be because its journal is not
     here."""
 
-    trial: TrialRow
     about: About
-    standing: Standing | None
     status: Status | None
-    criteria: list[CriterionShown] | None
     sub_phases: list[SubPhase]
     uses: UsesShown | None
-    tests: list[TestNow]
     causes: list[FailureCause]
     again: int
     windows: list[WindowSpan]
@@ -121,11 +108,7 @@ class TrialPage(Struct, frozen=True, kw_only=True):
     told: int
     variability: VariabilityShown | None
     loads: list[Load] | None
-    builds: Builds
-    sinks: list[SinkLag]
     gaps: list[GapRow]
-    share_read: float
-    trouble: str
     chosen: list[str]
 
 
@@ -133,21 +116,17 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
     store = state.store()
     row = queries.trial(store, query.path["tag"])
     tailed = state.trials.of(row)
-    standing = tailed.standing()
-    status = tailed.status()
-    tests = standing.tests if standing and not tailed.trouble else tests_of_store(store, row)
+    facts = facts_of(store, row, tailed)
+    tests, status = facts["tests"], tailed.status()
     alerts = _alerts(tailed)
     loads = tailed.loads()
     names = {test.test for test in tests}
     return TrialPage(
-        trial=row,
+        **facts,
         about=_about(store, row, tailed),
-        standing=standing,
         status=status,
-        criteria=criteria_of(status) if status else None,
         sub_phases=status.sub_phases if status else [],
         uses=_uses(tailed),
-        tests=tests,
         causes=_causes(tests),
         again=sum(test.others.get(name, 0) for test in tests for name in NO_FAULT),
         windows=windows_of(tailed),
@@ -155,11 +134,7 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
         told=len(alerts),
         variability=variability_of(state, row, tailed),
         loads=None if loads is None else [_load(steps) for steps in loads if steps.times],
-        builds=builds_of(store, row),
-        sinks=sinks_of(state, row),
         gaps=gaps(store, row)[:MAX_GAPS],
-        share_read=tailed.share_read,
-        trouble=trouble_of(store, row, tailed),
         chosen=[name for name in query.all("test") if name in names],
     )
 

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import SeatrialError
 from seatrial.store.ingest import sync
@@ -35,13 +35,12 @@ MAX_MACHINES = 16  # whose runs are kept by node
 MAX_FIGURE_BYTES = 128 << 20
 
 
-class RefreshProgress:
+class RefreshProgress(NamedTuple):
     """How far a long refresh is: ``done`` of ``size`` bytes of the journal of ``tag``."""
 
-    def __init__(self, tag: str, done: int, size: int) -> None:
-        self.tag = tag
-        self.done = done
-        self.size = size
+    tag: str
+    done: int
+    size: int
 
 
 class ServerState:

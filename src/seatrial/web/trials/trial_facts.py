@@ -1,29 +1,71 @@
 """Data that the pages Now and Trial share: criteria, builds, tests, and what cannot be read.
 
-criteria_of(status), builds_of(store, row), tests_of_store(store, row)
+TrialPage(**facts_of(store, row, tailed), ...)
 """
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from seatrial.acceptance.criteria import Result, State, show_value
 from seatrial.acceptance.status import Status
+from seatrial.errors import SeatrialError
 from seatrial.journal.codes import PASS, RECALLED, code_of
+from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
 from seatrial.store.tables import FAILED, PASSED, RUNNING, WAITING
+from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
 from seatrial.web.page import copied
-from seatrial.web.state.trial_cache import TailedTrial, TestNow
+from seatrial.web.state.trial_cache import Standing, TailedTrial, TestNow
 
 MAX_BUILDS = 40
 MAX_NAMED = 6
+
+
+class TrialFacts(Struct, frozen=True, kw_only=True):
+    """A trial on the pages Now and Trial. ``standing`` is None while its journal is read for the
+    first time (of which ``share_read`` is done) or cannot be read (``trouble``); ``criteria`` is
+    None while it is judged."""
+
+    trial: TrialRow
+    standing: Standing | None
+    tests: list[TestNow]
+    criteria: list[CriterionShown] | None
+    builds: Builds
+    sinks: list[SinkLag]
+    share_read: float
+    trouble: str
+
+
+def facts_of(store: Store, row: TrialRow, tailed: TailedTrial) -> dict[str, Any]:
+    """Return the fields of TrialFacts."""
+    standing, status = tailed.standing(), tailed.status()
+    return {
+        "trial": row,
+        "standing": standing,
+        "tests": standing.tests if standing and not tailed.trouble else tests_of_store(store, row),
+        "criteria": criteria_of(status) if status else None,
+        "builds": builds_of(store, row),
+        "sinks": sinks_of(row),
+        "share_read": tailed.share_read,
+        "trouble": trouble_of(store, row, tailed),
+    }
+
+
+def sinks_of(row: TrialRow) -> list[SinkLag]:
+    """Return how far the sinks of a trial are; [] if that cannot be read."""
+    with contextlib.suppress(SeatrialError, OSError):
+        return sink_lags(TrialFolder(Path(row.path)))
+    return []
 
 
 class ResultShown(Struct, frozen=True, kw_only=True):
