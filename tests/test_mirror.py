@@ -20,7 +20,9 @@ ACROSS_MODULES = {
         "docs": "the documentation and what it is about",
         "layers": "what each room may import",
         "mirror": "where each test is",
+        "names": "unique names of classes",
     },
+    "acceptance": {"expected_runs": "the runs that the status page and the watchdog expect"},
     "backends": {"slurm_polls": "the Slurm backend on commands that say what a file says"},
     "backends/simulated": {"fidelity": "the simulated scheduler beside another simulation"},
     "cli": {
@@ -47,13 +49,22 @@ ACROSS_MODULES = {
     "report": {
         "browser": "the report in a browser",
         "naming": "the file that a report is written to",
+        "recalled": "recalled runs in the report",
     },
     "runs": {"prebuilt": "a binary in place of a build"},
     "sinks": {"grafana": "the dashboards and their queries"},
+    "statistics": {
+        "against_ruptures": "changes beside ruptures",
+        "against_scipy": "tests and intervals beside SciPy",
+    },
     "store": {
         "counts": "counts and lists of the same runs",
+        "recalled": "recalled runs in lists, counts and exports",
+        "times": "the eight times of a run",
         "trial_states": "a trial's state after every pair of events",
+        "version_0_1": "a trial and a store of version 0.1",
     },
+    "studies": {"recalled": "recalled runs in studies"},
     "suite": {
         "expansion": "from tests to cases",
         "faults": "every fault of a broken suite at once",
@@ -67,6 +78,7 @@ ACROSS_MODULES = {
     "trial": {
         "damage": "damage from outside",
         "kill": "a driver that is killed at any moment",
+        "log_file": "the log of a driver",
         "stopping": "every way to stop a trial",
         "sustained": "sustained trials on this host",
         "sustained_slurm": "a sustained trial on the emulated Slurm",
@@ -79,6 +91,7 @@ ACROSS_MODULES = {
         "live": "open pages while a trial runs",
         "plots": "large plots in a browser",
         "questions": "parameters that are misspelt",
+        "recalled": "recalled runs on the pages",
         "security": "what people of ill will try",
         "sign_in": "who may come in, request by request",
         "style": "the stylesheet",
