@@ -310,9 +310,10 @@ def test_every_damaged_line_is_counted(tmp_path: Path) -> None:
         journal.append(an_event(1))
     with (tmp_path / "journal").open("ab") as file:
         file.write(b"{\n\nnonsense\n[]\n")
+        file.write(b'{"time":-1,"event":"x"}\n' * 2)
     reading = read(tmp_path / "journal")
     assert list(reading) == [an_event(1)]
-    assert reading.damaged == 3
+    assert reading.damaged == 5
 
 
 @pytest.mark.parametrize("size", [1, 100, 4096, 4097, 8192, 20_000])

@@ -435,6 +435,8 @@ def test_a_figure_of_merit_is_judged_by_its_bound_or_its_reference() -> None:
     assert figures(94, at_least=90).state == "met"
     assert figures(94, at_least=95).state == "not met"
     assert "94 MB/s" in figures(94, at_least=95).why
+    numbers = figures(94, 90, at_least=95).numbers
+    assert numbers == {"unit": "MB/s", "least": 90, "largest": 94}
     assert figures(94, at_least="95%").state == "not met"
     assert figures(94, at_least="94%").bound == "at least 94"
     assert figures(at_least=90).state == "undecided"

@@ -316,8 +316,8 @@ def test_imb_s_megabytes_are_what_bytes_and_time_give_or_its_version_s(
 
 
 def test_what_an_extended_run_of_io500_adds_stands_anywhere() -> None:
-    text = (DATA / "io500.out").read_text()
-    (added,) = re.findall(r".*ior-rnd4K-easy-read.*\n", text)
+    text = (DATA / "io500-extended.out").read_text()
+    (added,) = re.findall(r".*ior-rnd1MB-read.*\n", text)
     first = text.index("[RESULT]")
     moved = text[:first] + added + text[first:].replace(added, "")
     assert read("io500", moved) == read("io500", text)
