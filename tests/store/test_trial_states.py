@@ -27,14 +27,13 @@ AFTER = {
     "trial_end": "ended",
     "trial_abandon": "abandoned",
 }
-# What a person decided stands, though the trial then pauses or ends.
+# An end stands though the trial then pauses; what a person decided, though it pauses or ends.
 STANDS = {
     "cancelled": {"trial_pause", "trial_end"},
-    "abandoned": {"trial_pause", "trial_end", "trial_cancel"},
+    "ended": {"trial_pause", "trial_cancel"},
+    "abandoned": {"trial_resume", "trial_pause", "trial_end", "trial_cancel"},
 }
-# No driver writes these.
-NEVER = {("ended", "trial_pause"), ("ended", "trial_cancel"), ("abandoned", "trial_resume")}
-PAIRS = [pair for pair in product(BEFORE, AFTER) if pair not in NEVER]
+PAIRS = list(product(BEFORE, AFTER))
 
 
 def write(journal: Path, names: list[str], since: int) -> None:

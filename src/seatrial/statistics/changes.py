@@ -296,9 +296,9 @@ def _step(series: Floats, start: int, at: int, end: int) -> _Step:
     if before == after:
         return _Step(at, before, after, 0.0, 0.0)
     rare = rank_tests.deviate(series[start:end], at - start, (before + after) / 2)
-    if not sides.variance:
-        return _Step(at, before, after, math.inf, rare)
     error = math.sqrt(sides.variance * (1 / (at - start) + 1 / (end - at)))
+    if not error:  # no variance, or less than a float can hold
+        return _Step(at, before, after, math.inf, rare)
     return _Step(at, before, after, normal(abs(after - before) / error, end - start - 2), rare)
 
 
