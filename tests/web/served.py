@@ -43,19 +43,22 @@ class Served:
         *options: str,
         store: str = "",
         port: int = 0,
+        level: str = "warning",
         constants: Mapping[str, float] | None = None,
     ) -> None:
         self._trials = trials
         self._options = options
         self._store = ["--store", store] if store else []
         self._port = port
+        self._level = level
         self._command = [str(COMMAND)]
         if constants:
             self._command = [sys.executable, "-c", CHANGED, json.dumps(constants)]
         self.address = ""
 
     def __enter__(self) -> Self:
-        words = ["--trials", str(self._trials), *self._store, "serve", "--port", str(self._port)]
+        words = ["--trials", str(self._trials), *self._store, "--log-level", self._level]
+        words += ["serve", "--port", str(self._port)]
         self.log = self._trials.parent / f"serve-{os.getpid()}-{id(self)}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

@@ -132,6 +132,27 @@ def test_it_says_that_it_speaks_plain_http(tmp_path: Path) -> None:
         assert "put TLS before it, see docs/pages.md" in opened.log.read_text()
 
 
+def test_messages_go_to_a_log_file_beside_the_trials(tmp_path: Path) -> None:
+    (tmp_path / "trials").mkdir()
+    file = tmp_path / "trials" / "serve.log"
+    with Served(tmp_path / "trials") as opened:
+        assert opened.get("/runs")[0] == 200
+    assert not file.exists()
+    with Served(tmp_path / "trials", level="debug") as opened:
+        assert opened.get("/runs?match=secret")[0] == 200
+    text = file.read_text()
+    assert "/runs: status 200" in text and "secret" not in text
+
+
+def test_a_wrong_token_is_logged_without_it(tmp_path: Path) -> None:
+    (tmp_path / "trials").mkdir()
+    token = tmp_path / "token"
+    with Served(tmp_path / "trials", "--token-file", str(token)) as opened:
+        assert opened.get("/runs", Authorization="Bearer not-the-token")[0] == 401
+    text = (tmp_path / "trials" / "serve.log").read_text()
+    assert "wrong token from 127.0.0.1" in text and "not-the-token" not in text
+
+
 # ---- the token's file -------------------------------------------------------------------------
 
 

@@ -236,7 +236,7 @@ def test_a_body_without_an_end_is_not_read_for_ever() -> None:
 
 def guesses(number: int, most: int, monkeypatch: pytest.MonkeyPatch, **request: Any) -> list[int]:
     """The codes of so many guesses at the same moment, and of one when they were answered."""
-    monkeypatch.setattr(access, "MOST_WRONG", most)
+    monkeypatch.setattr(access, "MAX_WRONG", most)
     app = AccessMiddleware(page, TOKEN, None, form)
 
     async def work() -> list[int]:
@@ -257,7 +257,7 @@ def test_few_may_guess_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_is_refused_is_told_when_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "MOST_WRONG", 0)
+    monkeypatch.setattr(access, "MAX_WRONG", 0)
     for answer in (sign_in("wrong"), ask("/", headers={"authorization": b"Bearer wrong"})):
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "2")
     assert sign_in().status_code == 303, "who is right comes in"

@@ -31,4 +31,6 @@ def command(
     The server listens on this machine only. From elsewhere, use an ssh tunnel:
     ssh -L 8420:localhost:8420 LOGIN-NODE
     """
-    return serve(folders.trials, folders.store, host, port, token_file, browse, log)
+    return serve(
+        folders.trials, folders.store, host, port, token_file, browse, log, folders.log_level
+    )

@@ -21,6 +21,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from seatrial.log import logger
+
 COOKIE = "seatrial"
 MAX_FORM = 4096
 MAX_RETURN_PATH = 2000
@@ -30,6 +32,8 @@ LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
 # Both limit how fast a token can be guessed.
 WRONG_S = 1.0  # delay of the response to a wrong token
 MAX_WRONG = 20  # wrong tokens that may wait for their response
+
+_log = logger(__name__)
 
 HEADERS = {
     "content-security-policy": (
@@ -95,7 +99,7 @@ class AccessMiddleware:
             )
         method, path = scope["method"], scope["path"]
         if self._token and path == SIGN_IN and method == "POST":
-            return await self._sign_in(headers, receive)
+            return await self._sign_in(scope, headers, receive)
         if method not in ("GET", "HEAD"):
             return PlainTextResponse("Pages can only be read.\n", 405, {"allow": "GET, HEAD"})
         if not self._token or path.startswith("/static/") or self._has_cookie(headers):
@@ -105,7 +109,7 @@ class AccessMiddleware:
         if kind.lower() == "bearer":
             if _same(token.strip(), self._token):
                 return None
-            if refusal := await self._slow_down():
+            if refusal := await self._slow_down(scope):
                 return refusal
             told = "That is not the token of this server; serve printed which file holds it.\n"
         if path == SIGN_IN or "text/html" in headers.get("accept", ""):
@@ -119,7 +123,7 @@ class AccessMiddleware:
             return False
         return cookie is not None and _same(cookie.value, self._pass)
 
-    async def _sign_in(self, headers: Headers, receive: Receive) -> Response:
+    async def _sign_in(self, scope: Scope, headers: Headers, receive: Receive) -> Response:
         body = b""
         more = True
         while more and len(body) <= MAX_FORM:
@@ -129,7 +133,7 @@ class AccessMiddleware:
         fields = parse_qs(body[:MAX_FORM].decode(errors="replace"))
         way = _return_path(fields.get("way", ["/"])[0])
         if not _same(fields.get("token", [""])[0].strip(), self._token):
-            if refusal := await self._slow_down():
+            if refusal := await self._slow_down(scope):
                 return refusal
             return Response(self._form(True, way), 403, media_type="text/html")
         response = RedirectResponse(way, 303)
@@ -141,8 +145,9 @@ class AccessMiddleware:
         )
         return response
 
-    async def _slow_down(self) -> Response | None:
+    async def _slow_down(self, scope: Scope) -> Response | None:
         """Wait after a wrong token; return a response at once if too many wait already."""
+        _log.warning("wrong token from %s", (scope.get("client") or ["?"])[0])
         if self._wrong >= MAX_WRONG:
             text = "Too many wrong tokens at this moment; try again.\n"
             return PlainTextResponse(text, 429, {"retry-after": "2"})

@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import html
 import json
-import sys
-import traceback
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from urllib.parse import parse_qsl, quote
 
@@ -25,6 +24,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from seatrial.errors import SeatrialError, StoreError, UsageError
+from seatrial.log import logger
 from seatrial.web.access import LOCAL_NAMES, AccessMiddleware
 from seatrial.web.journal_watch import JournalWatch, TooMany
 from seatrial.web.page import Page
@@ -35,6 +35,8 @@ from seatrial.web.routes import PAGES
 from seatrial.web.state.server_state import ServerState
 
 MAX_QUERY = 16384
+
+_log = logger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -109,11 +111,14 @@ class _Server:
             def work() -> Answer:
                 return self._answer(page, form, dict(request.path_params), text, address)
 
-            key = f"{form} {path}?{text}"
+            key, start = f"{form} {path}?{text}", time.monotonic()
             try:
                 answer = await self.responses.make(key, self.state.generation, work)
             except Overloaded as error:
+                _log.warning("%s refused: %s", path, error)
                 return self._failed(form, 503, str(error))
+            milliseconds = 1000 * (time.monotonic() - start)
+            _log.debug("%s: status %d after %.0f ms", path, answer.status, milliseconds)
             return _response(form, answer)
 
         return respond
@@ -148,7 +153,7 @@ class _Server:
         except (SeatrialError, OSError) as error:
             return self._error(form, 404, str(error))
         except Exception:
-            traceback.print_exc(file=sys.stderr)
+            _log.exception("%s cannot be made", address)
             return self._error(form, 500, "this is a defect of Seatrial; the server's log has more")
 
     def _refused(self, page: Page, form: str, query: PageQuery, error: UsageError) -> Answer:

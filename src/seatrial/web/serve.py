@@ -6,20 +6,25 @@ import contextlib
 import errno
 import faulthandler
 import ipaddress
+import logging
 import os
 import secrets
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 from seatrial.errors import UsageError
+from seatrial.log import DEFAULT_LEVEL, log_to, logger
 from seatrial.web.access import LOCAL_NAMES
 
 TOKEN_BYTES = 24
 MIN_TOKEN = 16
 BACKLOG = 512
+LOG = "serve.log"  # in the folder of the trials
+_log = logger(__name__)
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EINVAL)
 
 
@@ -31,8 +36,11 @@ def serve(
     token_file: Path | None,
     browse: bool = False,
     log: bool = False,
+    log_level: str = DEFAULT_LEVEL,
 ) -> int:
-    """Serve until interrupted or told to end, and return the exit code. Raises UsageError if the
+    """Serve until interrupted or told to end, and return the exit code. ``log``: print every
+    request; ``log_level``: of the messages that go to ``serve.log`` in the folder of the trials.
+    Raises UsageError if the
     address cannot be used, or is open to others without a token, and StoreError if the store is a
     file of something else."""
     local = _is_local(host)
@@ -91,12 +99,28 @@ def serve(
 
         webbrowser.open(address)
     faulthandler.enable()  # reports a crash in a library
-    with contextlib.suppress(KeyboardInterrupt):  # how people end it
+    with contextlib.suppress(KeyboardInterrupt), _logging(trials, log_level):
+        _log.info("serving %s at %s", trials, address)
         _end_as_by_people()
         Server(config).run(sockets=[listener])
     with contextlib.suppress(OSError):  # the terminal may be gone
         os.write(1, f"Seatrial no longer shows {trials}\n".encode())
     return 0
+
+
+@contextlib.contextmanager
+def _logging(trials: Path, level: str) -> Iterator[None]:
+    """Log to ``serve.log``, and errors to stderr, too. A missing folder is not made for that."""
+    errors = logging.StreamHandler()
+    errors.setLevel(logging.ERROR)
+    root = logging.getLogger("seatrial")
+    root.addHandler(errors)
+    try:
+        with log_to(trials / LOG, level) if trials.is_dir() else contextlib.nullcontext():
+            yield
+            _log.info("ended")
+    finally:
+        root.removeHandler(errors)
 
 
 def _end_as_by_people() -> None:

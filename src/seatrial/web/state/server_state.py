@@ -12,14 +12,13 @@ temporary folder until it ends.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import threading
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seatrial.errors import SeatrialError
+from seatrial.log import logger
 from seatrial.store.ingest import sync
 from seatrial.store.opening import open_store
 from seatrial.store.schema import Store
@@ -29,6 +28,8 @@ from seatrial.web.state.study_cache import StudyCache
 
 if TYPE_CHECKING:
     from seatrial.web.state.trial_cache import TrialCache
+
+_log = logger(__name__)
 
 WAIT_S = 3.0  # for a store that another process holds: people wait for the answer
 MAX_MACHINES = 16  # whose runs are kept by node
@@ -107,7 +108,7 @@ class ServerState:
         except (SeatrialError, OSError) as error:
             self._fail(str(error))
         except Exception:  # the thread must go on reading the journals
-            traceback.print_exc(file=sys.stderr)
+            _log.exception("the journals cannot be read")
             self._fail("this is a defect of Seatrial; the server's log has more")
         self.reading = None
         if self.trouble != before[1]:
