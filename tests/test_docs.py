@@ -41,6 +41,7 @@ from seatrial.verify.formats import find_format, formats
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "seatrial"
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("suites/*/README.md")])
 
 TESTS, MACHINES, PLANS = "writing-tests.md", "machines.md", "plans.md"
@@ -365,6 +366,38 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert file.exists(), f"{page.relative_to(ROOT)}: {target}"
         if anchor:
             assert anchor in anchors(file), f"{page.relative_to(ROOT)}: {target}"
+
+
+NAMING_FILES = [ROOT / "CONTRIBUTING.md", DOCS / "architecture.md"]
+A_FILE = re.compile(r"([\w*-]+/)*([\w*.-]+\.(py|md|sh|html|txt|out|jsonl)|[\w*-]+/)")
+
+
+@pytest.mark.parametrize("page", NAMING_FILES, ids=lambda page: page.name)
+def test_named_files_exist(page: Path) -> None:
+    """A path in backticks is of the root, of src or of src/seatrial. NAME is any name."""
+    named = [word.replace("NAME", "*") for word in words(without_examples(page.read_text()))]
+    paths = [path for path in named if A_FILE.fullmatch(path)]
+    assert len(paths) > 5
+    bases = (ROOT, ROOT / "src", SOURCE)
+    assert [path for path in paths if not any(any(base.glob(path)) for base in bases)] == []
+
+
+def test_the_rooms_are_those_of_the_source() -> None:
+    text = section("architecture.md", "The rooms").partition("\n    suites/")[0]
+    room, rooms, missing = SOURCE, set(), []
+    for line in text.splitlines():
+        if found := re.match(r" {6}([\w/]+?)(/|\.py) ", line):
+            room = SOURCE / found[1] if found[2] == "/" else SOURCE
+            rooms.add(found[1])
+        missing += [
+            f"{room.name}: {path}"
+            for path in re.findall(r"[\w/]+\.py", line)
+            if not any(room.rglob(path))
+        ]
+    assert missing == []
+    folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    modules = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
+    assert rooms == folders | modules
 
 
 def anchors(page: Path) -> set[str]:

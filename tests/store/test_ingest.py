@@ -178,7 +178,6 @@ def test_every_kind_of_event_is_kept_by_its_name(tmp_path: Path, location: Locat
     trial = TrialMaker(tmp_path, "all", [a_case(1)])
     of_runs = [name for name, kind in EVENT_KINDS.items() if issubclass(kind, RunEvent)]
     others = [name for name in EVENT_KINDS if name not in of_runs]
-    assert (len(of_runs), len(others)) == (12, 17)
     for name in [*EVENT_KINDS, "of_the_future"]:
         trial.line(name, run_id="r1", case=trial.cases[0].id)
     trial.write()

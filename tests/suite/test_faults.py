@@ -1,7 +1,8 @@
 """Every fault of a broken suite at once, with its place, key, value and remedy.
 
 ``data/broken`` is broken on purpose, ``data/broken.txt`` is what is said of it. After a deliberate
-change write it anew and read the difference: SEATRIAL_REWRITE=1 pytest tests/suite/test_faults.py
+change write it anew and read the difference:
+SEATRIAL_REGENERATE=1 pytest tests/suite/test_faults.py
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def told(place: Place) -> list[str]:
 def test_all_faults_of_a_broken_suite_at_once(place: Place) -> None:
     faults = told(place)
     golden = DATA / "broken.txt"
-    if os.environ.get("SEATRIAL_REWRITE"):
+    if os.environ.get("SEATRIAL_REGENERATE"):
         golden.write_text("\n".join(faults) + "\n")
     assert faults == golden.read_text().splitlines()
 
