@@ -311,7 +311,7 @@ def test_a_store_that_cannot_be_used_costs_no_verdict(place: Workplace, how: str
 
 @pytest.mark.parametrize(
     ("number", "says"),
-    [(errno.EMFILE, "ulimit -n"), (errno.EDQUOT, "space"), (errno.EACCES, "right")],
+    [(errno.EMFILE, "ulimit -n"), (errno.EDQUOT, "space"), (errno.EACCES, "permission")],
 )
 def test_a_run_that_cannot_be_made_is_told_with_what_helps(
     place: Workplace, monkeypatch: pytest.MonkeyPatch, number: int, says: str

@@ -106,7 +106,7 @@ def test_a_placement_command_that_fails_stalls_nothing(place: Workplace) -> None
         "hangs": "did not end in 2 s",
         "fails": "no such target",
         "floods": "did not end in 2 s",
-        "lies": "made no",
+        "lies": "did not create",
     }
     command = """
 case $TARGET in
