@@ -81,15 +81,18 @@ class RunHistory(RunLife, kw_only=True):
     def held_nodes(self, now: int) -> tuple[int, int] | None:
         """Return from when to when (ns) it held its nodes, to ``now`` while it does; None if it
         never did."""
-        start = self.job_started if self.job_started is not None else self.script_started
+        start, end = self.job_started, self.job_ended
+        if start is None or (self.script_started is not None and self.script_started < start):
+            start = self.script_started  # the scheduler's word may come late
         if start is None:
             return None
-        if self.script_started is not None:
-            start = min(start, self.script_started)  # the scheduler's word may come late
-        if self.job_ended is None and self.judged is None:
-            return start, max(start, now)
-        ends = [end for end in (self.job_ended, self.script_ended) if end is not None]
-        return start, max(start, max(ends, default=self.judged or 0))
+        if end is None:
+            if self.judged is None:
+                return start, max(start, now)
+            end = self.judged if self.script_ended is None else self.script_ended
+        elif self.script_ended is not None and self.script_ended > end:
+            end = self.script_ended
+        return start, (end if end > start else start)
 
     def script(self, held: tuple[int, int]) -> tuple[int, int]:
         """Return from when to when (ns) its script ran, of a run that held its nodes for that long.
@@ -159,18 +162,19 @@ class TrialHistory:
         """Fold many events."""
         last, known = self.last, self._by_id.get
         for event in events:
-            if event.time >= last:
-                self.last = last = event.time
-            if isinstance(event, RunEvent):
+            if event.time > last:
+                last = event.time
+            if event.run_id:
                 run = known(event.run_id) or self._new_run(event)
                 if run is not None:
                     run.apply(event)
-                    if isinstance(event, MetricRecorded):
+                    if event.__class__ is MetricRecorded:
                         _add_figure(run, event)
             elif (handler := _HANDLERS.get(type(event))) is not None:
                 handler(self, event)
             else:
                 self.life.apply(event)
+        self.last = last
 
     # ---- what it has ----------------------------------------------------------------------
 
@@ -230,9 +234,9 @@ class TrialHistory:
 
     # ---- events ---------------------------------------------------------------------------
 
-    def _new_run(self, event: RunEvent) -> RunHistory | None:
-        number = self._index.get(event.case)
-        if number is None or not event.run_id:
+    def _new_run(self, event: Event) -> RunHistory | None:
+        number = self._index.get(event.case) if isinstance(event, RunEvent) else None
+        if number is None:
             return None
         of = self.policy.entry_of
         entry = of[number] if number < len(of) else NO_ENTRY

@@ -88,33 +88,38 @@ class Conductor:
 
     def _recall(self, decision: _Decision) -> None:
         """Recall queued runs that must not start now."""
-        if self.state.queued and not self.state.cancelling:
+        state = self.state
+        if state.queued and not state.cancelling:
             decision.commands += self._recalls(decision.now, decision.gates)
 
     def _cancel(self, decision: _Decision) -> None:
         """Cancel all runs of a trial that is cancelled, else those that hang."""
-        if self.state.cancelling or self.state.hung:
+        state = self.state
+        if state.cancelling or state.hung:
             decision.commands += self._cancels()
 
     def _reject(self, decision: _Decision) -> None:
         """Reject runs whose build failed; too many failures hold everything else back."""
-        if decision.open:
-            rejections = list(self._rejections()) if self.state.rejects else []
+        state = self.state
+        if decision.open and state.rejects:
+            rejections = list(self._rejections())
             decision.commands += rejections
-            decision.open = not self.state.too_many(self.state.failures + len(rejections))
+            decision.open = not state.too_many(state.failures + len(rejections))
 
     def _stop(self, decision: _Decision) -> None:
         """Stop tests and exclude nodes that failed too often."""
-        if decision.open and (self.state.retry_policy.to_stop or self.state.nodes.any_suspect):
+        state = self.state
+        if decision.open and (state.retry_policy.to_stop or state.nodes.any_suspect):
             stops = list(self._stops(decision.now))
             decision.commands += stops
             decision.stops = bool(stops)
 
     def _build(self, decision: _Decision) -> None:
         """Start builds."""
-        builds = self.state.builds
+        state = self.state
+        builds = state.builds
         if decision.open and builds.to_start and not decision.over:
-            decision.commands += map(StartBuild, builds.next(self.state.limits.builds))
+            decision.commands += map(StartBuild, builds.next(state.limits.builds))
 
     def _launch(self, decision: _Decision) -> None:
         """Launch runs, unless a test or a node is just being taken out: then it is asked again."""
@@ -156,57 +161,59 @@ class Conductor:
     def _recalls(self, now: int, gates: Gates) -> Iterator[Recall]:
         """What waits at the scheduler and is not to start now, or not on nodes that it may get:
         those that it must avoid are fixed when it is launched."""
-        admission, nodes = self.state.admission, self.state.nodes
+        state = self.state
+        admission, nodes = state.admission, state.nodes
         held = gates.held
         exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
         if not held and not exclusions and not admission.shut:
             return
-        for run_id, flight in self.state.queued.items():
+        for run_id, flight in state.queued.items():
             if (
                 flight.entry in held
-                or (flight.exclusions < exclusions and not self.state.cases[flight.case].node)
+                or (flight.exclusions < exclusions and not state.cases[flight.case].node)
                 or admission.shut_since(now, flight.entry, flight.submitted or 0)
             ):
                 yield Recall(run_id)
 
     def _rejections(self) -> Iterator[Reject]:
-        most = self.state.limits.max_failures
-        rejects = ((number, n) for number, runs in self.state.rejects.items() for n in range(runs))
-        for number, ahead in islice(rejects, most - self.state.failures if most else None):
-            why = self.state.builds.why_failed[self.state.cases[number].build]
-            yield Reject(number, self.state.run_id(number, ahead), BUILD_FAILED.number, why)
+        state = self.state
+        most = state.limits.max_failures
+        rejects = ((number, n) for number, runs in state.rejects.items() for n in range(runs))
+        for number, ahead in islice(rejects, most - state.failures if most else None):
+            why = state.builds.why_failed[state.cases[number].build]
+            yield Reject(number, state.run_id(number, ahead), BUILD_FAILED.number, why)
 
     def _stops(self, now: int) -> Iterator[StopTest | ExcludeNodes]:
-        for number, why in self.state.retry_policy.to_stop.items():
-            if number not in self.state.admission.stopped:
-                yield StopTest(self.state.policy.entries[number].name, why)
-        for node, why in self.state.nodes.to_exclude(now):
+        state = self.state
+        for number, why in state.retry_policy.to_stop.items():
+            if number not in state.admission.stopped:
+                yield StopTest(state.policy.entries[number].name, why)
+        for node, why in state.nodes.to_exclude(now):
             yield ExcludeNodes(node, why)
 
     def _launches(self, now: int, gates: Gates) -> list[Launch]:
+        state = self.state
         places = self._free_places()
-        admission, room = self.state.admission, self._free_room()
-        nodes = self.state.nodes.usable_beside(
-            admission.shut_nodes(now, -1) if admission.shut else NONE
-        )
+        admission, room = state.admission, self._free_room()
+        nodes = state.nodes.usable_beside(admission.shut_nodes(now, -1) if admission.shut else NONE)
         launches: list[Launch] = []
-        if places < 1 or not self.state.demand.wants(self.state.counts, room, nodes):
+        if places < 1 or not state.demand.wants(state.counts, room, nodes):
             return launches
         shut: dict[int, frozenset[str]] = {}
         if admission.shut:
-            entries = range(len(self.state.policy.entries))
+            entries = range(len(state.policy.entries))
             shut = {n: each for n in entries if (each := admission.shut_nodes(now, n))}
-        fewer = {n: len(each - self.state.nodes.excluded.keys()) for n, each in shut.items()}
-        supply = Supply(room, places, nodes, self.state.nodes.allowed, fewer)
-        offer = Offer(admission, gates, self.state.counts, now, self.state.shapes, supply)
+        fewer = {n: len(each - state.nodes.excluded.keys()) for n, each in shut.items()}
+        supply = Supply(room, places, nodes, state.nodes.allowed, fewer)
+        offer = Offer(admission, gates, state.counts, now, state.shapes, supply)
         ahead: dict[int, int] = {}
-        for choice in self.state.demand.choose(offer):
+        for choice in state.demand.choose(offer):
             case = choice.case
             nth = ahead.get(case, 0)
             ahead[case] = nth + 1
-            away = shut.get(self.state.shapes[case].entry, NONE) if shut else NONE
-            avoid = self.state.nodes.avoid(case, self.state.cases[case].nodes, not nth, away)
-            run_id = self.state.run_id(case, nth)
+            away = shut.get(state.shapes[case].entry, NONE) if shut else NONE
+            avoid = state.nodes.avoid(case, state.cases[case].nodes, not nth, away)
+            run_id = state.run_id(case, nth)
             launches.append(Launch(case, run_id, choice.target, avoid, choice.stage))
         return launches
 
@@ -215,26 +222,29 @@ class Conductor:
     def _wake(self, now: int, launches: list[Launch], gates: Gates, hold: int | None) -> int | None:
         """When something else may start, or end, or be held back, though nothing happens after
         these launches."""
-        admission = self.state.admission
-        times = [] if hold is None else [hold]
+        state = self.state
+        admission = state.admission
+        times = [state.over_at]
         if not admission.lets_all:
-            launched = [self.state.shapes[each.case].entry for each in launches]
-            starts = gates.next_start, admission.next_token(now, launched)
-            times += [time for time in starts if time is not None and time > now]
-        if self.state.over_at is not None and self.state.over_at > now:
-            times.append(self.state.over_at)
-        if launches and (silent_for := self.state.watchdogs.silent_for):
+            launched = [state.shapes[each.case].entry for each in launches]
+            times += [gates.next_start, admission.next_token(now, launched)]
+        if launches and (silent_for := state.watchdogs.silent_for):
             times.append(now + silent_for)
-        return min(times) if times else None
+        wake = hold
+        for time in times:
+            if time is not None and time > now and (wake is None or time < wake):
+                wake = time
+        return wake
 
     def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
-        dogs, counts, admission = self.state.watchdogs, self.state.counts, self.state.admission
+        state = self.state
+        dogs, counts, admission = state.watchdogs, state.counts, state.admission
         found = dogs.once() if dogs.untold else []
-        runs, builds = counts.total, len(self.state.builds.running)
+        runs, builds = counts.total, len(state.builds.running)
         stuck = None if over else self._why_idle()
         if stuck is not None:
             found.append(PendingAlert(dogs.later("idle", ""), "idle", "", str, (stuck,)))
-        idle = not (over or stuck or runs or builds) and len(self.state.demand) > 0
+        idle = not (over or stuck or runs or builds) and len(state.demand) > 0
         why = partial(admission.why_held, now) if idle else None
         silent = dogs.silent(runs, builds, admission.outages, why)
         if silent is not None:
@@ -244,7 +254,7 @@ class Conductor:
                 found.append(waiting)
             if dogs.any_short:
                 found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
-        if self.state.nodes.any_suspect and (text := self.state.nodes.beyond_cap(now)):
+        if state.nodes.any_suspect and (text := state.nodes.beyond_cap(now)):
             found.append(PendingAlert(dogs.later("nodes", ""), "nodes", "", str, (text,)))
         for throttle in gates.failing:
             gauge, trouble = throttle.about.gauge, throttle.trouble(now, admission.since)
@@ -254,35 +264,36 @@ class Conductor:
     # ---- the end --------------------------------------------------------------------------
 
     def _complete(self, over: bool) -> bool:
-        if self.state.abandoned:
+        state = self.state
+        if state.abandoned:
             return False
-        if self.state.policy.kind == "sustained":
+        if state.policy.kind == "sustained":
             return over or self.unbuildable
-        return self.state.finished >= self.state.wanted
+        return state.finished >= state.wanted
 
     @property
     def unbuildable(self) -> bool:
         """Whether no run of a sustained trial can ever start: the build of each test failed."""
-        builds = self.state.builds
-        if self.state.policy.kind != "sustained" or not builds.why_failed:
+        state = self.state
+        builds = state.builds
+        if state.policy.kind != "sustained" or not builds.why_failed:
             return False
-        return not (
-            len(self.state.demand) or builds.to_start or builds.running or self.state.rejects
-        )
+        return not (len(state.demand) or builds.to_start or builds.running or state.rejects)
 
     def _why_idle(self) -> str | None:
         """Why a sustained trial launches nothing more unless a person acts, and how; None where
         it does, or may yet."""
-        builds, stopped = self.state.builds, self.state.admission.stopped
-        if self.state.policy.kind != "sustained" or builds.to_start or builds.running:
+        state = self.state
+        builds, stopped = state.builds, state.admission.stopped
+        if state.policy.kind != "sustained" or builds.to_start or builds.running:
             return None
-        if len(self.state.demand) and not stopped and not self.state.nodes.excluded:
+        if len(state.demand) and not stopped and not state.nodes.excluded:
             return None
         why = self._why_stuck()
         if why is None:
             return None
-        unbuilt = self.state.builds.failures(self.state.cases)
-        if not len(self.state.demand):
+        unbuilt = state.builds.failures(state.cases)
+        if not len(state.demand):
             remedy = "the trial ends; mend the builds, and begin the plan anew under another --name"
             return f"nothing can be launched: {unbuilt}; {remedy}"
         causes = "; ".join(filter(None, (why, unbuilt)))
@@ -293,26 +304,28 @@ class Conductor:
 
     def _why_over(self, over: bool) -> str | None:
         """Why nothing is left to do; None where there is something to wait for."""
-        if self.unbuildable and not (over or self.state.held):
-            return self.state.builds.failures(self.state.cases)
-        if self.state.held or self._complete(over):
-            return self.state.held
-        if self.state.policy.kind == "sustained":
+        state = self.state
+        if self.unbuildable and not (over or state.held):
+            return state.builds.failures(state.cases)
+        if state.held or self._complete(over):
+            return state.held
+        if state.policy.kind == "sustained":
             return None
         return "its time is up" if over else self._why_stuck()
 
     def _why_stuck(self) -> str | None:
         """Why nothing that is left can ever start by itself; None if something can."""
+        state = self.state
         why: dict[str, None] = {}
-        for shape in map(self.state.shapes.__getitem__, self.state.demand.left()):
+        for shape in map(state.shapes.__getitem__, state.demand.left()):
             name, stopped = (
-                self.state.policy.entries[shape.entry].name,
-                self.state.admission.stopped,
+                state.policy.entries[shape.entry].name,
+                state.admission.stopped,
             )
             if shape.entry in stopped:
                 why[f"{name} is stopped: {stopped[shape.entry]}"] = None
-            elif self.state.nodes.allowed is not None and shape.nodes > self.state.nodes.allowed:
-                left = f"{self.state.nodes.allowed} are not excluded"
+            elif state.nodes.allowed is not None and shape.nodes > state.nodes.allowed:
+                left = f"{state.nodes.allowed} are not excluded"
                 why[f"{name} needs {shape.nodes} nodes, and {left}"] = None
             else:
                 return None
@@ -323,20 +336,22 @@ class Conductor:
     def _free_room(self) -> int:
         """The cores that runs may take. Builds share the node with them and are counted as one, so
         that nothing that wants the node to itself is measured beside a compiler."""
-        building = bool(self.state.builds.running or self.state.builds.to_start)
-        return self.state.room - 1 if self.state.limits.room and building else self.state.room
+        state = self.state
+        building = bool(state.builds.running or state.builds.to_start)
+        return state.room - 1 if state.limits.room and building else state.room
 
     def _free_places(self) -> int:
         """How many runs may be given to the backend. A queue is topped up in large portions."""
-        waiting = len(self.state.demand)
-        if self.state.policy.caps.machine:
-            waiting = min(waiting, self.state.policy.caps.machine - self.state.counts.total)
-        if not self.state.limits.jobs:
+        state = self.state
+        waiting = len(state.demand)
+        if state.policy.caps.machine:
+            waiting = min(waiting, state.policy.caps.machine - state.counts.total)
+        if not state.limits.jobs:
             return waiting
-        free = max(0, self.state.limits.jobs - self.state.counts.total)
-        if self.state.policy.kind == "sustained":
+        free = max(0, state.limits.jobs - state.counts.total)
+        if state.policy.kind == "sustained":
             return min(free, waiting)
-        worth_it = free >= min(self.state.limits.refill, self.state.limits.jobs) or waiting <= free
+        worth_it = free >= min(state.limits.refill, state.limits.jobs) or waiting <= free
         return free if worth_it else 0
 
 

@@ -8,6 +8,8 @@ from seatrial.conduct.policy import Entry
 from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.units import SECOND_NS
 
+_ENDED = RunState.ENDED
+
 
 class RunInFlight(RunLife, kw_only=True):
     """A run that was submitted and has no verdict yet. ``case`` and ``entry`` are positions;
@@ -30,7 +32,7 @@ class RunInFlight(RunLife, kw_only=True):
     @property
     def holds_room(self) -> bool:
         """Whether its job has not ended."""
-        return self.state < RunState.ENDED
+        return self.state < _ENDED
 
     @property
     def ended_by_us(self) -> bool:

@@ -74,7 +74,7 @@ class Mix:
     # ---- events in ------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return 1 << 30 if any(self._cases) else 0
+        return 1 << 30 if self._least else 0
 
     def runs_of(self, case: int) -> int:
         return 1

@@ -36,7 +36,6 @@ from seatrial.journal.events import (
     NodeExcluded,
     NodeUp,
     OutputQuiet,
-    RunEvent,
     RunJudged,
     RunSubmitted,
     ScriptEnded,
@@ -54,6 +53,7 @@ from seatrial.journal.events import (
 from seatrial.journal.lifecycle import RunState, TrialLife, TrialState
 from seatrial.suite.model import Case
 
+_QUEUED = RunState.QUEUED
 _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 
 
@@ -117,7 +117,7 @@ class ConductorState:
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
-        elif isinstance(event, RunEvent):
+        elif event.run_id:
             self.watchdogs.seen(event.time)
 
     # ---- builds ---------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class ConductorState:
         if flight is None:
             return
         flight.apply(event)
-        if flight.state is RunState.QUEUED:
+        if flight.state is _QUEUED:
             oldest = self.watchdogs.queued(event.run_id, flight.entry, event.time)
             self.changed = self.changed or oldest
 
@@ -191,9 +191,10 @@ class ConductorState:
     def _free(self, flight: RunInFlight, event: JobEnded | RunJudged) -> None:
         """Take back what the job of a run held."""
         started = self.queued.pop(event.run_id, None) is None
+        if not started:
+            self.watchdogs.unqueued(event.run_id, event.time, started=False)
         self.room += flight.size
         self.counts.end(flight.entry, flight.width, flight.target, started)
-        self.watchdogs.unqueued(event.run_id, event.time, started=False)
         self._count(flight.entry, event.time)
         self.changed = True
 

@@ -42,7 +42,8 @@ class Targets:
     def copy(self) -> Targets:
         """Return a copy to try placements on."""
         other = object.__new__(Targets)
-        vars(other).update(vars(self))
+        other._placement, other._per_target = self._placement, self._per_target
+        other._targets, other._by_file_system = self._targets, self._by_file_system
         other._turn, other._time = self._turn.copy(), self._time.copy()
         return other
 

@@ -27,9 +27,7 @@ _EXIT_CODE = re.compile(r"exit code (-?[0-9]{1,10})")  # how version 0.1 wrote t
 _RECALLED = "taken back before it started"  # how version 0.1 wrote that a run was recalled
 
 
-class Event(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", tag=str.lower
-):
+class Event(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="event", tag=str.lower):
     """What every event has: ``time`` in nanoseconds since the epoch, UTC (0: not recorded yet), the
     tag of the trial, and the name of the machine. ``number`` is the OLCF Test Harness's number of
     the kind, or one that it does not use."""
@@ -45,11 +43,16 @@ class Event(
         """The event's name on disk, such as ``job_start``."""
         return str(self.__struct_config__.tag)
 
+    @property
+    def run_id(self) -> str:
+        """The id of its run; "" for events of the trial or of a build."""
+        return ""
+
 
 # ---- of a run ---------------------------------------------------------------------------------
 
 
-class RunEvent(Event, frozen=True, kw_only=True, tag="run"):
+class RunEvent(Event, frozen=True, tag="run"):
     """Something happened to a run: one attempt of a case of a test of an application."""
 
     app: str = ""

@@ -151,7 +151,12 @@ TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
 }
 
 
-class RunLife(Struct):
+# What is read at every event: a member of an enumeration takes as long as half a handler.
+_RUNNING = RunState.RUNNING
+_IN_PROGRESS = codes.IN_PROGRESS.number
+
+
+class RunLife(Struct, gc=False):
     """The life of one run: its state, its eight times, and what its events say of it.
 
     ``created`` is when it was created (or first heard of), ``submitted`` and ``queued`` are of its
@@ -214,7 +219,7 @@ class RunLife(Struct):
         self.submission = event.submission
         self.target = event.target
         self.stage = event.stage
-        if self.state < RunState.RUNNING:
+        if self.state < _RUNNING:
             self.queued, self.job_id = None, ""
 
     def _on_queued(self, event: JobQueued) -> None:
@@ -225,7 +230,8 @@ class RunLife(Struct):
         if self.job_started is None:
             self.job_started = event.time
         self.nodes = event.nodes or self.nodes
-        self._run()
+        if self.judged is None:
+            self.code = _IN_PROGRESS
 
     def _on_script_started(self, event: ScriptStarted) -> None:
         if self.script_started is None or event.time > self.script_started:
@@ -233,18 +239,16 @@ class RunLife(Struct):
         self.nodes = event.nodes or self.nodes
         self.job_id = event.job_id or self.job_id
         self.environment = event.environment or self.environment
-        self._run()
-
-    def _run(self) -> None:
         if self.judged is None:
-            self.code = codes.IN_PROGRESS.number
+            self.code = _IN_PROGRESS
 
     def _on_script_ended(self, event: ScriptEnded) -> None:
         if self.script_ended is None or event.time >= self.script_ended:
             self.script_ended = event.time
             self.exit_code = event.exit_code
             self.job_id = event.job_id or self.job_id
-        self._run()
+        if self.judged is None:
+            self.code = _IN_PROGRESS
 
     def _on_job_ended(self, event: JobEnded) -> None:
         self.job_ended = event.time
