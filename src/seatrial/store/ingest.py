@@ -27,9 +27,11 @@ from seatrial.files import open_regular, read_regular
 from seatrial.gc_pause import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, read_blocks
+from seatrial.machine.facts import unfold
 from seatrial.store.folding import fold
 from seatrial.store.gaps import keep_gaps
 from seatrial.store.location import Location
+from seatrial.store.node_places import NodePlaces
 from seatrial.store.opening import open_memory, open_store
 from seatrial.store.run_upserts import LONGEST_NAME, TrialRecord, test_row
 from seatrial.store.schema import Store, Writer
@@ -62,8 +64,13 @@ class _Seen(NamedTuple):
     modified: int
 
 
-class _MachineName(Struct):
+class _NodeNames(Struct):
+    names: str = ""
+
+
+class _Machine(Struct):
     machine: str
+    nodes: list[_NodeNames] = []
 
 
 class _TestWords(Struct):
@@ -79,7 +86,7 @@ class _Record(Struct):
     """As much of ``trial.json`` as the store needs, so that it reads every version's."""
 
     created: int
-    machine: _MachineName
+    machine: _Machine
     version: str = ""
     user: str = ""
     host: str = ""
@@ -354,6 +361,7 @@ def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialReco
     writer.insert("trials", _NEW_TRIAL, [row])
     query = "SELECT id FROM trials WHERE path = ? AND machine = ?"
     ((number,),) = writer.rows(query, (path, machine))
+    _add_nodes(writer, record.machine)
     words = {case.test: record.tests.get(case.test, _TestWords()) for case in cases}
     tests = {
         name: test_row(writer, name, test.app, _lines(test.tags)) for name, test in words.items()
@@ -374,6 +382,15 @@ def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialReco
     return TrialRecord(number)
 
 
+def _add_nodes(writer: Writer, machine: _Machine) -> None:
+    """Give the nodes of a description their places, so that neighbours lie beside each other."""
+    names: list[str] = []
+    for kind in machine.nodes:
+        with contextlib.suppress(ValueError):
+            names += unfold(kind.names) if kind.names else ()
+    NodePlaces(writer, machine.machine).add(names)
+
+
 def _lines(words: list[str]) -> str:
     """Words so that each can be looked for with its limits; as many as an index can hold."""
     text = ""
@@ -388,6 +405,6 @@ def _forget(writer: Writer, trial: int) -> None:
     of_runs = "WHERE run IN (SELECT id FROM runs WHERE trial = ?)"
     writer.execute(f"DELETE FROM metrics {of_runs}", (trial,))
     writer.execute(f"DELETE FROM events {of_runs}", (trial,))
-    for table in ("trial_events", "runs", "cases", "builds", "gaps"):
+    for table in ("trial_events", "run_nodes", "runs", "cases", "builds", "gaps"):
         writer.execute(f"DELETE FROM {table} WHERE trial = ?", (trial,))
     writer.execute("DELETE FROM trials WHERE id = ?", (trial,))

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 
 from seatrial.journal.events import MetricRecorded, RunEvent
 from seatrial.journal.lifecycle import RunLife, RunState, TrialState
+from seatrial.store.node_places import keep_nodes
 from seatrial.store.schema import Writer
 from seatrial.store.tables import STATES, outcome_of
 
@@ -99,6 +100,7 @@ class RunUpserts:
         self._metrics: dict[tuple[str, str, str], int] = {}
         self.known = self._read(list(cases)) if trial.runs else {}
         self._old = set(self.known)
+        self._nodes_before = {run.id: run.life.nodes for run in self.known.values()}
         new = [case for run_id, case in cases.items() if run_id not in self._old]
         self._ids = iter(writer.new_ids("runs", len(new)) if new else ())
         self._cases = self._read_cases(list(dict.fromkeys(new)))
@@ -137,6 +139,7 @@ class RunUpserts:
             self._writer.insert("runs", COLUMNS, map(_row_of_run, new))
         if old:
             self._writer.upsert("runs", COLUMNS, "id", map(_row_of_run, old))
+        self._write_nodes()
         rows_of_old = {run.id for run in old}
         known = [(*key, value) for key, value in figures.items() if key[0] in rows_of_old]
         fresh = [(*key, value) for key, value in figures.items() if key[0] not in rows_of_old]
@@ -144,6 +147,17 @@ class RunUpserts:
             self._writer.insert("metrics", ("run", "metric", "value"), fresh)
         if known:
             self._writer.upsert("metrics", ("run", "metric", "value"), "run, metric", known)
+
+    def _write_nodes(self) -> None:
+        before = self._nodes_before.get
+        nodes_of = {
+            run.id: run.life.nodes
+            for run in self.known.values()
+            if run.life.nodes != before(run.id, "")
+        }
+        if nodes_of:
+            changed = [run for run in nodes_of if before(run)]
+            keep_nodes(self._writer, self._trial.id, nodes_of, changed)
 
     def _read(self, ids: Sequence[str]) -> dict[str, RunRecord]:
         columns = ", ".join(COLUMNS)

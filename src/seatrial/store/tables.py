@@ -95,6 +95,15 @@ CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, c
     run_id);
 CREATE INDEX runs_by_case ON runs (case_row, created, id);
 CREATE INDEX runs_failed ON runs (state, judged, id, trial, test) WHERE state = {FAILED};
+CREATE TABLE nodes (                                        -- in the order of the description
+    machine TEXT NOT NULL, place BIGINT NOT NULL, name TEXT NOT NULL,
+    chain BIGINT NOT NULL,                                  -- see node_places
+    PRIMARY KEY (machine, place), UNIQUE (machine, name)
+) WITHOUT ROWID;
+CREATE TABLE run_nodes (                                    -- spans of places, both ends included
+    trial BIGINT NOT NULL, run BIGINT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
+    PRIMARY KEY (trial, run, first)
+) WITHOUT ROWID;
 CREATE TABLE events (                                       -- of runs
     run BIGINT NOT NULL, time BIGINT NOT NULL,
     seq BIGINT NOT NULL,                                    -- its place in the journal
