@@ -1,7 +1,7 @@
-"""Opening and making stores: what a location says decides on the database.
+"""Open and make stores. The location decides which database it is.
 
-with open_store(Path("trials/store.sqlite")) as store: ...
-with open_store("postgresql://ana@db/seatrial") as store: ...
+with open_store(Path("trials/store.sqlite")) as store: ... with
+open_store("postgresql://ana@db/seatrial") as store: ...
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from seatrial.store.schema import WAIT_S, Store
 
 
 def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
-    """Open the store at a path, made if missing, or at a URL, where it must have been made. A file
+    """Open the store at a path, which is made if missing, or at a URL, where it must exist. A file
     that cannot be written is opened for reading; where there is none to read, a store in memory
-    stands in. Raises StoreError when it is no store of ours, of a newer version, damaged, out of
+    replaces it. Raises StoreError if it is not our store, of a newer version, damaged, out of
     reach, or locked for longer than ``wait_s``."""
     if isinstance(location, Path):
         from seatrial.store.sqlite import open_file
@@ -30,15 +30,15 @@ def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
 
 
 def open_memory(notices: Sequence[str] = ()) -> Store:
-    """A store that lives as long as this process."""
+    """Return a store that lives as long as this process."""
     from seatrial.store.sqlite import in_memory
 
     return in_memory(notices)
 
 
 def reopen_empty(location: Location, wait_s: float = WAIT_S) -> Store:
-    """Open the store with nothing in it, to be filled again. A damaged file is moved aside if
-    it was a store; a newer version is refused with StoreError, anything else with its NoStore."""
+    """Open the store with nothing in it, to be filled again. A damaged file is moved aside if it
+    was a store. Raises StoreError for a newer version, and NoStore for anything else."""
     if isinstance(location, Path):
         from seatrial.store.sqlite import reopen_file
 
@@ -50,8 +50,8 @@ def reopen_empty(location: Location, wait_s: float = WAIT_S) -> Store:
 
 
 def create(url: str, writer: str = "", viewers: Sequence[str] = ()) -> str:
-    """Make a store in a database of PostgreSQL, owned by ``writer`` (who is connected where that
-    is "") and read by ``viewers``; says what was done. Raises StoreError."""
+    """Make a store in a database of PostgreSQL, owned by ``writer`` ("": the connected role) and
+    read by ``viewers``. Returns what was done. Raises StoreError."""
     _require_psycopg(url)
     from seatrial.store.provisioning import found
 

@@ -1,8 +1,8 @@
-"""What the store knows of the runs that a piece of a journal speaks of.
+"""The runs of a block of a journal, read from the store and written back at once.
 
-    runs = RunUpserts(writer, trial, cases)           # read at once
+    runs = RunUpserts(writer, trial, cases)           # one query
     run = runs.known.get(run_id) or runs.make(event)
-    runs.write(figures)                         # written at once, with the trial's counts
+    runs.write(figures)                         # one statement, with the trial's counts
 
 Names of tests and metrics are rows that all trials share.
 """
@@ -30,7 +30,7 @@ AT_ONCE = 500
 
 
 class TrialRecord(Struct):
-    """What a trial's row keeps of its journal."""
+    """The part of a trial's row that depends on its journal."""
 
     id: int
     state: str = TrialState.NEW.value
@@ -91,8 +91,8 @@ def _run_of(row: Sequence[Any]) -> RunRecord:
 
 
 class RunUpserts:
-    """The runs of some events: those that are ``known``, and those that are made for them. To each
-    run's id belongs its case."""
+    """The runs of some events: the ``known`` ones, and those made for new ids. ``cases`` maps each
+    run's id to its case."""
 
     def __init__(self, writer: Writer, trial: TrialRecord, cases: dict[str, str]) -> None:
         self._writer = writer
@@ -106,7 +106,7 @@ class RunUpserts:
         self._cases = self._read_cases(list(dict.fromkeys(new)))
 
     def make(self, event: RunEvent) -> RunRecord:
-        """The new run of an event."""
+        """Make the run of an event."""
         case, test = self._cases.get(event.case) or self._make_case(event)
         self._trial.runs += 1
         of = (self._trial.id, event.run_id, case, test)
@@ -114,7 +114,7 @@ class RunUpserts:
         return run
 
     def metric(self, event: MetricRecorded) -> int:
-        """The id of a metric's name, unit and direction."""
+        """Return the id of a metric's name, unit and direction."""
         key = (event.metric[:LONGEST_NAME], event.unit[:LONGEST_NAME], event.better[:LONGEST_NAME])
         if key not in self._metrics:
             query = "SELECT id FROM metric_names WHERE name = ? AND unit = ? AND better = ?"
@@ -122,7 +122,7 @@ class RunUpserts:
         return self._metrics[key]
 
     def write(self, figures: dict[tuple[int, int], float]) -> None:
-        """Write the runs back, and figures by run and metric."""
+        """Write the runs, and the figures by run and metric."""
         changes: Counter[int] = Counter()
         old, new = [], []
         for run_id, run in self.known.items():
@@ -171,7 +171,7 @@ class RunUpserts:
         return {case: (row, test) for case, row, test in rows}
 
     def _make_case(self, event: RunEvent) -> tuple[int, int]:
-        """A row for a case that the trial's files know not."""
+        """Make a row for a case that the trial's files do not have."""
         query = (
             "SELECT tests.id FROM cases JOIN tests ON tests.id = cases.test"
             " WHERE cases.trial = ? AND tests.name = ? LIMIT 1"
@@ -192,15 +192,15 @@ _NEW_TEST = "INSERT INTO tests (name, app, tags) VALUES (?, ?, ?)"
 
 
 def test_row(writer: Writer, name: str, app: str, tags: str) -> int:
-    """The id of a test as it is written; made if it is new."""
+    """Return the id of a test with that name, application and tags; make it if it is new."""
     query = "SELECT id FROM tests WHERE name = ? AND app = ? AND tags = ?"
     key = (name[:LONGEST_NAME], app[:LONGEST_NAME], tags)
     return _named(writer, query, _NEW_TEST, key)
 
 
 def _named(writer: Writer, query: str, insertion: str, key: tuple[str, ...]) -> int:
-    """The id of what all trials share; made if it is new, by one writer at a time, so that no two
-    wait for each other's names."""
+    """Return the id of a row that all trials share; make it if it is new. One writer at a time
+    makes such rows, so that no two wait for each other."""
     found = writer.rows(query, key)
     if not found:
         writer.lock("names")
@@ -212,7 +212,7 @@ def _named(writer: Writer, query: str, insertion: str, key: tuple[str, ...]) -> 
 
 
 def _rows_of(writer: Writer, query: str, trial: int, names: Sequence[str]) -> Iterable[Any]:
-    """The rows of a query that ends in IN, for any number of names."""
+    """Yield the rows of a query that ends in IN, for any number of names."""
     for start in range(0, len(names), AT_ONCE):
         some = names[start : start + AT_ONCE]
         marks = ", ".join("?" * len(some))
@@ -226,5 +226,5 @@ def replace(writer: Writer, table: str, key: str, records: Sequence[Struct]) -> 
 
 
 def row_of(record: Struct) -> tuple[Any, ...]:
-    """The values of a row."""
+    """Return the values of a row."""
     return msgspec.structs.astuple(record)
