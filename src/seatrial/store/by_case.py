@@ -1,4 +1,4 @@
-"""What trials measured, case by case, as comparisons and scaling tables need it: all at once.
+"""The figures of trials, case by case, for comparisons and scaling tables: all in one read.
 
 for found in by_case(store, trials, since, until):
     found.case, found.values[("triad", "MB/s", "higher")], found.excluded
@@ -23,9 +23,9 @@ Kind = tuple[str, str, str]  # a metric's name, unit and direction
 
 class CaseRuns(Struct):
     """The runs of a case in one stage (``alone``, ``full`` or ""). ``values`` are the figures of
-    runs whose answer was right (verdict pass or performance), and the seconds that their scripts
-    took as ``elapsed``; ``excluded`` counts the other runs by verdict, without those that run
-    again. ``runs`` are the rows of those that count."""
+    runs whose answer was right (verdict pass or performance), with the seconds of their scripts as
+    ``elapsed``. ``excluded`` counts the other runs by verdict, without recalled runs and those
+    whose case runs again. ``runs`` are the rows of those that count."""
 
     trial: TrialRow
     case: CaseRow
@@ -78,7 +78,8 @@ def _by_case(store: Store, trials: Sequence[TrialRow], since: int, until: int) -
 
 
 def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
-    """A metric of a test that is itself called elapsed takes the place of the script's time."""
+    """Add the figures. A metric of a test that is itself called elapsed replaces the script's
+    time."""
     names = "SELECT id, name, unit, better FROM metric_names"
     kinds: dict[int, Kind] = {number: (n, u, b) for number, n, u, b in store.rows(names)}
     own = {number for number, kind in kinds.items() if kind[0] == ELAPSED[0]}
@@ -96,7 +97,7 @@ def _add_figures(store: Store, where: str, of_run: dict[int, CaseRuns]) -> None:
 
 
 def _cases(store: Store, trials: Sequence[TrialRow]) -> dict[int, tuple[TrialRow, CaseRow]]:
-    """The cases of trials by their row in the store."""
+    """Return the cases of trials by their row in the store."""
     result: dict[int, tuple[TrialRow, CaseRow]] = {}
     for trial in trials:
         rows = store.rows("SELECT id FROM cases WHERE trial = ? ORDER BY id", (trial.row,))

@@ -1,4 +1,4 @@
-"""How long the runs of a trial took, as columns: for plots of any size.
+"""The elapsed times of a trial's runs as columns, for plots of any size.
 
 elapsed_points(store, trial.row, ["stream"])         # one entry for each run
 """
@@ -15,8 +15,8 @@ from seatrial.store.sql_filters import listed
 
 
 class ElapsedPoints(NamedTuple):
-    """The runs of a test that started and are over as columns, in the order of their starts: run
-    id, start in ns, seconds."""
+    """The runs of a test that started and are over, as columns in the order of their starts: run
+    id, start of the script (ns), seconds."""
 
     test: str
     run_ids: list[str]
@@ -25,15 +25,15 @@ class ElapsedPoints(NamedTuple):
 
 
 class ElapsedSeries(NamedTuple):
-    """Points of tests. ``odd`` has the verdict's code of each run that did not pass, ``never``
-    counts those that are over and never started. Recalled runs are neither."""
+    """The points of each test. ``odd`` has the verdict's code of each run that did not pass;
+    ``never`` counts runs that are over and never started. Recalled runs are in neither."""
 
     points: list[ElapsedPoints]
     odd: dict[str, int]
     never: int
 
 
-# A run that told no end ran to its verdict. The index has all but that.
+# A run without an end of its script is taken to have run until its verdict, which the index lacks.
 _SECONDS = (
     "CASE WHEN runs.elapsed IS NOT NULL THEN runs.elapsed ELSE (SELECT"
     " (coalesce(own.script_ended, own.judged) - own.script_started) / 1e9 FROM runs AS own"
@@ -42,8 +42,9 @@ _SECONDS = (
 
 
 def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> ElapsedSeries:
-    """How long the runs of a trial (its row) took, of all tests or those of these names. They are
-    read test by test as the index has them, so that nothing is sorted or looked up."""
+    """Return the elapsed times of the runs of a trial (its row), of all tests or those with these
+    names. Tests are read one by one in the order of the index, so that nothing is sorted or looked
+    up."""
     over = f"runs.test = ? AND runs.trial = ? AND runs.code NOT IN ({listed(NO_OUTCOME)})"
     asked = f"SELECT runs.run_id, runs.script_started, {_SECONDS} FROM runs WHERE {over}"
     points: list[ElapsedPoints] = []

@@ -1,4 +1,4 @@
-"""A trial for other programs: JUnit XML for a CI server, or JSON with everything.
+"""Export a trial for other programs: JUnit XML for a CI server, or JSON with everything.
 
 ``junit`` yields text piece by piece, as a trial may have a hundred thousand runs.
 """
@@ -34,7 +34,7 @@ _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\
 
 
 def trial_record(store: Store, trial: TrialRow) -> dict[str, Any]:
-    """One object: trial, cases, runs (oldest first), metrics."""
+    """Return a trial as one object: trial, cases, runs (the oldest first), metrics."""
     found = _runs_of(store, trial)
     figures = queries.figures(store, found)
     return {
@@ -50,12 +50,12 @@ def trial_record(store: Store, trial: TrialRow) -> dict[str, Any]:
 
 
 def run_record(run: RunRow) -> dict[str, Any]:
-    """A run as programs read it: its verdict by name, times as ISO 8601 in UTC."""
+    """Return a run for programs: its verdict by name, times as ISO 8601 in UTC."""
     return {"verdict": run.verdict, **record(run)}
 
 
 def record(row: msgspec.Struct) -> dict[str, Any]:
-    """A row's fields without the store's own number, its times as ISO 8601 in UTC."""
+    """Return a row's fields without the store's own number, its times as ISO 8601 in UTC."""
     fields = msgspec.structs.asdict(row)
     fields.pop("row", None)
     for name in _TIMES:
@@ -65,13 +65,14 @@ def record(row: msgspec.Struct) -> dict[str, Any]:
 
 
 def iso(time: int) -> str:
-    """A time in ns as ISO 8601 in UTC, to the microsecond."""
+    """Return a time (ns) as ISO 8601 in UTC, to the microsecond."""
     whole, rest = divmod(time, SECOND_NS)
     return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
 
 
 def to_json(value: Any) -> str:
-    """JSON text in which every control character is escaped, so that a terminal can show it."""
+    """Return JSON text in which every control character is escaped, so that a terminal can show
+    it."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
@@ -84,7 +85,8 @@ def _runs_of(store: Store, trial: TrialRow) -> list[RunRow]:
 
 
 def junit(store: Store, trial: TrialRow) -> Iterator[str]:
-    """JUnit XML: a suite for each test, a test case for each run and for each case without one."""
+    """Yield JUnit XML: a suite for each test, a test case for each run and for each case without a
+    run."""
     found = _runs_of(store, trial)
     figures = queries.figures(store, found)
     entries = _entries(queries.cases_of(store, trial), found)
@@ -111,7 +113,8 @@ Entry = tuple[CaseRow, RunRow | None]
 
 
 def _entries(cases: Sequence[CaseRow], found: Sequence[RunRow]) -> list[Entry]:
-    """Each case with each of its runs, or with None; by test, in the order of the cases."""
+    """Return each case with each of its runs, or with None, by test and in the order of the
+    cases."""
     runs_of: dict[str, list[RunRow]] = {}
     for run in found:
         runs_of.setdefault(run.case, []).append(run)
@@ -186,13 +189,13 @@ def _output(run: RunRow) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text for XML: markup quoted, and characters that XML cannot hold made visible."""
+    """Return text for XML: markup is quoted, characters that XML cannot hold are made visible."""
     legal = _ILLEGAL.sub(lambda found: _visible(found[0]), text)
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _quoted(text: str) -> str:
-    """An attribute's value with its quotes; line ends are kept."""
+    """Return an attribute's value with its quotes. Line ends are kept."""
     escaped = _escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
     return f'"{escaped}"'
 

@@ -1,4 +1,4 @@
-"""What kind of file system a path is on: whether SQLite's write-ahead log works there.
+"""The kind of file system that a path is on: whether SQLite's write-ahead log works there.
 
 file_system(Path("trials/store.sqlite"))                  # "ext4"
 """
@@ -17,7 +17,8 @@ LOCAL_FILE_SYSTEMS = frozenset(
 
 
 def file_system(path: Path) -> str:
-    """The type of the file system that a path is on, such as ext4 or nfs4; "" when unknown."""
+    """Return the type of the file system that a path is on, such as ext4 or nfs4; "" when
+    unknown."""
     here = os.path.realpath(path)
     best, kind = "", ""
     try:

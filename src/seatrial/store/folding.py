@@ -1,8 +1,8 @@
-"""Events folded into rows: what a run, a build or a trial is by its events so far.
+"""Fold events into rows: the state of a run, a build or a trial by its events so far.
 
-The fold goes on from the rows that are there, so a journal may come in pieces of any size. Facts
-that may arrive late or twice (a job's own events are merged after the fact) are ordered by their
-time, not by their place.
+The fold goes on from the rows that are there, so a journal may come in pieces of any size. Events
+may arrive late or twice, as a job's own events are merged after it has ended. So they count by
+their time, not by their place.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MIN, _MAX = -MAX_INTEGER, MAX_INTEGER
 _EVENT = ("run", "time", "seq", "number", "value", "detail", "text")
 _TRIAL_EVENT = ("trial", *_EVENT[1:])
 
-# What people look for in a row of an event, where that is not its alias.
+# The member of an event that its row has as detail, where that is not its alias.
 _DETAILS: dict[type[Event], str] = {
     JobQueued: "job_id",
     ScriptStarted: "nodes",
@@ -76,7 +76,7 @@ class _Build(Struct):
 
 
 def fold(writer: Writer, trial: TrialRecord, events: Sequence[Event]) -> None:
-    """Bring the rows of a trial up to date with its next events; ``trial`` itself is changed."""
+    """Update the rows of a trial by its next events; ``trial`` itself is changed."""
     events, cases = _bounded(events)
     runs = RunUpserts(writer, trial, cases)
     known = runs.known.get
@@ -139,8 +139,8 @@ def _change_trial(trial: TrialRecord, life: TrialLife, event: Event) -> None:
 
 
 def _bounded(events: Sequence[Event]) -> tuple[Sequence[Event], dict[str, str]]:
-    """Return the same with names as indexes of either database hold them; and the case of each
-    run."""
+    """Return the events with names that the indexes of either database can hold, and the case of
+    each run."""
     cases = _cases(events)
     names = (*cases, *cases.values())
     if max(map(len, names), default=0) > LONGEST_NAME or "\0" in "".join(names):
@@ -162,8 +162,8 @@ def _cases(events: Sequence[Event]) -> dict[str, str]:
 
 
 def _name(text: str) -> str:
-    """A name of bounded length without NUL, which PostgreSQL cannot hold: what is looked up must
-    be what is kept."""
+    """Return a name of bounded length without NUL, which PostgreSQL cannot hold. So a lookup finds
+    what was kept."""
     return text[:LONGEST_NAME].replace("\0", "\ufffd")
 
 
@@ -188,7 +188,7 @@ def _change_build(build: _Build, event: BuildEvent) -> None:
 
 
 def _kept(value: int | float | str | None) -> int | float | str | None:
-    """An event's value as a row holds it."""
+    """Return an event's value as a row holds it."""
     if isinstance(value, int) and not _MIN < value < _MAX:
         value = str(value)
     return value[:LONGEST_TEXT] if isinstance(value, str) else value

@@ -2,8 +2,8 @@
 
     gaps(store, trial)          # [GapRow(line=812, lines=3, first=190211, last=190704, ...)]
 
-Lines that are no events are skipped when a journal is read; here they are found again, so that a
-page can say what is missing. Damaged lines beside each other are one gap.
+Damaged lines are skipped when a journal is read. Here they are located, so that a page can say what
+is missing. Adjacent damaged lines are one gap.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _COLUMNS = ", ".join(GapRow.__struct_fields__)
 
 
 def gaps(store: Store, trial: TrialRow) -> list[GapRow]:
-    """The places in the trial's journal that could not be read, from its beginning; at most
-    ``MAX_GAPS`` of them."""
+    """Return the places in the trial's journal that could not be read, in their order; at most
+    ``MAX_GAPS``."""
     sql = f"SELECT {_COLUMNS} FROM gaps WHERE trial = ? ORDER BY first"
     return [GapRow(*row) for row in store.rows(sql, (trial.row,))]
 
 
 def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block) -> None:
-    """Keep where the damage of the next block is, which begins where the trial was read to. A gap
-    at the end of what was read before goes on, or is closed by the next event."""
+    """Store where the next block is damaged; it begins where the trial was read to. A gap at the
+    end of the part read before goes on, or the next event ends it."""
     if not block.damaged:
         if trial.damaged and block.events:
             closing = "UPDATE gaps SET after = ? WHERE trial = ? AND after IS NULL"
@@ -50,7 +50,8 @@ def keep_gaps(writer: Writer, file: BinaryIO, trial: TrialRecord, block: Block) 
 
 
 def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> list[GapRow]:
-    """The gaps from where the trial was read to; ``gap`` is the one that it ended in."""
+    """Return the gaps from where the trial was read to; ``gap`` is the one in which that part
+    ended."""
     found: list[GapRow] = []
     before = trial.last
     number = _lines_before(file, trial.ingested)
@@ -70,7 +71,7 @@ def _gaps(file: BinaryIO, trial: TrialRecord, end: int, gap: GapRow | None) -> l
 
 
 def _lines(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
-    """Each line with the offsets of its beginning and behind its end, however long it is."""
+    """Yield each line with the offsets of its beginning and behind its end, however long it is."""
     last = file.seek(start)
     while last < end:
         first, line = last, file.readline(LONGEST_LINE)

@@ -1,11 +1,11 @@
-"""Journals into the store, from where each was last left.
+"""Read journals into the store, each from where it was left.
 
     with synced(Path("trials/store.sqlite"), Path("trials")) as store:
         ...                                            # what the journals say by now
 
-What was read of a journal and how far it was read change in one transaction: a crash, or two
+One transaction changes both what was read of a journal and how far it was read. So a crash, or two
 commands at once, neither lose nor double an event. A journal whose file was not touched costs one
-``stat``; one that was replaced or cut is read from its beginning. A trial is known by its path
+``stat``. One that was replaced or cut is read from its beginning. A trial is identified by its path
 and its machine, as several machines may share a store and have folders of the same name.
 """
 
@@ -27,9 +27,11 @@ from seatrial.files import open_regular, read_regular
 from seatrial.gc_pause import uncollected
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Block, fingerprint, read_blocks
+from seatrial.machine.facts import unfold
 from seatrial.store.folding import fold
 from seatrial.store.gaps import keep_gaps
 from seatrial.store.location import Location
+from seatrial.store.node_places import NodePlaces
 from seatrial.store.opening import open_memory, open_store
 from seatrial.store.run_upserts import LONGEST_NAME, TrialRecord, test_row
 from seatrial.store.schema import Store, Writer
@@ -38,9 +40,9 @@ if TYPE_CHECKING:  # where nothing is new, a trial's files are not looked at
     from seatrial.trial.folder import TrialFolder  # not needed where nothing changed
 
 READ_AT_ONCE = 8 << 20  # of a journal, in one transaction
-LONGEST_TAGS = 5 * LONGEST_NAME  # bytes, all tags of a test together
+LONGEST_TAGS = 5 * LONGEST_NAME  # bytes of all tags of a test together
 RECORD_WITHIN_NS = 500_000_000  # a record is written so soon after it was made
-MAX_SOUND_RECORDS = 10_000  # records that are known to be readable
+MAX_SOUND_RECORDS = 10_000  # how many are remembered as readable
 LEFT_OUT = "; trial left out"
 MAX_DATABASE_INTEGER = (1 << 63) - 1  # of a database's integers
 
@@ -48,22 +50,27 @@ Progress = Callable[[str, int, int], None]
 
 
 class Synced(NamedTuple):
-    """How many trials had something new, and how many events that was."""
+    """How many trials had something new, and how many new events."""
 
     trials: int
     events: int
 
 
 class _Seen(NamedTuple):
-    """A journal's file as ``stat`` sees it; all zero where there is none yet."""
+    """The state of a journal's file by ``stat``; all zero where there is none yet."""
 
     inode: int
     size: int
     modified: int
 
 
-class _MachineName(Struct):
+class _NodeNames(Struct):
+    names: str = ""
+
+
+class _Machine(Struct):
     machine: str
+    nodes: list[_NodeNames] = []
 
 
 class _TestWords(Struct):
@@ -76,10 +83,10 @@ class _ComponentName(Struct):
 
 
 class _Record(Struct):
-    """As much of ``trial.json`` as the store needs, so that it reads every version's."""
+    """The part of ``trial.json`` that the store needs, so that it reads every version's."""
 
     created: int
-    machine: _MachineName
+    machine: _Machine
     version: str = ""
     user: str = ""
     host: str = ""
@@ -104,8 +111,8 @@ def synced(location: Location, trials: Path) -> Store:
 
 def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced:
     """Read what is new in the journals below ``trials``. A trial that cannot be read becomes a
-    notice of the store; trials whose folder is gone stay. ``progress`` is told a tag, the bytes
-    read and the bytes to read, now and then."""
+    notice of the store. Trials whose folder is gone stay. ``progress`` is called now and then with
+    a tag, the bytes read and the bytes to read."""
     known: dict[str, set[_Seen]] = {}
     made: dict[str, int] = {}
     for path, created, *seen in store.rows(
@@ -137,7 +144,7 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
 
 
 def _notice_or_raise(store: Store, path: str, error: SeatrialError | OSError) -> None:
-    """One trial that cannot be read must not hide the others."""
+    """Keep a trial that cannot be read from hiding the others."""
     if isinstance(error, TrialError):
         store.notices.append(str(error))
     elif isinstance(error, OSError):
@@ -147,7 +154,7 @@ def _notice_or_raise(store: Store, path: str, error: SeatrialError | OSError) ->
 
 
 def _journals(trials: Path) -> Iterator[tuple[str, _Seen]]:
-    """The folders of trials, in order, and their journals' state on disk."""
+    """Yield the folders of trials, in order, and the state of their journals on disk."""
     try:
         root = os.path.realpath(trials)
         names = sorted(os.listdir(root))  # noqa: PTH208
@@ -175,7 +182,8 @@ def _seen(found: os.stat_result) -> _Seen:
 
 
 def _ingest(store: Store, path: str, progress: Progress | None) -> int:
-    """Read a trial's journal to its end, a block and a transaction at a time."""
+    """Read a trial's journal to its end, one block in one transaction at a time. Returns the number
+    of events."""
     from seatrial.trial.folder import TrialFolder
 
     folder = TrialFolder(Path(path))
@@ -204,7 +212,8 @@ _STATE = ", ".join(TrialRecord.__struct_fields__)
 
 
 def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> TrialRecord:
-    """The trial's row, with nothing in it if it is new or its journal is another than before."""
+    """Return the trial's row. It is empty if the trial is new or its journal is another than
+    before."""
     rows = writer.rows(f"SELECT {_STATE} FROM trials WHERE path = ?", (str(folder.path),))
     for state in (TrialRecord(*row) for row in rows):
         if file is not None and _goes_on(file, state):
@@ -225,7 +234,7 @@ def _open_row(writer: Writer, folder: TrialFolder, file: BinaryIO | None) -> Tri
 
 
 def _goes_on(file: BinaryIO, state: TrialRecord) -> bool:
-    """Whether a journal is the one that was read, up to where it was read."""
+    """Return whether a journal is the one that was read, up to where it was read."""
     found = os.fstat(file.fileno())
     return (
         state.ingested > 0
@@ -250,7 +259,7 @@ def _read(file: BinaryIO, start: int) -> _Piece:
 
 
 def _read_ahead(journal: Path, start: int) -> _Piece | None:
-    """The next piece; None where it cannot be read, of which who writes it will tell."""
+    """Return the next piece; None where it cannot be read, which the next read will report."""
     with uncollected(), contextlib.suppress(OSError), open_regular(journal) as file:
         return _read(file, start)
     return None
@@ -259,8 +268,9 @@ def _read_ahead(journal: Path, start: int) -> _Piece | None:
 def _next_block(
     writer: Writer, file: BinaryIO, state: TrialRecord, ahead: _Piece | None
 ) -> tuple[list[Event], bool]:
-    """The events of the next whole lines, and whether these were the last. ``state`` moves on.
-    ``ahead`` was read before; another process may have gone on since, or the file may be new."""
+    """Return the events of the next whole lines, and whether these were the last; move ``state``
+    on. ``ahead`` was read before: another process may have gone on since, or the file may be
+    new."""
     found = os.fstat(file.fileno())
     seen = _seen(found)
     if ahead is None or (ahead.inode, ahead.start) != (seen.inode, state.ingested):
@@ -298,8 +308,8 @@ def _record(trial: Path) -> _Record:
 
 
 def _changed_record(path: str, created: int) -> str:
-    """What is wrong with the record of a trial that is in the store: it is written once, and is
-    looked at where it was written again."""
+    """Return what is wrong with the record of a trial that is in the store, "" if nothing. A record
+    is written once, so one is only read if it was written again."""
     try:
         found = os.stat(path + "/trial.json")  # noqa: PTH116 - for each trial
     except OSError as error:
@@ -315,13 +325,13 @@ def _changed_record(path: str, created: int) -> str:
 
 @functools.lru_cache(maxsize=MAX_SOUND_RECORDS)
 def _require_sound(path: str, *_seen: int) -> None:
-    """Raises TrialError where a record cannot be read. One that was read is not read again until
-    it is seen to have changed: a server looks some times a second."""
+    """Raise TrialError where a record cannot be read. One that was read is not read again until it
+    has changed, as a server asks several times a second."""
     _record(Path(path))
 
 
 def _take_moved(writer: Writer, folder: TrialFolder, record: _Record) -> bool:
-    """Give the row of a trial that lay elsewhere its new path."""
+    """Give the row of a trial that was moved its new path. Returns whether there was one."""
     query = "SELECT id, path FROM trials WHERE tag = ? AND created = ? AND machine = ?"
     key = (folder.tag, record.created, record.machine.machine)
     for row, path in writer.rows(query, key):
@@ -354,6 +364,7 @@ def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialReco
     writer.insert("trials", _NEW_TRIAL, [row])
     query = "SELECT id FROM trials WHERE path = ? AND machine = ?"
     ((number,),) = writer.rows(query, (path, machine))
+    _add_nodes(writer, record.machine)
     words = {case.test: record.tests.get(case.test, _TestWords()) for case in cases}
     tests = {
         name: test_row(writer, name, test.app, _lines(test.tags)) for name, test in words.items()
@@ -374,8 +385,18 @@ def _make_row(writer: Writer, folder: TrialFolder, record: _Record) -> TrialReco
     return TrialRecord(number)
 
 
+def _add_nodes(writer: Writer, machine: _Machine) -> None:
+    """Give the nodes of a description their places, so that neighbours are next to each other."""
+    names: list[str] = []
+    for kind in machine.nodes:
+        with contextlib.suppress(ValueError):
+            names += unfold(kind.names) if kind.names else ()
+    NodePlaces(writer, machine.machine).add(names)
+
+
 def _lines(words: list[str]) -> str:
-    """Words so that each can be looked for with its limits; as many as an index can hold."""
+    """Return words between line ends, so that each can be searched for as a whole; as many as an
+    index can hold."""
     text = ""
     for word in words:
         if len(f"{text}\n{word}".encode()) > LONGEST_TAGS:
@@ -388,6 +409,6 @@ def _forget(writer: Writer, trial: int) -> None:
     of_runs = "WHERE run IN (SELECT id FROM runs WHERE trial = ?)"
     writer.execute(f"DELETE FROM metrics {of_runs}", (trial,))
     writer.execute(f"DELETE FROM events {of_runs}", (trial,))
-    for table in ("trial_events", "runs", "cases", "builds", "gaps"):
+    for table in ("trial_events", "run_nodes", "runs", "cases", "builds", "gaps"):
         writer.execute(f"DELETE FROM {table} WHERE trial = ?", (trial,))
     writer.execute("DELETE FROM trials WHERE id = ?", (trial,))

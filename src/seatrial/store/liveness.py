@@ -1,7 +1,8 @@
-"""Whether a process is running a trial now. A journal cannot say so: who is killed writes nothing.
+"""Whether a process runs a trial now. A journal cannot say so, as a killed driver writes nothing.
 
-The owner holds a lock on ``journal.jsonl.lock`` and has written its name into it. A process of
-this host that is gone settles the matter; else the lock itself is tried, shared and for an instant.
+The owner holds a lock on ``journal.jsonl.lock`` and has written its name into it. If that is a
+process of this host that is gone, the trial has no owner. Else the lock itself is tried, shared and
+for an instant.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _OWNER = re.compile(r"process (\d+) on (\S+)")
 
 
 def owned(trial: str) -> bool:
-    """Whether the trial in that folder has a living owner."""
+    """Return whether the trial in that folder has a living owner."""
     lock = Path(trial) / "journal.jsonl.lock"
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,9 +1,9 @@
-"""Where a store is: a file, or a database of a PostgreSQL server.
+"""The location of a store: a file, or a database of a PostgreSQL server.
 
     shown(Path("trials/store.sqlite"))                        # "trials/store.sqlite"
     shown("postgresql://ana:secret@db/seatrial")              # "postgresql://ana@db/seatrial"
 
-A URL may hold a password: whatever is shown to people goes through ``shown``.
+A URL may hold a password. Whatever people see goes through ``shown``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Location = Path | str
 
 
 class NoStore(StoreError, UsageError):
-    """What was named is no store, and cannot become one: the user's input is at fault."""
+    """The location is no store and cannot become one: the user's input is wrong."""
 
 
 def shown(location: Location) -> str:
-    """The location without a password, however oddly the URL is written."""
+    """Return the location without a password, however oddly the URL is written."""
     if isinstance(location, Path):
         return str(location)
     scheme, there, rest = location.partition("://")

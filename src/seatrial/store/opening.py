@@ -1,4 +1,4 @@
-"""Opening and making stores: what a location says decides on the database.
+"""Open and make stores. The location decides which database it is.
 
 psycopg is an extra, so only what opens a store of PostgreSQL imports it.
 
@@ -18,9 +18,9 @@ from seatrial.store.sqlite import in_memory, open_file, reopen_file
 
 
 def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
-    """Open the store at a path, made if missing, or at a URL, where it must have been made. A file
+    """Open the store at a path, which is made if missing, or at a URL, where it must exist. A file
     that cannot be written is opened for reading; where there is none to read, a store in memory
-    stands in. Raises StoreError when it is no store of ours, of a newer version, damaged, out of
+    replaces it. Raises StoreError if it is not our store, of a newer version, damaged, out of
     reach, or locked for longer than ``wait_s``."""
     if isinstance(location, Path):
         return open_file(location, wait_s)
@@ -31,13 +31,13 @@ def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
 
 
 def open_memory(notices: Sequence[str] = ()) -> Store:
-    """A store that lives as long as this process."""
+    """Return a store that lives as long as this process."""
     return in_memory(notices)
 
 
 def reopen_empty(location: Location, wait_s: float = WAIT_S) -> Store:
-    """Open the store with nothing in it, to be filled again. A damaged file is moved aside if
-    it was a store; a newer version is refused with StoreError, anything else with its NoStore."""
+    """Open the store with nothing in it, to be filled again. A damaged file is moved aside if it
+    was a store. Raises StoreError for a newer version, and NoStore for anything else."""
     if isinstance(location, Path):
         return reopen_file(location, wait_s)
     _require_psycopg(location)
@@ -47,8 +47,8 @@ def reopen_empty(location: Location, wait_s: float = WAIT_S) -> Store:
 
 
 def create(url: str, writer: str = "", viewers: Sequence[str] = ()) -> str:
-    """Make a store in a database of PostgreSQL, owned by ``writer`` (who is connected where that
-    is "") and read by ``viewers``; says what was done. Raises StoreError."""
+    """Make a store in a database of PostgreSQL, owned by ``writer`` ("": the connected role) and
+    read by ``viewers``. Returns what was done. Raises StoreError."""
     _require_psycopg(url)
     from seatrial.store.provisioning import found
 

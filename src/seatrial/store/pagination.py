@@ -1,10 +1,10 @@
-"""Lists of runs a page at a time, from a place that stays where it is when new runs come.
+"""Lists of runs, a page at a time, from a place that stays where it is when new runs come.
 
     first = page(store, Filters(machine="frost"), ORDERS["newest"], None, 100)
     then = page(store, Filters(machine="frost"), ORDERS["newest"], place_of(first[-1], ...), 100)
 
-A place is the key by which the list is ordered and the run's row: what is newer changes nothing of
-what follows it.
+A place is the key by which the list is ordered, and the run's row. Newer runs do not change what
+follows a place.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ MAX_CHOICES = 500
 
 
 class Order(NamedTuple):
-    """What a list is ordered by: an expression that is never NULL, and what it is of a run; and of
-    which runs that is so, where not of all."""
+    """An order of a list. ``key`` is an SQL expression that is never NULL; ``field`` is the
+    attribute of RunRow with its value. ``of`` is the SQL condition of the runs that have a key, ""
+    for all."""
 
     key: str
     field: str
@@ -44,14 +45,14 @@ BY_VERDICT = Order("runs.judged", "judged", True, of=f"runs.state = {FAILED}")
 
 
 class PageCursor(NamedTuple):
-    """Where a page ends: the key and the row of its last run."""
+    """The end of a page: the key and the row of its last run."""
 
     key: int | float
     row: int
 
 
 def place_of(run: RunRow, order: Order) -> PageCursor:
-    """The place behind a run."""
+    """Return the place behind a run."""
     key = getattr(run, order.field)
     return PageCursor(-1.0 if key is None else key, run.row)
 
@@ -64,7 +65,8 @@ def page(
     limit: int,
     more: Sequence[str] = (),
 ) -> list[RunRow]:
-    """At most ``limit`` of the runs that match, and of which ``more`` holds, behind a place."""
+    """Return at most ``limit`` of the matching runs behind a place, for which ``more`` conditions
+    hold."""
     conditioned = [*more, *([order.of] if order.of else [])]
     if place is not None:
         sign = "<" if order.descending else ">"
@@ -89,14 +91,14 @@ def _bounds(store: Store, filters: Filters) -> list[str]:
 
 
 def number_of(store: Store, filters: Filters, more: Sequence[str] = ()) -> int:
-    """How many runs match, of which ``more`` holds."""
+    """Return how many runs match, for which ``more`` conditions hold."""
     with store.reading():
         where, values = conditions(store, filters, *more)
         return int(store.rows(f"SELECT count(*) FROM runs {where}", values)[0][0])
 
 
 def again_of(store: Store, found: Collection[RunRow]) -> set[int]:
-    """The rows of those runs that do not count, as their cases run again."""
+    """Return the rows of those runs that do not count, as their cases run again."""
     if not found:
         return set()
     rows = listed(run.row for run in found)
@@ -104,7 +106,7 @@ def again_of(store: Store, found: Collection[RunRow]) -> set[int]:
 
 
 def exact_run(store: Store, trial: str, run_id: str) -> RunRow | None:
-    """The run of that very id in that trial; None where there is none."""
+    """Return the run with that id in that trial; None where there is none."""
     where = "WHERE runs.run_id = ? AND runs.trial = ?"
     with store.reading():
         found = run_rows(store, where, [run_id, trial_row(store, trial)], "ORDER BY runs.id")
@@ -112,8 +114,8 @@ def exact_run(store: Store, trial: str, run_id: str) -> RunRow | None:
 
 
 class BuildRow(Struct, frozen=True):
-    """The build that a run has used. Times in ns; ``ended`` is None while it is being built,
-    ``failed`` until then, too."""
+    """The build that a run has used. Times in ns; ``ended`` and ``failed`` are None while it is
+    being built."""
 
     key: str
     started: int | None
@@ -122,7 +124,7 @@ class BuildRow(Struct, frozen=True):
 
 
 def build_of(store: Store, trial: int, key: str) -> BuildRow | None:
-    """A build by its key, in the trial of that row; None where the journal tells of none."""
+    """Return a build of a trial (its row) by its key; None where the journal has none."""
     sql = "SELECT started, ended, value FROM builds WHERE trial = ? AND key = ?"
     found = store.rows(sql, (trial, key)) if key else []
     if not found:
@@ -132,8 +134,8 @@ def build_of(store: Store, trial: int, key: str) -> BuildRow | None:
 
 
 class Choices(Struct, frozen=True, kw_only=True):
-    """What there is to choose from: the tags of trials, newest first, names of machines and the
-    tags of tests."""
+    """The values that filters can have: the tags of trials, the newest first, names of machines and
+    the tags of tests."""
 
     trials: list[str]
     machines: list[str]
@@ -141,7 +143,7 @@ class Choices(Struct, frozen=True, kw_only=True):
 
 
 def choices(store: Store) -> Choices:
-    """What filters can name."""
+    """Return the values that filters can have."""
     trials = store.rows("SELECT tag, machine FROM trials ORDER BY created DESC, id DESC")
     tests = store.rows("SELECT DISTINCT tags FROM tests")
     return Choices(
@@ -152,7 +154,7 @@ def choices(store: Store) -> Choices:
 
 
 def tests_of(store: Store) -> list[tuple[str, str]]:
-    """The name and the application of every test."""
+    """Return the name and the application of every test."""
     return [(name, app) for name, app in store.rows("SELECT DISTINCT name, app FROM tests")]
 
 
@@ -162,7 +164,7 @@ _ENDS = {kind.number: EVENT_NAMES[kind] for kind in (SubmitEnded, ScriptEnded, J
 
 
 class End(Struct, frozen=True):
-    """The event by which it is known that a run failed, and what it said."""
+    """The event that shows that a run failed, and what it says."""
 
     event: str
     value: Any
@@ -170,7 +172,7 @@ class End(Struct, frozen=True):
 
 
 def ends_of(store: Store, found: Collection[RunRow]) -> dict[int, End]:
-    """For each run the last event before its verdict that tells of trouble; its verdict's own
+    """Return for each run the last event of trouble before its verdict, or the verdict's own
     (``check_end``) where there is none, as where the answer is wrong."""
     ends = {run.row: End(EVENT_NAMES[RunJudged], run.code, run.why) for run in found}
     if not found:

@@ -1,11 +1,11 @@
-"""A store in a database of PostgreSQL: what serves a site, with several collectors and viewers.
+"""A store in a PostgreSQL database, for a site with several collectors and viewers.
 
     store = connect("postgresql://ana@db.example.org/seatrial", wait_s=10)
 
 All tables are in the schema ``seatrial``, which ``provisioning`` makes. A collector holds a lock on
-the trial that it writes, and a shared one on the tables, so that these cannot be made anew under
-it. Journals can be read again, so commits do not wait for the disk. What is asked over a connection
-that turns out to be lost is asked once more over a new one.
+the trial that it writes, and a shared lock on the tables, so that nobody can replace them
+meanwhile. Journals can be read again, so commits do not wait for the disk. A query over a
+connection that turns out to be lost is repeated once over a new one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,18 @@ from seatrial.store.postgres_server import (
     connected,
     do,
     make_tables,
-    said,
     select,
+    store_error,
     version_of,
 )
-from seatrial.store.schema import ROWS_AT_ONCE, Store, Writer, newer, turned, upsert_sql
+from seatrial.store.schema import (
+    ROWS_AT_ONCE,
+    Store,
+    Writer,
+    newer_store_error,
+    transposed,
+    upsert_sql,
+)
 from seatrial.store.tables import VERSION
 
 T = TypeVar("T")
@@ -47,7 +54,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "
 
 
 class PostgresStore(Store):
-    """An open database. ``role`` is who is connected."""
+    """An open database. ``role`` is the connected role."""
 
     def __init__(self, url: str, wait_s: float) -> None:
         super().__init__(shown(url), False, [])
@@ -63,7 +70,7 @@ class PostgresStore(Store):
         def ask(connection: Connection) -> list[list[Any]]:
             cursor = asked(connection, sql, parameters)
             batches = iter(lambda: cursor.fetchmany(ROWS_AT_ONCE), [])
-            return turned(batches, len(cursor.description or ()))
+            return transposed(batches, len(cursor.description or ()))
 
         return self._once_more(ask)
 
@@ -83,7 +90,7 @@ class PostgresStore(Store):
     def writing(self) -> Iterator[Writer]:
         with self._turn:
             self._once_more(lambda connection: do(connection, "BEGIN"))
-            with self._ending("COMMIT"), self._told():
+            with self._ending("COMMIT"), self._raising_store_errors():
                 connection = self._open()
                 self._require_writable()
                 do(connection, f"SELECT pg_advisory_xact_lock_shared({TABLES_LOCK}, 0)")
@@ -110,7 +117,7 @@ class PostgresStore(Store):
 
     def empty(self) -> None:
         """Make the tables anew, with nothing in them."""
-        with self._turn, self._told():
+        with self._turn, self._raising_store_errors():
             connection = self._open()
             self._require_writable()
             with connection.transaction():
@@ -120,20 +127,20 @@ class PostgresStore(Store):
     # ---- the connection -------------------------------------------------------------------
 
     def _once_more(self, act: Callable[[Connection], T]) -> T:
-        """Do it, over a new connection if the one that was there is lost."""
+        """Call ``act``, and once more over a new connection if the present one is lost."""
         with self._turn:
             kept = self._connection is not None and not self._inside()
             try:
-                with self._told():
+                with self._raising_store_errors():
                     return act(self._open())
             except Away:
                 if not kept:
                     raise
-            with self._told():
+            with self._raising_store_errors():
                 return act(self._open())
 
     def _inside(self) -> bool:
-        """Whether a transaction is under way."""
+        """Return whether a transaction is open."""
         connection = self._connection
         return connection is not None and connection.info.transaction_status not in (
             TransactionStatus.IDLE,
@@ -153,7 +160,7 @@ class PostgresStore(Store):
         return self._connection
 
     def _look(self, connection: Connection) -> None:
-        """Who we are, what we may do, and whether the tables are of this version."""
+        """Find out the role, its rights, and whether the tables are of this version."""
         try:
             ((self.role,),) = select(connection, "SELECT current_user")
             sql = (
@@ -170,7 +177,7 @@ class PostgresStore(Store):
         if version < VERSION and self.writable:
             with connection.transaction():
                 do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
-                if version_of(connection) < VERSION:  # another may have been first
+                if version_of(connection) < VERSION:  # another process may have been first
                     make_tables(connection)
             self.notices.append(
                 f"{self.place}: was of version {version}, this is {VERSION}; rebuilt from the"
@@ -187,7 +194,7 @@ class PostgresStore(Store):
     def _check_version(self, connection: Connection) -> None:
         version = version_of(connection)
         if version > VERSION:
-            raise newer(self.place, version)
+            raise newer_store_error(self.place, version)
         if version < VERSION:
             raise StoreError(
                 f"{self.place}: is of version {version}, this reads {VERSION}, and {self.role} may "
@@ -196,7 +203,7 @@ class PostgresStore(Store):
 
     @contextlib.contextmanager
     def _ending(self, statement: str) -> Iterator[None]:
-        """The end of a transaction: well, or undone."""
+        """End a transaction by a statement, or undo it on an exception."""
         connection = self._open()
         try:
             yield
@@ -204,20 +211,20 @@ class PostgresStore(Store):
             with contextlib.suppress(psycopg.Error):
                 connection.rollback()
             raise
-        with self._told():
+        with self._raising_store_errors():
             if self._connection is not connection:
                 raise Away(f"{self.place}: went away in the middle; ask again")
             do(connection, statement)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turns psycopg's errors into one message that names the place and the remedy. A
-        connection that is lost is given up."""
+    def _raising_store_errors(self) -> Iterator[None]:
+        """Turn psycopg's errors into a message with the place and the remedy. A lost connection is
+        given up."""
         try:
             yield
         except psycopg.Error as error:
             lost = self._connection is None or self._connection.closed
-            told = said(self.place, error, self.role, bool(lost))
+            told = store_error(self.place, error, self.role, bool(lost))
             if isinstance(told, Away) and self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -262,14 +269,14 @@ class _Writer:
 
 
 def connect(url: str, wait_s: float) -> Store:
-    """The store in that database."""
+    """Return the store in that database."""
     store = PostgresStore(url, wait_s)
     store.rows("SELECT 1")
     return store
 
 
 def connect_empty(url: str, wait_s: float) -> Store:
-    """The store in that database with nothing in it."""
+    """Return the store in that database with nothing in it."""
     store = PostgresStore(url, wait_s)
     store.empty()
     return store
@@ -279,8 +286,8 @@ def connect_empty(url: str, wait_s: float) -> Store:
 
 
 def _pieces(rows: Iterable[Sequence[Any]], json: int) -> Iterator[str]:
-    """The rows as COPY reads them, in pieces of some size. The column ``json``, if it is not -1,
-    is of that type."""
+    """Yield the rows in the format of COPY, in pieces of a bounded size. The column ``json`` has
+    that type; -1: none."""
     lines: list[str] = []
     size = 0
     for row in rows:

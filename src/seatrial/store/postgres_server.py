@@ -1,4 +1,4 @@
-"""A PostgreSQL server as a store uses it: connections, statements, tables, its errors.
+"""A PostgreSQL server: connections, statements, tables and errors.
 
 with connected("postgresql://ana@db/seatrial", wait_s=10) as connection:
     select(connection, "SELECT tag FROM trials WHERE id = ?", (1,))
@@ -25,7 +25,7 @@ SCHEMA = "seatrial"
 TABLES_LOCK = 0x5EA7  # the class of the advisory lock on all tables
 _DEFAULTS = {
     "connect_timeout": 10,  # seconds for an answer to a new connection
-    "tcp_user_timeout": 20_000,  # ms; a server that is silent for so long is gone
+    "tcp_user_timeout": 20_000,  # ms; a server that is silent for longer is gone
     "application_name": "seatrial",
 }
 
@@ -38,8 +38,8 @@ class Away(StoreError):
 
 
 def connected(url: str, wait_s: float) -> Connection:
-    """A connection that finds our tables, and waits so long for locks. Raises NoStore for what
-    is no URL, psycopg's errors for what is not there."""
+    """Return a connection that finds our tables and waits so long for locks. Raises NoStore for
+    what is no URL, and psycopg's errors if nothing answers."""
     try:
         given = conninfo_to_dict(url)
     except psycopg.Error:  # its text may hold a password
@@ -63,19 +63,19 @@ def connected(url: str, wait_s: float) -> Connection:
 
 
 def select(connection: Connection, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
-    """The rows of a query with our marks."""
+    """Return the rows of a query that has ``?`` as parameters."""
     return asked(connection, text, parameters).fetchall()
 
 
 def asked(
     connection: Connection, text: str, parameters: Sequence[Any]
 ) -> psycopg.Cursor[tuple[Any, ...]]:
-    """A query with our marks, its rows still to be fetched."""
+    """Execute a query that has ``?`` as parameters. Its rows are still to be fetched."""
     return connection.execute(_marked(text), clean(parameters))
 
 
 def do(connection: Connection, text: str, parameters: Sequence[Any] = ()) -> None:
-    """One statement with our marks."""
+    """Execute one statement that has ``?`` as parameters."""
     connection.execute(_marked(text), clean(parameters))
 
 
@@ -85,7 +85,7 @@ def _marked(text: str) -> bytes:
 
 
 def clean(values: Sequence[Any]) -> list[Any]:
-    """The values of a row or query; its texts cannot hold NUL here."""
+    """Return the values of a row or query without NUL, which its texts cannot hold."""
     return [
         value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
         for value in values
@@ -93,7 +93,7 @@ def clean(values: Sequence[Any]) -> list[Any]:
 
 
 def act(connection: Connection, text: str, *names: str) -> None:
-    """A statement about things that are so called."""
+    """Execute a statement about things with these names."""
     connection.execute(sql.SQL(text).format(*map(sql.Identifier, names)))
 
 
@@ -101,13 +101,13 @@ def act(connection: Connection, text: str, *names: str) -> None:
 
 
 def version_of(connection: Connection) -> int:
-    """The version of the tables. Raises psycopg's UndefinedTable where there are none."""
+    """Return the version of the tables. Raises psycopg's UndefinedTable where there are none."""
     ((version,),) = select(connection, f"SELECT version FROM {SCHEMA}.about")
     return int(version)
 
 
 def make_tables(connection: Connection) -> None:
-    """Drop what is in the schema and make the tables, as its owner, inside the caller's
+    """Drop everything in the schema and make the tables, as its owner, inside the caller's
     transaction."""
     do(connection, "SET LOCAL synchronous_commit TO on")
     become_owner(connection)
@@ -119,7 +119,7 @@ def make_tables(connection: Connection) -> None:
 
 
 def become_owner(connection: Connection) -> None:
-    """From now on, in the caller's transaction, be the role that owns the schema."""
+    """Become the role that owns the schema, for the rest of the caller's transaction."""
     owner = "SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = ?"
     ((role,),) = select(connection, owner, (SCHEMA,))
     do(connection, f"SET LOCAL ROLE {role}")  # quoted by the server where it must be
@@ -129,7 +129,8 @@ TABLES_THERE = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
 
 
 def _statements() -> Iterator[str]:
-    """The tables as PostgreSQL has them. Text is compared as bytes, whatever the database does."""
+    """Yield the statements that make the tables for PostgreSQL. Text is compared as bytes, whatever
+    the database's own rule is."""
     yield "CREATE TABLE about (version INTEGER NOT NULL)"
     for statement in statements():
         for ours, theirs in (
@@ -147,8 +148,8 @@ def _statements() -> Iterator[str]:
 # ---- errors -------------------------------------------------------------------------------
 
 
-def said(place: str, error: psycopg.Error, role: str, lost: bool) -> StoreError:
-    """An error in one message that names the place and the remedy."""
+def store_error(place: str, error: psycopg.Error, role: str, lost: bool) -> StoreError:
+    """Return an error as one message with the place and the remedy."""
     text = str(error).strip().partition("\n")[0]
     state = error.sqlstate or ""
     if (lost and not state) or state.startswith(("08", "57P")):

@@ -1,9 +1,9 @@
-"""Making a store in a database of PostgreSQL, for one who writes it and those who read it.
+"""Make a store in a PostgreSQL database, for a role that writes it and roles that read it.
 
     found("postgresql://admin@db/seatrial", writer="collector", viewers=["grafana"])
 
-The schema belongs to the writer, so that it can make its tables anew; whoever is a member of that
-role collects, too. Run again, it changes what is missing alone.
+The schema belongs to the writer, so that it can replace its tables. Every member of that role
+collects, too. When it runs again, it only adds what is missing.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from seatrial.store.postgres_server import (
     connected,
     do,
     make_tables,
-    said,
     select,
+    store_error,
     version_of,
 )
-from seatrial.store.schema import WAIT_S, newer
+from seatrial.store.schema import WAIT_S, newer_store_error
 from seatrial.store.tables import VERSION
 
 
 def found(url: str, writer: str, viewers: Sequence[str]) -> str:
-    """Make the schema, owned by ``writer`` (who is connected where that is ""), and the tables,
-    where they are missing; let ``viewers`` read them. Says what was done. Raises StoreError."""
+    """Make the schema, owned by ``writer`` ("": the connected role), and the tables where they are
+    missing, and let ``viewers`` read them. Returns what was done. Raises StoreError."""
     place = shown(url)
     try:
         with connected(url, WAIT_S) as connection, connection.transaction():
@@ -45,7 +45,7 @@ def found(url: str, writer: str, viewers: Sequence[str]) -> str:
             for viewer in viewers:
                 _let_read(connection, viewer)
     except psycopg.Error as error:
-        raise said(place, error, "", lost=False) from error
+        raise store_error(place, error, "", lost=False) from error
     return done
 
 
@@ -78,14 +78,14 @@ def _make_schema(connection: Connection, place: str, writer: str) -> None:
 
 
 def _make_tables(connection: Connection, place: str) -> str:
-    """The tables, made as the schema's owner, who we are from then on."""
+    """Make the tables as the schema's owner, which is the role from then on."""
     become_owner(connection)
     if not select(connection, TABLES_THERE, (SCHEMA,)):
         make_tables(connection)
         return "made"
     version = version_of(connection)
     if version > VERSION:
-        raise newer(place, version)
+        raise newer_store_error(place, version)
     return "was there"
 
 

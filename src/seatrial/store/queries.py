@@ -1,12 +1,12 @@
-"""Questions to the store: which runs, which trials, what did they measure.
+"""Queries: which runs, which trials, and what they measured.
 
     newest = runs(store, Filters(failed=True, limit=50))
-    one = run(store, "3f2a")                          # by a beginning of its id, as in git
+    one = run(store, "3f2a")                          # by the beginning of its id, as in git
     metrics_of(store, one), events_of(store, one)
 
-A trial is asked for by its tag, a unique beginning of it, or the path of its folder. What is not
-found, or could be several, is a UsageError that says what to type. What is asked of all trials
-is asked of real ones: a rehearsal answers where it is named, or with ``Filters(rehearsed=True)``.
+A trial is named by its tag, a unique beginning of the tag, or the path of its folder. Where nothing
+or more than one thing has that name, a UsageError says what to type. Queries of all trials leave
+rehearsals out; name one, or use ``Filters(rehearsed=True)``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ NEWEST = "ORDER BY runs.created DESC, runs.id DESC"
 
 
 def runs(store: Store, filters: Filters) -> list[RunRow]:
-    """The runs that match, newest first."""
+    """Return the runs that match, the newest first."""
     with store.reading():
         where, values = conditions(store, filters)
         return run_rows(store, where, values, NEWEST, filters.limit, filters.skip)
@@ -71,8 +71,8 @@ def runs(store: Store, filters: Filters) -> list[RunRow]:
 def run_rows(
     store: Store, where: str, values: Sequence[Any], order: str, limit: int = 0, skip: int = 0
 ) -> list[RunRow]:
-    """The rows of the runs that a condition and an order choose. They are chosen first, by an
-    index that has all that is asked for, then looked up."""
+    """Return the rows of the runs that a condition and an order choose. An index chooses them
+    first, as it holds all that is asked for; then they are looked up."""
     sql = f"SELECT {_RUN_COLUMNS} FROM runs{OF_RUNS} {where} {order}"
     if limit:
         chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)} OFFSET {int(skip)}"
@@ -88,13 +88,13 @@ def _run_row(row: Sequence[Any]) -> RunRow:
 
 
 def count_runs(store: Store, filters: Filters) -> int:
-    """How many runs match, whatever the limit."""
+    """Return how many runs match, whatever the limit."""
     return sum(counts(store, filters))
 
 
 def counts(store: Store, filters: Filters) -> RunCounts:
-    """How many of the runs that match are in each state, whatever the limit. Within
-    ``store.reading()`` they agree with ``runs``."""
+    """Return how many of the matching runs are in each state, whatever the limit. Within
+    ``store.reading()`` the counts agree with ``runs``."""
     of_trials = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
     if msgspec.structs.replace(filters, limit=0, skip=0) == of_trials:
         return _counts_of_trials(store, filters)
@@ -112,8 +112,8 @@ def _counts_of_trials(store: Store, filters: Filters) -> RunCounts:
 
 
 def codes_of(store: Store, filters: Filters) -> list[tuple[int, int, int]]:
-    """How many of the runs that match are in which state with which code: (state, code, number).
-    One index has all that is asked for, in the order in which it is counted."""
+    """Return how many of the matching runs have which state and code: (state, code, number). One
+    index holds all of that, in the order in which it is counted."""
     with store.reading():
         where, values = conditions(store, filters, runs="+runs")
         grouped = "GROUP BY runs.state, runs.code"
@@ -123,7 +123,8 @@ def codes_of(store: Store, filters: Filters) -> list[tuple[int, int, int]]:
 
 
 def run(store: Store, wanted: str) -> RunRow:
-    """The one run whose id begins so; ``TAG/RUN`` looks in one trial only."""
+    """Return the only run whose id begins so; ``TAG/RUN`` searches one trial only. Raises
+    UsageError."""
     tag, _, prefix = wanted.strip().rpartition("/")
     where = "WHERE runs.run_id >= ? AND runs.run_id < ?"
     values: list[Any] = [prefix, prefix + "\U0010ffff"]
@@ -144,7 +145,7 @@ def run(store: Store, wanted: str) -> RunRow:
 
 
 def short_ids(store: Store, ids: Sequence[str], least: int = 8) -> dict[str, str]:
-    """Ids cut to one length, from ``least`` on, at which each still means one run."""
+    """Return ids cut to one length, at least ``least``, at which each still means one run."""
     length = least
     sql = "SELECT DISTINCT run_id FROM runs WHERE run_id >= ? AND run_id < ? LIMIT 2"
     for run_id in ids:
@@ -157,7 +158,7 @@ def short_ids(store: Store, ids: Sequence[str], least: int = 8) -> dict[str, str
 
 
 def metrics_of(store: Store, run: RunRow) -> list[MetricRow]:
-    """The figures of a run, by name."""
+    """Return the figures of a run, by name."""
     sql = (
         "SELECT name, value, unit, better FROM metrics JOIN metric_names ON id = metric"
         " WHERE run = ? ORDER BY name, id"
@@ -166,7 +167,7 @@ def metrics_of(store: Store, run: RunRow) -> list[MetricRow]:
 
 
 def figures(store: Store, found: Sequence[RunRow]) -> dict[int, list[MetricRow]]:
-    """The figures of many runs, by their ``row``."""
+    """Return the figures of many runs, by their ``row``."""
     result: dict[int, list[MetricRow]] = {}
     for rows in chunks([run.row for run in found]):
         sql = (
@@ -179,7 +180,7 @@ def figures(store: Store, found: Sequence[RunRow]) -> dict[int, list[MetricRow]]
 
 
 def run_again(store: Store, trial: TrialRow) -> set[int]:
-    """The ``row`` of each run that does not count, as it was lost or cancelled and is run again."""
+    """Return the ``row`` of each run that does not count, as its case runs again."""
     sql = "SELECT id FROM runs WHERE trial = ? AND again"
     return {row for (row,) in store.rows(sql, (trial.row,))}
 
@@ -188,12 +189,13 @@ _EVENT_NAMES = {kind.number: name for name, kind in EVENT_KINDS.items()}
 
 
 def event_name(number: int, detail: str) -> str:
-    """The name of an event's row; one that the registry has not is kept as its detail."""
+    """Return the name of an event's row. One of an unknown kind is kept as its detail."""
     return _EVENT_NAMES.get(number, detail)
 
 
 def events_of(store: Store, run: RunRow) -> list[EventRow]:
-    """The events of a run in the order of their times; one that was written twice is one."""
+    """Return the events of a run in the order of their times. One that was written twice is there
+    once."""
     sql = "SELECT time, number, value, detail, text FROM events WHERE run = ? ORDER BY time, seq"
     found = dict.fromkeys(store.rows(sql, (run.row,)))
     return [
@@ -203,7 +205,7 @@ def events_of(store: Store, run: RunRow) -> list[EventRow]:
 
 
 def case_of(store: Store, run: RunRow) -> CaseRow:
-    """What was asked of a run."""
+    """Return the case of a run."""
     return _cases(store, "WHERE cases.id = (SELECT case_row FROM runs WHERE id = ?)", run.row)[0]
 
 
@@ -211,13 +213,13 @@ def case_of(store: Store, run: RunRow) -> CaseRow:
 
 
 def trials(store: Store) -> list[TrialRow]:
-    """All trials, newest first."""
+    """Return all trials, the newest first."""
     return sorted(_trials(store, "", ()), key=_made, reverse=True)
 
 
 def _made(row: TrialRow) -> tuple[int, int]:
-    """When a trial was made. A rehearsed one is at virtual times, which may be yet to come: its
-    record was written when it was made, or, if that is a copy, later."""
+    """Return when a trial was created (ns), and its row. A rehearsed one has virtual times, perhaps
+    in the future: the time of its record's file counts where that is earlier."""
     if not row.rehearsed:
         return row.created, row.row
     try:
@@ -228,13 +230,14 @@ def _made(row: TrialRow) -> tuple[int, int]:
 
 
 def trial(store: Store, wanted: str) -> TrialRow:
-    """The trial of that tag, of a unique beginning of it, or at that path."""
+    """Return the trial with that tag, with a tag that uniquely begins so, or at that path. Raises
+    UsageError."""
     with store.reading():
         return _trials(store, "WHERE trials.id = ?", (trial_row(store, wanted),))[0]
 
 
 def trial_of(store: Store, run: RunRow) -> TrialRow:
-    """The trial of a run."""
+    """Return the trial of a run."""
     where = "WHERE trials.id = (SELECT trial FROM runs WHERE id = ?)"
     return _trials(store, where, (run.row,))[0]
 
@@ -267,7 +270,7 @@ def _trial_row(row: Sequence[Any]) -> TrialRow:
 
 
 def cases_of(store: Store, trial: TrialRow) -> list[CaseRow]:
-    """The cases of a trial, in the order in which they were asked for."""
+    """Return the cases of a trial, in the order in which they were asked for."""
     return _cases(store, "WHERE cases.trial = ? ORDER BY cases.id", trial.row)
 
 
@@ -285,7 +288,7 @@ def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
 
 
 def samples(store: Store, trial: TrialRow) -> list[Samples]:
-    """Each case's metrics with the figures of its runs, in the order of the cases."""
+    """Return the metrics of each case with the figures of its runs, in the order of the cases."""
     sql = (
         "SELECT cases.case_id, cases.name, metric_names.name, unit, better, runs.code, value"
         " FROM cases JOIN runs ON runs.case_row = cases.id JOIN metrics ON run = runs.id"
@@ -305,7 +308,7 @@ def samples(store: Store, trial: TrialRow) -> list[Samples]:
 
 
 def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
-    """Each case's metrics over its runs, in the order of the cases."""
+    """Return a summary of each case's metrics over its runs, in the order of the cases."""
     return [_summarised(one) for one in samples(store, trial)]
 
 

@@ -1,4 +1,4 @@
-"""What the store answers with: immutable rows, and what may be asked for."""
+"""The rows that queries return, and the filters that they take. All are immutable."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RUN_TIMES = (
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """Which runs; what is empty does not matter. They were created from ``since`` to before
-    ``until``, in ns; ``limit`` 0 is all of them, and ``skip`` of the newest are passed over.
+    """Filters of runs. An empty filter chooses all. Runs were created from ``since`` to before
+    ``until`` (ns). ``limit`` 0 means no limit; ``skip`` is how many of the newest are passed over.
 
     ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
-    wildcard is looked for anywhere in the name. ``tests`` are whole names, None is any. ``states``
-    are of ``tables.STATES``: waiting (queued, or being built), running, passed, failed, again.
-    ``failed``: neither passed nor lost and run again.
-    Runs of rehearsals are left out unless their ``trial`` is named or ``rehearsed`` is true.
+    wildcard may be any part of the name. ``tests`` are whole names, None is any. ``states`` are of
+    ``tables.STATES``: waiting (queued, or being built), running, passed, failed, again. ``failed``:
+    over, not passed, not run again and not recalled. Runs of rehearsals are left out unless their
+    ``trial`` is named or ``rehearsed`` is true.
     """
 
     trial: str = ""
@@ -91,7 +91,8 @@ class RunRow(Struct, frozen=True):
 
 
 class RunCounts(NamedTuple):
-    """How many of some runs are in each state; ``again`` are those whose case runs again."""
+    """The number of runs in each state; ``again`` are those whose case runs again, and recalled
+    ones."""
 
     waiting: int
     running: int
@@ -101,7 +102,8 @@ class RunCounts(NamedTuple):
 
 
 class CaseRow(Struct, frozen=True):
-    """One case as it was asked for; numbers are None where the trial's files know it not."""
+    """One case as it was asked for. Numbers are None where the trial's files do not have the
+    case."""
 
     id: str
     name: str
@@ -120,10 +122,10 @@ class CaseRow(Struct, frozen=True):
 
 
 class TrialRow(Struct, frozen=True):
-    """One trial and how far it is. ``runs`` are those asked for; of these so many passed, failed,
-    are running, or wait (queued, or not yet made). ``elapsed`` is to now while it is running.
-    ``plan``, ``component`` and ``phase`` are "" where it is of none; nothing of a ``rehearsed``
-    one was measured."""
+    """One trial and how far it is. ``runs`` is the number of runs asked for; of these so many
+    passed, failed, are running, or wait (queued, or not created yet). ``elapsed`` in seconds, until
+    now while it runs. ``plan``, ``component`` and ``phase`` are "" where it has none. Nothing of a
+    ``rehearsed`` one was measured."""
 
     row: int
     tag: str
@@ -150,7 +152,7 @@ class TrialRow(Struct, frozen=True):
 class GapRow(Struct, frozen=True):
     """A place in a journal that could not be read: ``lines`` lines from ``line`` on, bytes from
     ``first`` to before ``last``. ``before`` and ``after`` are the times (ns) of the events around
-    it; None where there is none."""
+    it, None where there is none."""
 
     line: int
     lines: int
@@ -161,7 +163,7 @@ class GapRow(Struct, frozen=True):
 
 
 class EventRow(Struct, frozen=True):
-    """One event of a run: ``detail`` is its job, nodes, metric name, or alias."""
+    """One event of a run. ``detail`` is its job, nodes, metric name, or alias."""
 
     time: int
     event: str
@@ -171,7 +173,7 @@ class EventRow(Struct, frozen=True):
 
 
 class MetricRow(Struct, frozen=True):
-    """One figure of a run."""
+    """One figure of merit of a run."""
 
     name: str
     value: float
@@ -180,8 +182,8 @@ class MetricRow(Struct, frozen=True):
 
 
 class Samples(Struct, frozen=True):
-    """The figures of one metric over the runs of a case whose answer was right (verdict pass or
-    performance); ``excluded`` counts the figures of other runs."""
+    """The figures of one metric of a case. ``values`` are of runs whose answer was right (verdict
+    pass or performance); ``excluded`` counts the figures of other runs."""
 
     case: str
     case_name: str
@@ -193,7 +195,8 @@ class Samples(Struct, frozen=True):
 
 
 class CaseName(Struct, frozen=True):
-    """A case as a series knows it: ``case`` is its id, ``node`` the one that it is pinned to."""
+    """The names of a case in a series. ``case`` is its id, ``node`` the one that it is pinned
+    to."""
 
     trial: str
     machine: str
@@ -206,7 +209,7 @@ class CaseName(Struct, frozen=True):
 
 
 class Measured(NamedTuple):
-    """A figure of a run whose answer was right; ``trial`` and ``case`` are the rows of both,
+    """A figure of a run whose answer was right. ``trial`` and ``case`` are the rows of both;
     ``time`` is when the run's script started, in ns."""
 
     trial: int
@@ -244,13 +247,13 @@ class RunOutcome(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The name of its case without the node: runs of one kind should go alike."""
+        """The name of its case without the node. Runs of one kind should behave alike."""
         return self.case_name.removesuffix(f"%{self.node}") if self.node else self.case_name
 
 
 class SummaryRow(Struct, frozen=True):
-    """A metric over the runs of a case whose answer was right (verdict pass or performance);
-    ``excluded`` counts the figures of other runs. ``spread`` is (largest - least) / median."""
+    """A metric over the runs of a case whose answer was right (verdict pass or performance).
+    ``excluded`` counts the figures of other runs; ``spread`` is (largest - least) / median."""
 
     case: str
     case_name: str

@@ -1,8 +1,8 @@
-"""What the store knows of the runs that a piece of a journal speaks of.
+"""The runs of a block of a journal, read from the store and written back at once.
 
-    runs = RunUpserts(writer, trial, cases)           # read at once
+    runs = RunUpserts(writer, trial, cases)           # one query
     run = runs.known.get(run_id) or runs.make(event)
-    runs.write(figures)                         # written at once, with the trial's counts
+    runs.write(figures)                         # one statement, with the trial's counts
 
 Names of tests and metrics are rows that all trials share.
 """
@@ -19,6 +19,7 @@ from msgspec import Struct, field
 
 from seatrial.journal.events import MetricRecorded, RunEvent
 from seatrial.journal.lifecycle import RunLife, RunState, TrialState
+from seatrial.store.node_places import keep_nodes
 from seatrial.store.schema import Writer, chunks, marks
 from seatrial.store.tables import STATES, outcome_of
 
@@ -28,7 +29,7 @@ LONGEST_NAME = 200  # of what is looked up by an index, which has a largest entr
 
 
 class TrialRecord(Struct):
-    """What a trial's row keeps of its journal."""
+    """The part of a trial's row that depends on its journal."""
 
     id: int
     state: str = TrialState.NEW.value
@@ -89,8 +90,8 @@ def _run_of(row: Sequence[Any]) -> RunRecord:
 
 
 class RunUpserts:
-    """The runs of some events: those that are ``known``, and those that are made for them. To each
-    run's id belongs its case."""
+    """The runs of some events: the ``known`` ones, and those made for new ids. ``cases`` maps each
+    run's id to its case."""
 
     def __init__(self, writer: Writer, trial: TrialRecord, cases: dict[str, str]) -> None:
         self._writer = writer
@@ -98,12 +99,13 @@ class RunUpserts:
         self._metrics: dict[tuple[str, str, str], int] = {}
         self.known = self._read(list(cases)) if trial.runs else {}
         self._old = set(self.known)
+        self._nodes_before = {run.id: run.life.nodes for run in self.known.values()}
         new = [case for run_id, case in cases.items() if run_id not in self._old]
         self._ids = iter(writer.new_ids("runs", len(new)) if new else ())
         self._cases = self._read_cases(list(dict.fromkeys(new)))
 
     def make(self, event: RunEvent) -> RunRecord:
-        """The new run of an event."""
+        """Make the run of an event."""
         case, test = self._cases.get(event.case) or self._make_case(event)
         self._trial.runs += 1
         of = (self._trial.id, event.run_id, case, test)
@@ -111,7 +113,7 @@ class RunUpserts:
         return run
 
     def metric(self, event: MetricRecorded) -> int:
-        """The id of a metric's name, unit and direction."""
+        """Return the id of a metric's name, unit and direction."""
         key = (event.metric[:LONGEST_NAME], event.unit[:LONGEST_NAME], event.better[:LONGEST_NAME])
         if key not in self._metrics:
             query = "SELECT id FROM metric_names WHERE name = ? AND unit = ? AND better = ?"
@@ -119,7 +121,7 @@ class RunUpserts:
         return self._metrics[key]
 
     def write(self, figures: dict[tuple[int, int], float]) -> None:
-        """Write the runs back, and figures by run and metric."""
+        """Write the runs, and the figures by run and metric."""
         changes: Counter[int] = Counter()
         old, new = [], []
         for run_id, run in self.known.items():
@@ -136,6 +138,7 @@ class RunUpserts:
             self._writer.insert("runs", COLUMNS, map(_row_of_run, new))
         if old:
             self._writer.upsert("runs", COLUMNS, "id", map(_row_of_run, old))
+        self._write_nodes()
         rows_of_old = {run.id for run in old}
         known = [(*key, value) for key, value in figures.items() if key[0] in rows_of_old]
         fresh = [(*key, value) for key, value in figures.items() if key[0] not in rows_of_old]
@@ -143,6 +146,17 @@ class RunUpserts:
             self._writer.insert("metrics", ("run", "metric", "value"), fresh)
         if known:
             self._writer.upsert("metrics", ("run", "metric", "value"), "run, metric", known)
+
+    def _write_nodes(self) -> None:
+        before = self._nodes_before.get
+        nodes_of = {
+            run.id: run.life.nodes
+            for run in self.known.values()
+            if run.life.nodes != before(run.id, "")
+        }
+        if nodes_of:
+            changed = [run for run in nodes_of if before(run)]
+            keep_nodes(self._writer, self._trial.id, nodes_of, changed)
 
     def _read(self, ids: Sequence[str]) -> dict[str, RunRecord]:
         columns = ", ".join(COLUMNS)
@@ -156,7 +170,7 @@ class RunUpserts:
         return {case: (row, test) for case, row, test in rows}
 
     def _make_case(self, event: RunEvent) -> tuple[int, int]:
-        """A row for a case that the trial's files know not."""
+        """Make a row for a case that the trial's files do not have."""
         query = (
             "SELECT tests.id FROM cases JOIN tests ON tests.id = cases.test"
             " WHERE cases.trial = ? AND tests.name = ? LIMIT 1"
@@ -177,15 +191,15 @@ _NEW_TEST = "INSERT INTO tests (name, app, tags) VALUES (?, ?, ?)"
 
 
 def test_row(writer: Writer, name: str, app: str, tags: str) -> int:
-    """The id of a test as it is written; made if it is new."""
+    """Return the id of a test with that name, application and tags; make it if it is new."""
     query = "SELECT id FROM tests WHERE name = ? AND app = ? AND tags = ?"
     key = (name[:LONGEST_NAME], app[:LONGEST_NAME], tags)
     return _named(writer, query, _NEW_TEST, key)
 
 
 def _named(writer: Writer, query: str, insertion: str, key: tuple[str, ...]) -> int:
-    """The id of what all trials share; made if it is new, by one writer at a time, so that no two
-    wait for each other's names."""
+    """Return the id of a row that all trials share; make it if it is new. One writer at a time
+    makes such rows, so that no two wait for each other."""
     found = writer.rows(query, key)
     if not found:
         writer.lock("names")
@@ -197,7 +211,7 @@ def _named(writer: Writer, query: str, insertion: str, key: tuple[str, ...]) -> 
 
 
 def _rows_of(writer: Writer, query: str, trial: int, names: Sequence[str]) -> Iterable[Any]:
-    """The rows of a query that ends in IN, for any number of names."""
+    """Yield the rows of a query that ends in IN, for any number of names."""
     for some in chunks(names):
         yield from writer.rows(f"{query} ({marks(len(some))})", (trial, *some))
 
@@ -209,5 +223,5 @@ def replace(writer: Writer, table: str, key: str, records: Sequence[Struct]) -> 
 
 
 def row_of(record: Struct) -> tuple[Any, ...]:
-    """The values of a row."""
+    """Return the values of a row."""
     return msgspec.structs.astuple(record)

@@ -1,7 +1,7 @@
-"""The other runs of a case: in the same trial and in others on the same machine.
+"""The other runs of a case, in the same trial and in others on the same machine.
 
-siblings(store, run)                 # newest first, the run itself among them
-earlier(store, found, run)           # the figures of each metric before and with it, by time
+siblings(store, run)                 # the newest first, the run itself among them earlier(store,
+found, run)           # the figures of each metric up to it, by time
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_TRIALS = 500  # the latest of those that have the case
 
 class Sibling(Struct, frozen=True, kw_only=True):
     """A run of the same case. Times in ns, ``elapsed`` in seconds; ``environment`` is the hash of
-    the one that its script had."""
+    its script's environment."""
 
     row: int
     trial: str
@@ -37,8 +37,8 @@ class Sibling(Struct, frozen=True, kw_only=True):
 
 
 class Siblings(Struct, frozen=True, kw_only=True):
-    """``runs`` of a case, newest first, of ``found`` in all: those nearest in time to the run.
-    ``newer`` and ``older`` are the ones beside it."""
+    """The ``runs`` of a case that are nearest in time to a run, the newest first, of ``found`` in
+    all. ``newer`` and ``older`` are its neighbours."""
 
     runs: list[Sibling]
     found: int
@@ -47,7 +47,8 @@ class Siblings(Struct, frozen=True, kw_only=True):
 
 
 def siblings(store: Store, run: RunRow) -> Siblings:
-    """The runs of a run's case on its machine; rehearsed ones are only beside their own trial's."""
+    """Return the runs of a run's case on its machine. The siblings of a rehearsed run are of its
+    own trial."""
     with store.reading():
         cases = _cases(store, run)
         found = f"SELECT count(*) FROM runs WHERE case_row IN ({listed(cases)})"
@@ -66,7 +67,7 @@ def siblings(store: Store, run: RunRow) -> Siblings:
 
 
 def _cases(store: Store, run: RunRow) -> list[int]:
-    """The rows of the case in all trials that count beside this one."""
+    """Return the rows of the case in all trials that count with this one."""
     if run.rehearsed:
         found = store.rows("SELECT case_row FROM runs WHERE id = ?", (run.row,))
     else:
@@ -82,7 +83,8 @@ def _cases(store: Store, run: RunRow) -> list[int]:
 def _side(
     store: Store, run: RunRow, cases: Sequence[int], sign: str, direction: str
 ) -> list[Sibling]:
-    """Those before or after it, the nearest first: of each trial the nearest, then of all."""
+    """Return the runs before or after a run, the nearest first. The nearest of each trial are found
+    first, then the nearest of all."""
     nearest: list[tuple[int, int]] = []
     for case in cases:
         nearest += store.rows(
@@ -128,8 +130,8 @@ Kind = tuple[str, str]  # a metric's name and unit
 def earlier(
     store: Store, found: Sequence[Sibling], run: RunRow
 ) -> dict[Kind, list[tuple[Sibling, float]]]:
-    """The figures of those runs whose answer was right, up to the run itself, oldest first, by
-    metric; those of the run itself are there whatever its verdict."""
+    """Return the figures of runs whose answer was right, up to the run itself, the oldest first, by
+    metric. Those of the run itself are there whatever its verdict."""
     before = {
         one.row: one
         for one in found

@@ -1,4 +1,4 @@
-"""The store: an index over the journals, in SQLite or PostgreSQL. It can always be deleted.
+"""The store: an index over the journals, in SQLite or PostgreSQL. It can be deleted at any time.
 
     with open_store(Path("trials/store.sqlite")) as store:     # of ``opening``; or a URL
         store.rows("SELECT tag FROM trials WHERE id = ?", (1,))   # reading
@@ -9,27 +9,28 @@
 
 The tables are in ``tables``. One SQL serves both databases, by these rules:
 
-- Marks are ``?``, never within quotes. Numbers of our own may be written into the text.
-- ``again`` and ``rehearsed`` are true or false: ``WHERE NOT runs.again``; to count them write
-  ``CASE WHEN runs.again THEN 1 ELSE 0 END``; of what comes back take ``bool``.
+- Parameters are ``?``, never within quotes. Numbers of our own may be written into the text.
+- ``again`` and ``rehearsed`` are true or false: ``WHERE NOT runs.again``. Count them with
+  ``CASE WHEN runs.again THEN 1 ELSE 0 END``. Convert what a query returns with ``bool``.
 - No patterns (LIKE, GLOB), ``instr``, ``rowid``, PRAGMA, OR REPLACE, scalar ``max(a, b)``.
   Patterns are matched in Python on the small tables (``tests``, ``trials``), and their ids go into
-  the query: ``choosing.conditions`` does so for ``Filters``, and asks of the table ``runs`` alone.
-- LEFT JOIN, or CROSS JOIN with its condition in WHERE, in the order in which tables are to be
-  looked up: SQLite keeps to it, and has no statistics to find a better one.
-- Whatever is selected is in GROUP BY, or in an aggregate. For GROUP BY over many runs SQLite sorts,
-  unless an index has that order: ``queries.codes_of`` counts by state and code.
-- ORDER BY no column that may be NULL: the two disagree where NULL is. Events are ordered by
-  ``time, seq``; ``seq`` is their place in the trial's journal.
-- ``IN ()`` is no SQL: where nothing is chosen say ``1 = 0``.
-- ``events.value`` is a number, a text or NULL, to be shown: no query may compute with it.
+  the query: ``sql_filters.conditions`` does so for ``Filters``, and queries ``runs`` alone.
+- LEFT JOIN, or CROSS JOIN with its condition in WHERE, in the order in which the tables should be
+  read. SQLite keeps this order, and has no statistics to find a better one.
+- Each selected column is in GROUP BY, or in an aggregate. SQLite sorts for a GROUP BY over many
+  runs, unless an index has that order: ``queries.codes_of`` counts by state and code.
+- ORDER BY no column that may be NULL: the two databases sort NULL differently. Events are ordered
+  by ``time, seq``; ``seq`` is their place in the trial's journal.
+- ``IN ()`` is no SQL: write ``1 = 0`` where nothing is chosen.
+- ``events.value`` is a number, a text or NULL, to be shown. No query may compute with it.
 - A sum of BIGINT is ``CAST(sum(x) AS BIGINT)``.
-- Text has no NUL in PostgreSQL: there it is kept as U+FFFD.
+- Text has no NUL in PostgreSQL, which keeps it as U+FFFD.
 
-A store may be used by any thread, by one at a time: others wait. Who wants to read in parallel
-opens one for each thread. A database that went away makes each use one StoreError; the next use
-connects anew. The schema's version is in the store: one of an older version is emptied and filled
-again from the journals, one of a newer version is refused. What cannot be written is read as it is.
+Any thread may use a store, one at a time: others wait. To read in parallel, open one for each
+thread. When the database goes away, each use raises a StoreError, and the next use connects
+anew. The version of the schema is in the store. A store of an older version is emptied and
+filled again from the journals; one of a newer version is refused. One that cannot be written is
+read as it is.
 """
 
 from __future__ import annotations
@@ -54,28 +55,30 @@ class Writer(Protocol):
     """A transaction that writes."""
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """The rows of a query, as tuples."""
+        """Return the rows of a query, as tuples."""
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        """One statement that answers nothing."""
+        """Execute one statement that returns no rows."""
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Many rows that are not there yet."""
+        """Insert many new rows."""
 
     def upsert(
         self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
     ) -> None:
-        """Some rows that take the place of those with the same ``key`` (columns with commas)."""
+        """Insert some rows, or replace those with the same ``key`` (columns, separated by
+        commas)."""
 
     def new_ids(self, table: str, count: int) -> Sequence[int]:
-        """So many ids that no row of the table has or will have by another writer, ascending."""
+        """Return so many ids in ascending order. No row of the table has one of them, and no other
+        writer will get them."""
 
     def lock(self, what: str) -> None:
-        """Keep other writers out of what is so named until the transaction ends."""
+        """Keep other writers away from what has this name, until the transaction ends."""
 
 
 class Store(ABC):
-    """An open store. ``place`` is what to call it; ``notices`` are lines that a person should
+    """An open store. ``place`` is its name in messages; ``notices`` are lines that a person should
     see."""
 
     def __init__(self, place: str, writable: bool, notices: Sequence[str]) -> None:
@@ -86,32 +89,33 @@ class Store(ABC):
 
     @abstractmethod
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """The rows of a query, as tuples. Raises StoreError."""
+        """Return the rows of a query, as tuples. Raises StoreError."""
 
     @abstractmethod
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
-        """The columns of a query, for many rows: twice as fast as to turn its rows around.
-        Raises StoreError."""
+        """Return the columns of a query. For many rows this is twice as fast as transposing its
+        rows. Raises StoreError."""
 
     @abstractmethod
     def writing(self) -> contextlib.AbstractContextManager[Writer]:
-        """A transaction that writes: committed at the end, undone on an exception."""
+        """Open a transaction that writes. It is committed at the end, and undone on an
+        exception."""
 
     @abstractmethod
     def reading(self) -> contextlib.AbstractContextManager[None]:
-        """What is asked within sees one moment of the store."""
+        """Make all queries within see one moment of the store."""
 
     @abstractmethod
     def size(self) -> int:
-        """Bytes on disk."""
+        """Return its size on disk in bytes."""
 
     @abstractmethod
     def kind(self) -> str:
-        """What it is and how it works, in a few words."""
+        """Say in a few words which database it is and how it works."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
 
     def __enter__(self) -> Self:
         return self
@@ -136,8 +140,8 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + ROWS_AT_ONCE]
 
 
-def turned(batches: Iterable[Sequence[Sequence[Any]]], width: int) -> list[list[Any]]:
-    """Rows that come in batches as columns; none is kept for long."""
+def transposed(batches: Iterable[Sequence[Sequence[Any]]], width: int) -> list[list[Any]]:
+    """Transpose batches of rows into columns. No batch is kept for long."""
     columns: list[list[Any]] = [[] for _ in range(width)]
     for batch in batches:
         for column, values in zip(columns, zip(*batch, strict=True), strict=True):
@@ -146,20 +150,20 @@ def turned(batches: Iterable[Sequence[Sequence[Any]]], width: int) -> list[list[
 
 
 def upsert_sql(table: str, columns: Sequence[str], key: str, mark: str) -> str:
-    """The statement of ``Writer.upsert`` with a database's own mark."""
+    """Return the statement of ``Writer.upsert``. ``mark`` is the database's own parameter."""
     keys = key.split(", ")
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in keys)
     return f"{insert_sql(table, columns, mark)} ON CONFLICT ({key}) DO UPDATE SET {changes}"
 
 
 def insert_sql(table: str, columns: Sequence[str], mark: str, rows: int = 1) -> str:
-    """The statement of ``Writer.insert`` for so many rows."""
+    """Return the statement of ``Writer.insert`` for so many rows."""
     marks = f"({', '.join([mark] * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([marks] * rows)}"
 
 
-def newer(place: str, version: int) -> StoreError:
-    """The refusal of a store that a newer Seatrial made."""
+def newer_store_error(place: str, version: int) -> StoreError:
+    """Return the error for a store that a newer Seatrial made."""
     return StoreError(
         f"{place}: is of version {version}, made by a newer Seatrial; this one knows {VERSION}: "
         "upgrade it, or name another store with --store"

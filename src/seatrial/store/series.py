@@ -1,7 +1,7 @@
-"""Series over many trials: the figures of a metric, and how runs went.
+"""Series over many trials: the figures of a metric, and the outcomes of runs.
 
 measured(store, "triad", Filters(machine="frost"))      # figures by time, of all cases
-outcomes(store, Filters(trial="stability"))             # every run that is over
+outcomes(store, Filters(trial="stability"))             # the runs that are over
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from seatrial.store.sql_filters import conditions, listed
 
 
 def metric_names(store: Store) -> list[str]:
-    """The names of all metrics that some run has."""
+    """Return the names of all metrics that some run has."""
     return [name for (name,) in store.rows("SELECT DISTINCT name FROM metric_names ORDER BY name")]
 
 
 def case_names(store: Store) -> dict[int, CaseName]:
-    """All cases of all trials, by their rows."""
+    """Return all cases of all trials, by their rows."""
     sql = (
         "SELECT cases.id, trials.tag, machine, rehearsed, case_id, cases.name, tests.name,"
         " toolchain, node FROM cases JOIN trials ON trials.id = cases.trial"
@@ -36,8 +36,9 @@ def case_names(store: Store) -> dict[int, CaseName]:
 
 
 def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
-    """The figures of a metric of all runs that match and whose answer was right, by time. A run
-    that has no metric ``elapsed`` of its own has its script's time as that, in seconds."""
+    """Return the figures of a metric of all matching runs whose answer was right, by time. The
+    metric ``elapsed`` of a run that has no such figure of its own is its script's time in
+    seconds."""
     found: list[Measured] = []
 
     def add(value: str, unit: str, better: str, tables: str, *more: str) -> None:
@@ -65,8 +66,8 @@ def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
 
 
 def not_measured(store: Store, filters: Filters) -> dict[int, dict[str, int]]:
-    """Return how many runs of each case (its row) are over and gave no right answer, by their
-    verdict; recalled runs, which never started, are left out."""
+    """Return how many runs of each case (its row) are over without a right answer, by verdict.
+    Recalled runs are left out."""
     neither = f"runs.code NOT IN ({listed((*MEASURED, *NO_OUTCOME))})"
     where, values = conditions(store, filters, neither)
     columns = "runs.case_row, runs.code, count(*)"
@@ -78,7 +79,7 @@ def not_measured(store: Store, filters: Filters) -> dict[int, dict[str, int]]:
 
 
 def outcomes(store: Store, filters: Filters) -> list[RunOutcome]:
-    """Return the runs that match and are over, the oldest first, without recalled ones."""
+    """Return the matching runs that are over, the oldest first. Recalled runs are left out."""
     where, values = conditions(store, filters, f"runs.code NOT IN ({listed(NO_OUTCOME)})")
     columns = (
         "runs.run_id, trials.tag, trials.machine, tests.name, cases.name, cases.parameters,"

@@ -1,10 +1,10 @@
-"""From ``Filters`` to SQL: which runs are asked for.
+"""SQL conditions for ``Filters``.
 
     where, values = conditions(store, Filters(machine="frost*", failed=True))
     store.rows(f"SELECT count(*) FROM runs {where}", values)
 
-Patterns are matched here, on the names of tests, machines and toolchains, and only the rows that
-were found go into the query: it asks of the table ``runs`` alone, whose indexes then suffice.
+Patterns are matched in Python, on the names of tests, machines and toolchains. The query has the
+rows found so. It uses the table ``runs`` alone, whose indexes then suffice.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MAX_NAMED = 5
 def conditions(
     store: Store, filters: Filters, *more: str, runs: str = "runs", tests: str = "+runs.test"
 ) -> tuple[str, list[Any]]:
-    """The condition of the runs that match, and of ``more``, for a query of ``runs``. A plus keeps
-    a database from finding runs by an index: it goes by the order that is asked for. With ``+runs``
-    that holds for all columns, with ``runs.test`` runs are found by their tests."""
+    """Return the condition of the matching runs, with ``more`` conditions, and its parameters. The
+    unary plus stops a database from using an index on that column, so that it follows the index of
+    the order. ``+runs`` does so for all columns; ``runs.test`` lets it find runs by their tests."""
     found: list[str] = list(more)
     values: list[Any] = []
 
@@ -71,7 +71,8 @@ def conditions(
 
 
 def trials_chosen(store: Store, filters: Filters) -> str:
-    """The condition that the filters put on the table ``trials``, after others; "" for none."""
+    """Return the condition of the filters on the table ``trials``, to follow others; "" for
+    none."""
     condition = _of_trials(store, filters, "trials.id")
     return f" AND {condition}" if condition else ""
 
@@ -103,7 +104,7 @@ def _of_tests(store: Store, filters: Filters, column: str) -> str:
 
 
 def chosen_rows(column: str, chosen: list[int], known: list[int]) -> str:
-    """The condition that a column is one of the chosen rows; "" where all are chosen."""
+    """Return the condition that a column is one of the chosen rows; "" where all are chosen."""
     if len(chosen) == len(known) and known:
         return ""
     if not chosen:
@@ -117,7 +118,8 @@ def chosen_rows(column: str, chosen: list[int], known: list[int]) -> str:
 
 
 def trial_row(store: Store, wanted: str) -> int:
-    """The row of the trial of that tag, of a unique beginning of it, or at that path."""
+    """Return the row of the trial with that tag, with a tag that uniquely begins so, or at that
+    path. Raises UsageError."""
     sql = "SELECT id, tag, path FROM trials WHERE substr(tag, 1, ?) = ? OR path IN (?, ?)"
     paths = _paths(wanted) if "/" in wanted else ("", "")
     values = (len(wanted), wanted, *paths)
@@ -136,20 +138,23 @@ def trial_row(store: Store, wanted: str) -> int:
 
 
 def _paths(wanted: str) -> tuple[str, str]:
-    """A trial's folder as it may be recorded: it may itself be a link in the folder of trials."""
+    """Return the paths under which a trial's folder may be recorded: itself may be a link in the
+    folder of trials."""
     path = Path(wanted).absolute()
     return os.path.realpath(path), str(Path(os.path.realpath(path.parent), path.name))
 
 
 def state_number(name: str) -> int:
-    """The number of a state: ``passed``, ``running``, ``waiting``, ``failed`` or ``again``."""
+    """Return the number of a state: ``passed``, ``running``, ``waiting``, ``failed`` or ``again``.
+    Raises UsageError."""
     if name not in STATES:
         raise UsageError(f"{name!r} is no state of runs; one of: {', '.join(STATES)}")
     return STATES[name]
 
 
 def verdict_number(name: str) -> int:
-    """The code of a verdict's name or number: ``wrong answer``, ``wrong-answer`` or ``2``."""
+    """Return the code of a verdict's name or number: ``wrong answer``, ``wrong-answer`` or ``2``.
+    Raises UsageError."""
     plain = name.strip().lower().replace("-", " ").replace("_", " ")
     for code in CODES.values():
         if plain == code.name or name.strip() == str(code.number):
@@ -159,5 +164,5 @@ def verdict_number(name: str) -> int:
 
 
 def listed(numbers: Iterable[int]) -> str:
-    """Numbers as SQL lists them."""
+    """Return numbers as SQL lists them."""
     return ", ".join(map(str, numbers))

@@ -1,10 +1,10 @@
-"""A store in one SQLite file: what serves a person, and a trial on its way.
+"""A store in one SQLite file, for a person or a single trial.
 
     store = open_file(Path("trials/store.sqlite"), wait_s=10)
 
-Write-ahead where the file system is this host's own, else the classic rollback journal. Where the
-file was put aside or replaced meanwhile, the next use opens what is there now. SQLite's own errors
-become StoreError here.
+It has a write-ahead log where the file system is this host's own, else the classic rollback
+journal. If the file was moved aside or replaced, the next use opens the file that is there now.
+SQLite's own errors become StoreError here.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 from seatrial.errors import StoreError
 from seatrial.store.file_system import LOCAL_FILE_SYSTEMS, file_system
 from seatrial.store.location import NoStore
-from seatrial.store.schema import ROWS_AT_ONCE, Store, Writer, newer, turned
+from seatrial.store.schema import ROWS_AT_ONCE, Store, Writer, newer_store_error, transposed
 from seatrial.store.sqlite_writer import SqliteWriter
 from seatrial.store.tables import VERSION, statements
 
 APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
-LONGEST_HOLD_S = 0.3  # who writes for longer lets others in for a breath: SQLite has no queue
-BREATH_S = 0.02
+LONGEST_HOLD_S = 0.3  # a writer pauses after so long, as SQLite does not queue waiting writers
+PAUSE_S = 0.02
 
 # Results and extended results of SQLite, by their lowest byte.
 _ERROR, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL = 1, 5, 6, 8, 11, 13
@@ -34,7 +34,7 @@ _CANTOPEN, _NOTADB = 14, 26
 
 
 class _Opened(NamedTuple):
-    """A connection, and what is particular to it."""
+    """A connection and its properties."""
 
     connection: sqlite3.Connection
     writable: bool
@@ -43,29 +43,29 @@ class _Opened(NamedTuple):
 
 
 class SqliteStore(Store):
-    """An open file, or one in memory, where ``path`` is None."""
+    """An open file, or a store in memory, where ``path`` is None."""
 
     def __init__(self, opened: _Opened, path: Path | None, wait_s: float) -> None:
         super().__init__(str(path or ":memory:"), opened.writable, opened.notices)
         self._path = path
         self._wait_s = wait_s
-        self._held_s = 0.0  # without a breath
+        self._held_s = 0.0  # since the last pause
         self._let_go = time.monotonic()
         self._take(opened)
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with self._turn, self._told():
+        with self._turn, self._raising_store_errors():
             return self._current().execute(sql, parameters).fetchall()
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
-        with self._turn, self._told():
+        with self._turn, self._raising_store_errors():
             cursor = self._current().execute(sql, parameters)
             batches = iter(lambda: cursor.fetchmany(ROWS_AT_ONCE), [])
-            return turned(batches, len(cursor.description))
+            return transposed(batches, len(cursor.description))
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        with self._turn, self._told():
+        with self._turn, self._raising_store_errors():
             connection = self._current()
             if connection.in_transaction:
                 yield
@@ -78,8 +78,8 @@ class SqliteStore(Store):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Writer]:
-        self._let_others_in()
-        with self._turn, self._told():
+        self._pause_for_others()
+        with self._turn, self._raising_store_errors():
             connection = self._current()
             connection.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
@@ -92,13 +92,13 @@ class SqliteStore(Store):
         self._let_go = time.monotonic()
         self._held_s += self._let_go - began
 
-    def _let_others_in(self) -> None:
-        """A breath after a long hold, less what has passed since."""
+    def _pause_for_others(self) -> None:
+        """Pause after a long hold, less what has passed since."""
         since = time.monotonic() - self._let_go
-        if since < BREATH_S and self._held_s > LONGEST_HOLD_S:
-            time.sleep(BREATH_S - since)
-            since = BREATH_S
-        if since >= BREATH_S:
+        if since < PAUSE_S and self._held_s > LONGEST_HOLD_S:
+            time.sleep(PAUSE_S - since)
+            since = PAUSE_S
+        if since >= PAUSE_S:
             self._held_s = 0.0
 
     def size(self) -> int:
@@ -118,7 +118,7 @@ class SqliteStore(Store):
         self._seen = self._identity()
 
     def _current(self) -> sqlite3.Connection:
-        """The connection to the file that is there now."""
+        """Return the connection to the file that is there now."""
         if not self._connection.in_transaction and self._identity() != self._seen:
             opened = _open(self._path, self._wait_s) if self._path is not None else None
             if opened is None:
@@ -141,15 +141,15 @@ class SqliteStore(Store):
         return found.st_dev, found.st_ino, *changes
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _raising_store_errors(self) -> Iterator[None]:
         try:
-            with _told(self.place):
+            with _raising_store_errors(self.place):
                 yield
         except StoreError as error:
             if _kind(error) == _ERROR:  # perhaps the tables are others by now
                 with contextlib.suppress(sqlite3.Error):
                     if (version := _marks(self._connection)[1]) > VERSION:
-                        raise newer(self.place, version) from error
+                        raise newer_store_error(self.place, version) from error
             raise
 
 
@@ -157,7 +157,8 @@ class SqliteStore(Store):
 
 
 def open_file(path: Path, wait_s: float) -> Store:
-    """The store of that path, made if missing; one in memory where there can be none."""
+    """Return the store at that path, which is made if missing; one in memory where it cannot be
+    made."""
     opened = _open(path, wait_s)
     if opened is not None:
         return SqliteStore(opened, path, wait_s)
@@ -167,7 +168,7 @@ def open_file(path: Path, wait_s: float) -> Store:
 
 
 def in_memory(notices: Sequence[str]) -> Store:
-    """A store that lives as long as this process."""
+    """Return a store that lives as long as this process."""
     connection = _connect(":memory:", ":memory:", 0)
     for statement in statements():
         connection.execute(statement)
@@ -175,13 +176,13 @@ def in_memory(notices: Sequence[str]) -> Store:
 
 
 def reopen_file(path: Path, wait_s: float) -> Store:
-    """The store of that path with nothing in it."""
+    """Return the store at that path with nothing in it."""
     notices = []
     if path.exists() and _is_damaged(path, wait_s):
         if not _was_store(path):
             raise NoStore(f"{path}: is no store; name another with --store")
         aside = path.with_name(path.name + ".damaged")
-        with _system_errors_told(path):
+        with _raising_system_errors(path):
             path.replace(aside)
             for ending in ("-wal", "-shm", "-journal"):
                 path.with_name(path.name + ending).unlink(missing_ok=True)
@@ -191,7 +192,7 @@ def reopen_file(path: Path, wait_s: float) -> Store:
         if opened is not None:
             opened.connection.close()
         raise StoreError(f"{path}: cannot be written; name another place with --store")
-    with _told(str(path)):
+    with _raising_store_errors(str(path)):
         opened.connection.execute("BEGIN IMMEDIATE")
         _create(opened.connection)
         opened.connection.execute("COMMIT")
@@ -199,12 +200,13 @@ def reopen_file(path: Path, wait_s: float) -> Store:
 
 
 def _open(path: Path, wait_s: float) -> _Opened | None:
-    """A connection that writes if it can be had, else one that reads; None where there is none."""
+    """Return a connection that writes if possible, else one that reads; None where there is
+    none."""
     if not _may_write(path):
         return _readable(path, wait_s) if path.exists() else None
     connection = _connect(f"{_uri(path)}?mode=rwc", str(path), wait_s)
     try:
-        with _told(str(path)):
+        with _raising_store_errors(str(path)):
             return _Opened(connection, True, _prepare(connection, path))
     except BaseException:
         connection.close()
@@ -224,7 +226,7 @@ def _uri(path: Path) -> str:
 
 
 def _connect(uri: str, place: str, wait_s: float) -> sqlite3.Connection:
-    with _told(place):
+    with _raising_store_errors(place):
         # Store sees to it that one thread uses a connection at a time.
         connection = sqlite3.connect(
             uri, timeout=wait_s, isolation_level=None, uri=True, check_same_thread=False
@@ -235,7 +237,7 @@ def _connect(uri: str, place: str, wait_s: float) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> list[str]:
-    """Make the file ours and of this version; the notices."""
+    """Make the file a store of this version. Returns notices."""
     connection.execute("PRAGMA synchronous = NORMAL")
     if _marks(connection) == (APPLICATION, VERSION):
         _choose_journal(connection, path)
@@ -246,7 +248,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> list[str]:
     if tables and application != APPLICATION:
         raise NoStore(f"{path}: is a database of another program; name another with --store")
     if tables and version > VERSION:
-        raise newer(str(path), version)
+        raise newer_store_error(str(path), version)
     outdated = bool(tables) and version != VERSION
     if outdated or not tables:
         _create(connection)
@@ -263,7 +265,7 @@ def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """Drop what is there and make the tables, inside the caller's transaction."""
+    """Drop everything and make the tables, inside the caller's transaction."""
     names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (name,) in names:
         if not name.startswith("sqlite_"):
@@ -275,8 +277,8 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _choose_journal(connection: sqlite3.Connection, path: Path) -> None:
-    """Write-ahead where the file system is this host's own, else the classic rollback: shared
-    memory does not reach over a network."""
+    """Use a write-ahead log where the file system is this host's own, else the classic rollback
+    journal, as the log's shared memory does not work over a network."""
     wanted = "wal" if file_system(path) in LOCAL_FILE_SYSTEMS else "truncate"
     with contextlib.suppress(sqlite3.OperationalError):  # busy, or not to be had: as it is
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted:
@@ -286,8 +288,9 @@ def _choose_journal(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _readable(path: Path, wait_s: float) -> _Opened | None:
-    """A connection that only reads; None when the file is of an older version. In a folder that
-    cannot be written, a WAL cannot be joined: the file is then read as last checkpointed."""
+    """Return a connection that only reads; None when the file is of an older version. In a
+    folder that cannot be written, nobody can join a WAL: the file is then read as of its last
+    checkpoint."""
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         connection = None
         try:
@@ -299,14 +302,14 @@ def _readable(path: Path, wait_s: float) -> _Opened | None:
             if connection is not None:
                 connection.close()
             if _kind(error) not in (_CANTOPEN, _READONLY) or "immutable" in mode:
-                with _told(str(path)):
+                with _raising_store_errors(str(path)):
                     raise
             continue
         if ours:
             return _Opened(connection, False, [], frozen="immutable" in mode)
         connection.close()
         if application == APPLICATION and version > VERSION:
-            raise newer(str(path), version)
+            raise newer_store_error(str(path), version)
         return None
     return None
 
@@ -321,8 +324,8 @@ def _is_damaged(path: Path, wait_s: float) -> bool:
 
 
 def _was_store(path: Path) -> bool:
-    """Whether a file that cannot be read as a database was a store: by its marks, or, where these
-    are damaged, by its name."""
+    """Return whether a file that cannot be read as a database was a store: by its marks, or, where
+    these are damaged, by its name."""
     try:
         with path.open("rb") as file:
             head = file.read(72)
@@ -337,8 +340,8 @@ def _was_store(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _told(place: str) -> Iterator[None]:
-    """Turns SQLite's errors into one message that names the file and the remedy."""
+def _raising_store_errors(place: str) -> Iterator[None]:
+    """Turn SQLite's errors into a StoreError with the file and the remedy."""
     try:
         yield
     except sqlite3.Error as error:
@@ -357,7 +360,7 @@ def _told(place: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _system_errors_told(path: Path) -> Iterator[None]:
+def _raising_system_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

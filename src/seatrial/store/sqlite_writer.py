@@ -1,4 +1,4 @@
-"""What a transaction of SQLite writes.
+"""The writer of a SQLite transaction.
 
 writer = SqliteWriter(connection)            # within BEGIN IMMEDIATE and COMMIT
 writer.insert("metrics", ("run", "metric", "value"), rows)
@@ -17,7 +17,7 @@ MAX_PLACEHOLDERS = 900  # of a statement; old SQLites take 999
 
 
 class SqliteWriter:
-    """A transaction of SQLite, which has one writer at a time: nothing more is to be locked."""
+    """A transaction of SQLite. SQLite has one writer at a time, so no further lock is needed."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

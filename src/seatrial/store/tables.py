@@ -1,9 +1,9 @@
-"""The tables, once for both databases, and what a person calls the states of a run.
+"""The tables, once for both databases, and the states in which people count runs.
 
     for statement in statements(): database.execute(statement)
 
-SQLite takes the text as it is. PostgreSQL knows neither ``WITHOUT ROWID`` nor columns without a
-type, gives ids from a sequence, and compares text as bytes only where told to: see ``postgres``.
+SQLite takes the text as it is. PostgreSQL has no ``WITHOUT ROWID`` and no columns without a type,
+gives ids from a sequence, and must be told to compare text as bytes: see ``postgres_server``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from seatrial.journal import codes
 
 VERSION = 11
 
-# What a run is to a person who counts. One whose case runs again is neither good nor bad.
+# The states in which people count runs. A run whose case runs again has neither passed nor failed.
 WAITING, RUNNING, PASSED, FAILED, AGAIN = range(5)
 STATES = {
     "waiting": WAITING,
@@ -26,7 +26,7 @@ STATES = {
 
 
 def outcome_of(code: int, again: bool) -> int:
-    """Return the state of a run with that verdict; a recalled one counts as run again."""
+    """Return the state of a run with that verdict. A recalled run counts as run again."""
     if code == codes.PENDING.number:
         return WAITING
     if code == codes.IN_PROGRESS.number:
@@ -95,6 +95,15 @@ CREATE INDEX runs_by_test ON runs (test, trial, script_started, elapsed, code, c
     run_id);
 CREATE INDEX runs_by_case ON runs (case_row, created, id);
 CREATE INDEX runs_failed ON runs (state, judged, id, trial, test) WHERE state = {FAILED};
+CREATE TABLE nodes (                                        -- in the order of the description
+    machine TEXT NOT NULL, place BIGINT NOT NULL, name TEXT NOT NULL,
+    chain BIGINT NOT NULL,                                  -- see node_places
+    PRIMARY KEY (machine, place), UNIQUE (machine, name)
+) WITHOUT ROWID;
+CREATE TABLE run_nodes (                                    -- spans of places, both ends included
+    trial BIGINT NOT NULL, run BIGINT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
+    PRIMARY KEY (trial, run, first)
+) WITHOUT ROWID;
 CREATE TABLE events (                                       -- of runs
     run BIGINT NOT NULL, time BIGINT NOT NULL,
     seq BIGINT NOT NULL,                                    -- its place in the journal
@@ -129,7 +138,7 @@ CREATE TABLE gaps (
 
 
 def statements() -> Iterator[str]:
-    """The statements that make the tables, without their comments."""
+    """Yield the statements that make the tables, without their comments."""
     lines = (line.partition("--")[0].rstrip() for line in TABLES.splitlines())
     for statement in "\n".join(lines).split(";"):
         if statement.strip():
