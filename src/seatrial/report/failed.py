@@ -44,7 +44,7 @@ def failed(history: TrialHistory) -> Table:
             ReportColumn("reason"),
             ReportColumn("runs", "count"),
         ),
-        *(ReportColumn("made good", "count"), ReportColumn("first of them")),
+        *(ReportColumn("retried", "count"), ReportColumn("first of them")),
     ]
     if not rows:
         return bounded("Runs that did not pass", columns, rows)
@@ -55,7 +55,7 @@ def failed(history: TrialHistory) -> Table:
     if any(str(row[2]).endswith(ALIKE) for row in rows):
         about += " Reasons that are alike differ in measured numbers or nodes alone."
     if any(row[4] for row in rows):
-        about += " Made good: another run of the same case took its place."
+        about += " Retried: another run of the same case took its place."
     about += " `seatrial show RUN` tells all of a run."
     return bounded("Runs that did not pass", columns, rows, about, MAX_ROWS)
 
