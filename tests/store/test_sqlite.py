@@ -175,7 +175,7 @@ def test_who_writes_for_long_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> 
         write(0.2)  # after 0.4 s in all
         assert slept == [sqlite.PAUSE_S]
         write(0.2)
-        write(0.2, before=sqlite.PAUSE_S / 2)  # some of the breath has passed
+        write(0.2, before=sqlite.PAUSE_S / 2)  # some of the pause has passed
         assert slept == [sqlite.PAUSE_S, sqlite.PAUSE_S / 2]
         for _ in range(5):
             write(0.9, before=2 * sqlite.PAUSE_S)

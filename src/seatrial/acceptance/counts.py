@@ -1,4 +1,4 @@
-"""Sums over a trial: verdicts and waits in the queue, test by test; alerts that are open."""
+"""Count the verdicts and the waits in the queue of each test of a trial, and list open alerts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from seatrial.units import SECOND_NS
 
 
 class Waits(NamedTuple):
-    """How long the runs that started had been queued, in seconds; ``high`` is the least of their
-    waits that 95 % of them did not exceed, the longest where they are fewer than 20."""
+    """How long the runs that started had been queued, in seconds. ``high`` is the 95th percentile
+    by the nearest rank, which is the longest where there are fewer than 20 runs."""
 
     n: int
     median: float
@@ -22,8 +22,8 @@ class Waits(NamedTuple):
 
 
 def verdicts(history: TrialHistory) -> dict[str, Counter[str]]:
-    """Return how many runs of each test have which verdict; those that are run again are ``again``,
-    but for recalled ones."""
+    """Return how many runs of each test have which verdict. Those whose case runs again are
+    ``again``, but recalled ones are ``recalled``."""
     found: dict[str, Counter[str]] = {case.test: Counter() for case in history.cases}
     for run in history.runs:
         if run.over:
@@ -34,8 +34,8 @@ def verdicts(history: TrialHistory) -> dict[str, Counter[str]]:
 
 
 def open_alerts(history: TrialHistory, since: int) -> list[tuple[RaisedAlert, int]]:
-    """The alerts told since then that are not over, the latest of each subject, with how often it
-    was told; the latest first."""
+    """Return the alerts raised since then that are not over, the latest of each subject with how
+    often it was raised, the latest first."""
     times = Counter((told.kind, told.subject) for told in history.alerts if not told.over)
     found: dict[tuple[str, str], RaisedAlert] = {}
     for told in reversed(history.alerts):
@@ -46,7 +46,7 @@ def open_alerts(history: TrialHistory, since: int) -> list[tuple[RaisedAlert, in
 
 
 def waits(history: TrialHistory, now: int) -> dict[str, Waits]:
-    """The waits of each test of which a run has started."""
+    """Return the waits of each test of which a run has started."""
     found: dict[str, list[float]] = {}
     for run in history.runs:
         held = run.held_nodes(now)

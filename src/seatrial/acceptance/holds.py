@@ -1,10 +1,10 @@
-"""What holds launches back now: gauges that are closed, and blackouts.
+"""What holds launches back now: closed gauges, and blackouts.
 
     holds = Holds(policy, cases)
     for event in journal: holds.apply(event)
     holds.held(now)
 
-The same throttles decide as in the conductor; here they are told with their numbers and times.
+The conductor decides by the same throttles. Here they are reported with their numbers and times.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from seatrial.units import SECOND_NS, show_seconds
 
 
 class Hold(Struct, frozen=True, kw_only=True):
-    """One thing that holds launches back: a ``gauge``, a ``blackout``, ``excluded`` nodes, a
-    ``stopped`` test or ``unbuilt`` ones, by ``kind``; ``what`` names it. Times in ns; None: not
-    known. ``value`` is the gauge's last good reading, ``low`` and ``high`` its bounds."""
+    """One thing that holds launches back. ``kind`` is ``gauge``, ``blackout``, ``excluded``
+    (nodes), ``stopped`` (a test) or ``unbuilt`` (tests); ``what`` names it. Times in ns, None if
+    not known. ``value`` is the gauge's last good reading, ``low`` and ``high`` are its bounds."""
 
     kind: str
     what: str
@@ -45,7 +45,7 @@ class Hold(Struct, frozen=True, kw_only=True):
 
 
 class Holds:
-    """The fold."""
+    """The fold of a trial's events."""
 
     def __init__(self, policy: Policy, cases: Sequence[Case] = ()) -> None:
         self.policy = policy
@@ -69,7 +69,8 @@ class Holds:
             self._why_failed[event.key] = "" if good else event.log or "no log"
 
     def unbuilt(self) -> list[Hold]:
-        """The tests of which no case could be built; those that failed alike together."""
+        """Return the tests of which no case could be built, those with the same failure
+        together."""
         return [
             Hold(kind="unbuilt", what=", ".join(tests), text=f"{', '.join(tests)}: {cause}")
             for cause, tests in unbuilt(self._cases, self._why_failed).items()
@@ -90,13 +91,13 @@ class Holds:
                 self._closed[number] = event.time if stale is None else stale
 
     def _stale(self, throttle: ThrottleState, now: int) -> int | None:
-        """Since when a gauge is closed because it is not read; None where it is not."""
+        """Return since when a gauge is closed because nobody reads it; None where it is not."""
         if throttle.failing(now, self._since) and throttle.closed(now, self._since):
             return throttle.stale_at(self._since)
         return None
 
     def held(self, now: int) -> list[Hold]:
-        """What holds launches back."""
+        """Return what holds launches back at ``now`` (ns)."""
         gauges = [
             self._gauge(throttle, self._closed[number], now)
             for number, throttle in enumerate(self._throttles)

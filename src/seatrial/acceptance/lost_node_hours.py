@@ -1,4 +1,4 @@
-"""Where node-hours went that no accepted run had: the first reason of a low utilisation.
+"""Where node-hours went that no accepted run used: the first reason of a low utilisation.
 
 losses(timeline)            # [("idle", 0.31), ("kept", 0.05), ...]
 sentence(history, timeline, now)
@@ -15,7 +15,7 @@ from seatrial.journal.codes import code_of
 from seatrial.units import SECOND_NS
 
 BINS = 240
-MIN_SHARE_NAMED = 0.5  # of a loss that a span must hold to be named
+MIN_SHARE_NAMED = 0.5  # share of a loss that a span must hold to be named
 
 _WORDS = {
     "idle": "idle {share} of node-hours: nothing queued {when}",
@@ -30,14 +30,16 @@ _WORDS = {
 
 
 def losses(timeline: Timeline) -> list[tuple[str, float]]:
-    """The uses other than accepted with their shares of what was available, the largest first."""
+    """Return the uses other than accepted, with their shares of the available node-hours, the
+    largest first."""
     total = timeline.total
     found = [(use, total.share(use)) for use in USES if use != "accepted"]
     return sorted((one for one in found if one[1]), key=lambda one: -one[1])
 
 
 def sentence(history: TrialHistory, timeline: Timeline, now: int) -> str:
-    """The largest loss in words: how much, when, and whose it was; "" where nothing was lost."""
+    """Return the largest loss in words: how much, when, and of which test; "" where nothing was
+    lost."""
     found = losses(timeline)
     if not found:
         return ""
@@ -48,8 +50,8 @@ def sentence(history: TrialHistory, timeline: Timeline, now: int) -> str:
 
 
 def _when(timeline: Timeline, use: str) -> str:
-    """The span of the trial in which a loss was worst, if most of it was there: the bins whose sum
-    above the mean is largest."""
+    """Return the span of the trial that holds most of a loss, if there is one: the bins with the
+    largest sum above the mean (maximum subarray, Kadane)."""
     bins = timeline.bins(BINS)
     lost = [getattr(one.use, use) for one in bins]
     mean = sum(lost) / len(lost) if lost else 0
@@ -78,7 +80,7 @@ def _between(first: float, last: float, whole: float) -> str:
 
 
 def _whose(history: TrialHistory, use: str, now: int) -> str:
-    """Which test a loss in jobs belongs to most, and by which verdict."""
+    """Return the test that caused most of a loss in jobs, and by which verdict."""
     parts: Counter[str] = Counter()
     for run in history.runs:
         held = run.held_nodes(now)

@@ -13,8 +13,8 @@ Span = tuple[int, int]
 
 
 class PlannedOutage(NamedTuple):
-    """A span of time in which nodes are planned to be out: ``names``, or all where that is empty;
-    ``size`` is their number. No two overlap."""
+    """A span of time in which nodes are planned to be out: ``names``, or all nodes if that is
+    empty. ``size`` is their number. No two of them overlap."""
 
     start: int
     end: int
@@ -23,7 +23,7 @@ class PlannedOutage(NamedTuple):
 
 
 def outages_of(history: TrialHistory) -> list[PlannedOutage]:
-    """The planned outages, cut so that no two overlap."""
+    """Return the planned outages, cut so that no two overlap."""
     windows = []
     for window in history.policy.outages:
         start, end = window.span(history.start or 0)
@@ -45,12 +45,12 @@ def outages_of(history: TrialHistory) -> list[PlannedOutage]:
 
 
 def whole_outages(history: TrialHistory) -> list[Span]:
-    """When all nodes are in a planned outage."""
+    """Return the spans in which all nodes are in a planned outage."""
     return [(each.start, each.end) for each in outages_of(history) if not each.names]
 
 
 def outside(node: str, start: int, end: int, outages: Iterable[PlannedOutage]) -> Iterator[Span]:
-    """What of a span is in no planned outage of the node."""
+    """Return the parts of a span that are in no planned outage of the node."""
     for outage in outages:  # in the order of time
         if outage.names and node not in outage.names:
             continue

@@ -1,4 +1,4 @@
-"""Where a component of a plan stands: what people ask while it runs, and when it is over.
+"""The status of a component of a plan, while it runs and when it is over.
 
 status(record, cases, events)        # of one trial; `seatrial accept status` shows them
 """
@@ -33,9 +33,10 @@ BINS = 48
 
 
 class TestStatus(Struct, frozen=True, kw_only=True):
-    """How a test stands. ``in_flight`` are its runs that the scheduler has, ``running`` those of
-    them that hold nodes; ``expected`` is what the plan keeps in flight, 0 where it says nothing;
-    ``verdicts`` counts the runs that ended. ``stopped`` is why it is launched no more, or ""."""
+    """The status of a test. ``in_flight`` is how many of its runs the scheduler has, ``running``
+    how many of these hold nodes; ``expected`` is how many the plan keeps in flight, 0 where it does
+    not say. ``verdicts`` counts the runs that ended. ``stopped`` is why no more are launched, or
+    ""."""
 
     test: str
     in_flight: int
@@ -47,8 +48,8 @@ class TestStatus(Struct, frozen=True, kw_only=True):
 
 
 class OpenAlert(Struct, frozen=True, kw_only=True):
-    """An alert that was told so lately that it would be told again if it held no more. ``times`` is
-    how often it was told; ``time`` in ns, of the last."""
+    """An alert that is not over, and was raised so lately that it would be raised again if it still
+    held. ``time`` of the last one in ns; ``times`` is how often it was raised."""
 
     time: int
     kind: str
@@ -58,12 +59,12 @@ class OpenAlert(Struct, frozen=True, kw_only=True):
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """Where one trial of a plan stands, at ``now`` (ns). ``clock`` and ``duration`` in seconds, 0
-    for a duration that is not limited; ``utilisation`` is None before node-hours were available;
-    ``over_time`` has its course; ``sub_phases`` are the stretches between its pauses and
-    interruptions; ``excluded`` gives nodes and why. ``criteria`` are the results of
-    each criterion, the one on all that it is about first. ``held_back_by`` is what keeps launches
-    back now: gauges, blackouts, excluded nodes, tests that are stopped or cannot be built."""
+    """The status of one trial of a plan at ``now`` (ns). ``clock`` and ``duration`` in seconds, 0
+    for no limit. ``utilisation`` is None before any node-hours were available; ``over_time`` has
+    its course. ``sub_phases`` are the stretches between its pauses and interruptions. ``excluded``
+    has nodes and reasons. ``criteria`` has the results of each criterion, the one on all its
+    subjects first. ``held_back_by`` is what holds launches back now: gauges, blackouts, excluded
+    nodes, tests that are stopped or cannot be built."""
 
     tag: str
     plan: str
@@ -96,9 +97,10 @@ def status(
     driven: bool = True,
     history: TrialHistory | None = None,
 ) -> Status:
-    """Where a trial stands by its journal. ``now`` is the present for one that is running, else the
-    time of its last event. One that is not ``driven`` was interrupted if its journal does not say
-    that it stopped. Empty ``history`` of the trial are filled, for who has more to ask of them."""
+    """Return the status of a trial by its journal. ``now`` is the present for a trial that runs,
+    else the time of its last event. A trial that is not ``driven`` was interrupted if its journal
+    does not say that it stopped. An empty ``history`` of the trial is filled, for callers that need
+    it afterwards."""
     history = history or accounts_of(record, cases)
     holds = Holds(record.policy, cases)
     for event in events:
@@ -115,7 +117,7 @@ def status(
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
-    """An empty history for a trial, on the nodes that its machine has."""
+    """Return an empty history of a trial, on the nodes of its machine."""
     return TrialHistory(cases, record.policy, node_names(record.machine))
 
 
@@ -125,7 +127,7 @@ def status_of(
     now: int,
     references: References | None = None,
 ) -> Status:
-    """As ``status``, for a history at hand."""
+    """Return the status as ``status`` does, from a history at hand."""
     component = record.component or Component(component="", kind=history.policy.kind)
     view = TrialView(history, now, references)
     results = judged(component, view)
@@ -155,7 +157,7 @@ def status_of(
 
 
 def _kept_back(found: Status) -> list[Hold]:
-    """Excluded nodes and stopped tests."""
+    """Return the excluded nodes and stopped tests."""
     nodes = [
         Hold(kind="excluded", what=nodes, text=f"{nodes}: {why}") for nodes, why in found.excluded
     ]
@@ -201,7 +203,8 @@ def _expected(history: TrialHistory, machine: Machine) -> dict[str, int]:
 
 
 def _open_alerts(history: TrialHistory, now: int) -> list[OpenAlert]:
-    """The alerts told within the time after which what still holds is told again."""
+    """Return the alerts raised within the time after which those that still hold are raised
+    again."""
     since = now - round(history.policy.watch.again * SECOND_NS)
     if history.over:
         return []
@@ -212,7 +215,7 @@ def _open_alerts(history: TrialHistory, now: int) -> list[OpenAlert]:
 
 
 def _excluded(history: TrialHistory) -> list[tuple[str, str]]:
-    """Excluded nodes, those with one reason together."""
+    """Return the excluded nodes, those with the same reason together."""
     by_reason: dict[str, list[str]] = {}
     for name, why in history.excluded.items():
         by_reason.setdefault(why, []).append(name)

@@ -1,4 +1,4 @@
-"""Numbers over the time of a trial: runs in flight, the load of metadata targets.
+"""Step functions over the time of a trial: runs in flight, the load of metadata targets.
 
 in_flight(history, now), target_loads(history, now)["scratch/mdt0"]
 """
@@ -16,7 +16,7 @@ Span = tuple[int, int]
 
 
 class LevelSpan(NamedTuple):
-    """A span of the trial in which a number held, in ns."""
+    """A span of the trial (ns) in which a number had one value."""
 
     start: int
     end: int
@@ -26,8 +26,8 @@ class LevelSpan(NamedTuple):
 def levels(
     intervals: Iterable[tuple[int, int, float]], spans: Sequence[Span], without: Sequence[Span] = ()
 ) -> list[LevelSpan]:
-    """The sum of the weights of the intervals that hold, over the time of the spans less that of
-    others. What ends and begins at one time makes no dip."""
+    """Return the sum of the weights of the intervals that are open, over the time of the spans
+    without that of others. An interval that ends when another begins makes no dip."""
     changes: Counter[tuple[int, float]] = Counter()
     for start, end, weight in intervals:
         if end > start:
@@ -60,7 +60,7 @@ def levels(
 
 
 def _add(found: list[LevelSpan], start: int, end: int, value: float) -> None:
-    """Go on from the last level where it is the same."""
+    """Append a span, or extend the last one where the value is the same."""
     if found and found[-1].end == start and found[-1].value == value:
         found[-1] = LevelSpan(found[-1].start, end, value)
     else:
@@ -68,14 +68,14 @@ def _add(found: list[LevelSpan], start: int, end: int, value: float) -> None:
 
 
 class Dip(NamedTuple):
-    """Levels below a bound, one after another: the start of the first, and their length, in ns."""
+    """Consecutive levels below a bound: the start of the first, and their length, in ns."""
 
     start: int
     length: int
 
 
 def dips(found: Iterable[LevelSpan], bound: float) -> list[Dip]:
-    """The dips below a bound. What is not in the levels (a pause) does not end one."""
+    """Return the dips below a bound. A time without levels (a pause) does not end a dip."""
     each: list[Dip] = []
     going = False
     for level in found:
@@ -91,8 +91,9 @@ def dips(found: Iterable[LevelSpan], bound: float) -> list[Dip]:
 
 
 def kept_level(found: Sequence[LevelSpan], short: int) -> tuple[float, int]:
-    """The largest of the levels below which no dip is as long as ``short`` (ns), and the start of
-    the first such dip below the next larger one (of the levels, if there is none larger)."""
+    """Return the largest of the levels below which no dip is as long as ``short`` (ns), and the
+    start of the first such dip below the next larger level (below this level, if there is none
+    larger)."""
     values = sorted({level.value for level in found})
 
     def lasting(number: int) -> list[Dip]:
@@ -109,8 +110,8 @@ def kept_level(found: Sequence[LevelSpan], short: int) -> tuple[float, int]:
 def in_flight(
     history: TrialHistory, now: int, tests: Iterable[str] | None = None
 ) -> list[LevelSpan]:
-    """How many runs held nodes at a time, in the trial's time and outside planned outages of all
-    nodes; of these tests, or of all."""
+    """Return how many runs held nodes over the trial's time, without planned outages of all nodes;
+    runs of these tests, or of all."""
     wanted = None if tests is None else frozenset(tests)
     intervals = [
         (*held, 1.0)
@@ -121,8 +122,8 @@ def in_flight(
 
 
 def target_loads(history: TrialHistory, now: int) -> dict[str, list[LevelSpan]]:
-    """The load on each metadata target over time: the sum of the ``opens`` of the runs there, while
-    their jobs hold nodes."""
+    """Return the load of each metadata target over time: the sum of the ``opens`` of the runs
+    there, while their jobs hold nodes."""
     by_target: dict[str, list[tuple[int, int, float]]] = {
         target.name: [] for target in history.policy.targets
     }

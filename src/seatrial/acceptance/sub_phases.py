@@ -1,4 +1,4 @@
-"""The sub-phases of a trial: the stretches that pauses and interruptions cut it into.
+"""The sub-phases of a trial: the stretches between pauses and interruptions.
 
     sub_phases(history.spans, history.runs, now)
 
@@ -63,7 +63,7 @@ def sub_phases(spans: Sequence[ClockSpan], runs: Iterable[RunHistory], now: int)
 
 def _ended_by(span: ClockSpan) -> str:
     """Return what ended a span: the reason that was given, else the kind of the event. The reason
-    of an abandoned trial is a person's bare words."""
+    of an abandoned trial is what a person wrote, so the kind precedes it."""
     if span.ended_by is None:
         return span.reason
     usual = _ENDED_BY[span.ended_by]

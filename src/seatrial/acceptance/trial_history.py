@@ -1,13 +1,13 @@
-"""The history of a trial: what its events come to, for criteria and for people.
+"""The history of a trial: the fold of its events, for criteria and for people.
 
     history = TrialHistory(cases, policy, nodes=1920)
     for event in journal: history.apply(event)
     history.fold(events)                       # the same for many
     history.runs[0].code, history.clock(now), history.downs
 
-A fold over events and nothing else: it has no clock, and gives the same whatever pieces a journal
-comes in. Times are in ns, None where there is none yet. What comes of them over time is in
-``acceptance.utilisation``.
+It depends on the events alone: it has no clock, and the pieces in which a journal comes do not
+matter. Times are in ns, None where there is none yet. ``acceptance.utilisation`` computes what
+follows over time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RecordedMetric(NamedTuple):
 
 
 class RunHistory(RunLife, kw_only=True):
-    """The life of one run, with its figures. ``case`` and ``entry`` are positions (``NO_ENTRY``: of
+    """The life of one run, with its figures. ``case`` and ``entry`` are positions (``NO_ENTRY``:
     none), ``size`` is its number of nodes."""
 
     id: str
@@ -96,7 +96,7 @@ class RunHistory(RunLife, kw_only=True):
 
     def script(self, held: tuple[int, int]) -> tuple[int, int]:
         """Return from when to when (ns) its script ran, of a run that held its nodes for that long.
-        A job that wrote nothing of its script is taken for all script."""
+        If the job recorded no times of its script, all of that time counts as script."""
         start, end = self.script_started, self.script_ended
         if start is None:
             return held
@@ -133,9 +133,9 @@ class RaisedAlert(NamedTuple):
 
 
 class TrialHistory:
-    """The fold. ``life`` is the trial's; ``nodes`` are the nodes that the trial has, by name or
-    number; what happens to others is not counted. Runs are in the order in which they were
-    created."""
+    """The fold of a trial's events. ``life`` is the trial's; ``nodes`` are the nodes that the trial
+    has, by name or number. Events of other nodes do not count. Runs are in the order of their
+    creation."""
 
     def __init__(self, cases: Sequence[Case], policy: Policy, nodes: int | Collection[str]) -> None:
         self.cases = cases
@@ -189,7 +189,7 @@ class TrialHistory:
 
     @property
     def duration(self) -> float:
-        """Seconds that the trial is to run, with what it was extended by; 0: no limit."""
+        """The seconds that the trial is to run, with its extensions; 0: no limit."""
         return self.life.duration
 
     @property
@@ -204,7 +204,7 @@ class TrialHistory:
 
     @property
     def downs(self) -> list[Down]:
-        """When nodes were down."""
+        """The times in which nodes were down."""
         return [*self._downs, *(Down(name, since, None) for name, since in self._down.items())]
 
     def clock(self, now: int) -> float:

@@ -1,12 +1,12 @@
-"""What nodes, queue and metadata targets were at, over the time of a trial.
+"""The use of nodes over the time of a trial.
 
     timeline = timeline_of(history, now)
     timeline.total.accepted / timeline.total.available      # utilisation
     timeline.bins(240)                                      # the same over time
 
-Every node-hour that was available belongs to exactly one use (``USES``), so that they add up.
-Available are the trial's nodes while its clock runs, less planned outages. Sums are of whole
-nanoseconds: no order of events and no cut of time changes them.
+Every available node-hour belongs to exactly one use (``USES``), so that they add up. The trial's
+nodes are available while its clock runs, without planned outages. Sums are of whole nanoseconds, so
+that they depend neither on the order of events nor on where time is cut.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIRST_COME = ("accepted", "failed", "going", "starting", "kept", "down")  # sho
 
 
 class Use(NamedTuple):
-    """Node-nanoseconds by what they were used for; ``available`` is the sum of the others."""
+    """Node-nanoseconds by use; ``available`` is the sum of the others."""
 
     available: int = 0
     accepted: int = 0
@@ -52,14 +52,14 @@ class Use(NamedTuple):
     drained: int = 0
 
     def share(self, use: str) -> float:
-        """The share of what was available; 0 where nothing was."""
+        """Return the share of the available node-ns; 0 where nothing was available."""
         part: int = getattr(self, use)
         return part / self.available if self.available else 0.0
 
 
 class UtilisationSpan(NamedTuple):
-    """A span in which nothing changed, in ns; ``use`` is in nodes, of which ``down`` may hold more
-    than its part of ``use`` as runs can be on nodes that are called down."""
+    """A span (ns) in which nothing changed. ``use`` is in nodes. ``down`` may be more than its part
+    of ``use``, as runs can be on nodes that are said to be down."""
 
     start: int
     end: int
@@ -67,7 +67,7 @@ class UtilisationSpan(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """A span of the trial's clock, in seconds, and how the nodes were used in it."""
+    """A span of the trial's clock, in seconds, and the use of the nodes in it."""
 
     start: float
     end: float
@@ -75,9 +75,9 @@ class Bin(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """How nodes were used. ``sums`` are the uses in node-ns before each ``CHUNK`` of pieces, and
-    after the last; ``down`` are node-ns of nodes that were down, whether or not a run held them;
-    ``end`` is the trial's clock at its end, ns."""
+    """The use of nodes over time. ``sums`` are the uses in node-ns before each ``CHUNK`` of pieces,
+    and after the last; ``down`` are node-ns of nodes that were down, whether or not a run held
+    them; ``end`` is the trial's clock at its end, in ns."""
 
     pieces: list[UtilisationSpan]
     sums: list[Use]
@@ -87,11 +87,11 @@ class Timeline(NamedTuple):
 
     @property
     def total(self) -> Use:
-        """The node-ns by use in all."""
+        """The node-ns by use of the whole trial."""
         return self.sums[-1]
 
     def bins(self, number: int) -> list[Bin]:
-        """The uses in so many equal spans of the trial's clock."""
+        """Return the uses in so many equal spans of the trial's clock."""
         if number < 1 or self.end <= 0 or not self.pieces:
             return []
         edges = [self.end * i // number for i in range(number + 1)]
@@ -103,7 +103,7 @@ class Timeline(NamedTuple):
         ]
 
     def _before(self, time: int, starts: Sequence[int]) -> Use:
-        """The node-ns by use up to a time of the trial's clock."""
+        """Return the node-ns by use up to a time of the trial's clock."""
         place = max(0, bisect_right(starts, time) - 1)
         start, end, use = self.pieces[place]
         cut = UtilisationSpan(start, max(start, min(end, start + time - starts[place])), use)
@@ -126,7 +126,7 @@ class Timeline(NamedTuple):
 
 
 def timeline_of(history: TrialHistory, now: int) -> Timeline:
-    """How the nodes were used up to ``now``, within the trial's duration."""
+    """Return the use of the nodes up to ``now``, within the trial's duration."""
     spans = history.window(now)
     outages = outages_of(history)
     changes = [*_of_runs(history, now, outages), *_of_nodes(history, now, outages)]
@@ -143,7 +143,7 @@ def timeline_of(history: TrialHistory, now: int) -> Timeline:
 
 
 def _sums(pieces: Sequence[UtilisationSpan]) -> list[Use]:
-    """The node-ns by use before each chunk of pieces, and after the last."""
+    """Return the node-ns by use before each chunk of pieces, and after the last."""
     chunks = (pieces[i : i + CHUNK] for i in range(0, len(pieces), CHUNK))
     return list(accumulate(map(_added, chunks), _and, initial=Use()))
 
@@ -153,7 +153,7 @@ def _and(one: Use, other: Use) -> Use:
 
 
 def _added(pieces: Sequence[UtilisationSpan]) -> Use:
-    """The node-ns by use in some pieces, of which there is one at least."""
+    """Return the node-ns by use of some pieces, at least one."""
     starts, ends, uses = zip(*pieces, strict=True)
     widths = list(map(sub, ends, starts))
     columns = zip(*uses, strict=True)
@@ -166,7 +166,7 @@ _ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN = range(len(_FIRST_COME))
 
 
 def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
-    """The pieces between the times at which anything changes, while the clock runs."""
+    """Yield the pieces between the times at which anything changes, while the clock runs."""
     counts = [0] * (_CLOSED + 1)
     known: dict[tuple[int, ...], Use] = {}  # most states come again and again
     since = 0
@@ -182,8 +182,8 @@ def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
 
 
 def _use(counts: list[int], nodes: int) -> Use:
-    """The nodes by use. Where more are in use than there are, as jobs share a node or the end of
-    one is seen late, those named first in ``_FIRST_COME`` count."""
+    """Return the nodes by use. More nodes may be in use than there are, as jobs share a node or the
+    end of one is seen late. Then the uses that come first in ``_FIRST_COME`` count."""
     parts = counts[:_QUEUED]
     available = nodes - counts[_OUT]
     left = available - sum(parts)
@@ -221,7 +221,7 @@ def _of_runs(history: TrialHistory, now: int, outages: Sequence[PlannedOutage]) 
 
 
 def _parts(run: RunHistory, held: Span) -> tuple[tuple[int, int, int], ...]:
-    """The parts of a job: (use, start, end)."""
+    """Return the parts of a job: (use, start, end)."""
     start, end = held
     if not run.over:
         return ((_GOING, start, end),)
@@ -234,7 +234,7 @@ def _parts(run: RunHistory, held: Span) -> tuple[tuple[int, int, int], ...]:
 def _out_of(
     use: int, start: int, end: int, run: RunHistory, partial: Sequence[PlannedOutage]
 ) -> Iterator[Change]:
-    """A run's nodes that are in a planned outage within a span do not count for it."""
+    """Yield the changes that leave out a run's nodes while they are in a planned outage."""
     for outage in partial:
         begin, stop = max(start, outage.start), min(end, outage.end)
         if begin < stop and (out := len(outage.names.intersection(unfold_or_empty(run.nodes)))):
@@ -252,7 +252,7 @@ def _of_nodes(
 
 
 def _last_start(history: TrialHistory, now: int, spans: Sequence[Span]) -> int | None:
-    """When the last job started, if nothing is started any more; None else."""
+    """Return when the last job started, if no more are started; else None."""
     closed = history.over or (bool(history.duration) and history.clock(now) >= history.duration)
     if not closed or not spans:
         return None
@@ -264,7 +264,7 @@ def _last_start(history: TrialHistory, now: int, spans: Sequence[Span]) -> int |
 def _down_time(
     history: TrialHistory, now: int, spans: Sequence[Span], outages: Sequence[PlannedOutage]
 ) -> int:
-    """Node-ns down while the clock ran, planned outages aside."""
+    """Return the node-ns down while the clock ran, without planned outages."""
     return sum(
         max(0, min(end, stop) - max(start, begin))
         for down in history.downs
@@ -286,8 +286,9 @@ def _steps_out(
 
 
 def available_in_all(history: TrialHistory, now: int) -> int | None:
-    """Node-ns that will have been available when the trial's duration is over, if its clock runs on
-    from now; None where it has none. Outages to come are those that are planned so far."""
+    """Return the node-ns that will have been available when the trial's duration is over, if its
+    clock runs on from now; None where it has no duration. Future outages are those that are planned
+    so far."""
     if not history.duration or history.start is None:
         return None
     spans = history.window(now)

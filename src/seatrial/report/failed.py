@@ -40,7 +40,7 @@ def failed(history: TrialHistory) -> Table:
         totals[test] += len(runs)
     ranked = sorted(found.items(), key=lambda each: (order[each[0][0]], -len(each[1])))
     rows = [_row(test, verdict, runs) for (test, verdict, _), runs in ranked]
-    columns = columns_of("test | verdict | reason | runs: count | made good: count | first of them")
+    columns = columns_of("test | verdict | reason | runs: count | retried: count | first of them")
     if not rows:
         return bounded("Runs that did not pass", columns, rows)
     listed = ", ".join(f"{test} {number:,}" for test, number in totals.most_common(12))
@@ -50,7 +50,7 @@ def failed(history: TrialHistory) -> Table:
     if any(str(row[2]).endswith(ALIKE) for row in rows):
         about += " Reasons that are alike differ in measured numbers or nodes alone."
     if any(row[4] for row in rows):
-        about += " Made good: another run of the same case took its place."
+        about += " Retried: another run of the same case took its place."
     about += " `seatrial show RUN` tells all of a run."
     return bounded("Runs that did not pass", columns, rows, about, MAX_ROWS)
 

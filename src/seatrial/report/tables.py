@@ -226,7 +226,8 @@ def _runs_left_out(found: TrialFindings) -> Iterator[list[Cell]]:
         if first.criterion == "pass_rate":
             for word, why in (
                 ("cancelled", "a person or the scheduler cancelled them"),
-                ("made good", "another run of the same case took their place"),
+                ("recalled", "Seatrial recalled them before they started"),
+                ("retried", "another run of the same case took their place"),
             ):
                 number = first.numbers.get(word, 0)
                 if number:

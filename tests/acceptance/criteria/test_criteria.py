@@ -174,7 +174,7 @@ def test_pass_rate_leaves_out_what_was_cancelled_or_made_good() -> None:
     found = story.result("pass_rate", at_least="60%")
     assert (found.state, found.value, found.n) == ("met", 2 / 3, 3)
     assert found.numbers["rate of all attempts"] == 0.5
-    assert (found.numbers["made good"], found.numbers["timeout"]) == (1, 1)
+    assert (found.numbers["retried"], found.numbers["timeout"]) == (1, 1)
     assert story.result("pass_rate", at_least="100%", tests=["a"]).state == "met"
     missed = story.result("pass_rate", at_least="70%")
     assert first_reason(missed) == "1 of 3 runs did not pass: 1 timeout (1 of b)"
@@ -190,7 +190,7 @@ def test_nothing_is_met_by_runs_that_others_cancelled_where_each_counts() -> Non
     for name in ("pass_rate", "correct_answers"):
         found = story.result(name, at_least="100%")
         assert (found.state, found.value, found.n) == ("undecided", 1.0, 1)
-        assert found.why.startswith("1 run was cancelled by others, and not made good (1 of b)")
+        assert found.why.startswith("1 run was cancelled by others, and not retried (1 of b)")
         assert story.result(name, at_least="100%", tests=["a"]).state == "met"
 
 

@@ -1,10 +1,10 @@
-"""The criteria of an acceptance: each a small function; its formula is in docs/criteria.md.
+"""The criteria of an acceptance: each is a small function; docs/criteria.md has its formula.
 
     view = TrialView(history, now, references)
     for result in judged(component, view): print(result.criterion, result.state, result.why)
 
-A criterion gives the result on all that it is about, and behind it those of its subjects (tests or
-cases) where there are several.
+A criterion returns the result on all its subjects together, then those of each subject (a test or a
+case) where there are several.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ CRITERIA: dict[CriterionName, Callable[[TrialView, Criterion], list[Result]]] = 
 
 
 def judge(criterion: Criterion, view: TrialView, waivers: Sequence[Waiver] = ()) -> list[Result]:
-    """The results of one criterion, that on all it is about first. Raises ValueError for a bound
-    that is none, which a checked plan has not."""
+    """Return the results of one criterion, the one on all its subjects first. Raises ValueError for
+    an invalid bound, which a checked plan does not have."""
     results = CRITERIA[criterion.criterion](view, criterion)
     for waiver in waivers:
         if not waiver.criteria or criterion.criterion in waiver.criteria:
@@ -59,13 +59,13 @@ def judge(criterion: Criterion, view: TrialView, waivers: Sequence[Waiver] = ())
 
 
 def judged(component: Component, view: TrialView) -> list[list[Result]]:
-    """The results of each criterion of a component, in the plan's order."""
+    """Return the results of each criterion of a component, in the plan's order."""
     return [judge(criterion, view, component.waivers) for criterion in component.criteria]
 
 
 def overall(results: Sequence[Sequence[Result]]) -> Overall:
-    """The state of several criteria together: not met if one is not, else undecided if one is, else
-    met; waived where all are, "no criteria" where there is none."""
+    """Return the state of several criteria together: not met if one is not, else undecided if one
+    is, else met; waived if all are, "no criteria" if there is none."""
     states = [each[0].state for each in results if each]
     order: tuple[State, ...] = ("not met", "undecided", "met")
     for state in order:
@@ -75,6 +75,7 @@ def overall(results: Sequence[Sequence[Result]]) -> Overall:
 
 
 def first_reason(result: Result) -> str:
-    """Why a criterion was missed, in a sentence; "" where it was not. ``numbers["cause"]`` of a
-    utilisation is the class of the largest loss, the same in all trials that miss it for that."""
+    """Return the reason why a criterion was missed, in a sentence; "" where it was not.
+    ``numbers["cause"]`` of a utilisation is the use with the largest loss, the same for all trials
+    that miss it for that reason."""
     return result.why if result.state == "not met" else ""

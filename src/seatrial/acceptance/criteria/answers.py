@@ -22,18 +22,18 @@ from seatrial.journal.codes import code_of
 from seatrial.plan.model import Criterion
 from seatrial.units import count
 
-# What tells that the checks of the answer were carried out, and what they found.
+# The verdicts of runs whose answer was checked.
 _ANSWERED = frozenset(
     code.number for code in (codes.PASS, codes.PERFORMANCE, codes.NO_FIGURE, codes.WRONG_ANSWER)
 )
-JUST_LESS = 1e-9  # a share of 1 is out of reach once one run spoilt it
+JUST_LESS = 1e-9  # a share of 1 is out of reach once one run did not pass
 
 
 def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
     """Runs that passed over runs that ended.
 
-    Runs that were cancelled or recalled, and those whose case runs again, are no part of it;
-     ``numbers`` give the rate of all attempts beside it.
+    Runs that were cancelled or recalled, and those whose case runs again, do not count. ``numbers``
+    also has the rate of all attempts.
     """
     ended = [run for run in view.runs(criterion) if run.over]
     counted = [run for run in ended if not run.will_rerun and run.code not in codes.WITHDRAWN]
@@ -42,7 +42,7 @@ def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
     numbers: dict[str, float | int | str] = {
         "passed": passed,
         "ended": len(counted),
-        "made good": len(attempts) - len(counted),
+        "retried": len(attempts) - len(counted),
         "cancelled": sum(run.code == codes.CANCELLED.number for run in ended),
         "recalled": sum(run.code == codes.RECALLED.number for run in ended),
     }
@@ -63,8 +63,8 @@ def pass_rate(view: TrialView, criterion: Criterion) -> list[Result]:
 
 
 def _unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistory]) -> Result:
-    """A criterion that is met only as far as others let the runs go on is undecided where each case
-    has a number of runs: what was cancelled may have been what would have failed."""
+    """Return the result, or an undecided one where it is met, each case has a number of runs, and
+    others cancelled some of them: these might have failed."""
     cancelled = [run for run in ended if run.code == codes.CANCELLED.number and not run.will_rerun]
     if result.state != "met" or view.history.policy.kind == "sustained" or not cancelled:
         return result
@@ -73,14 +73,14 @@ def _unless_cancelled(view: TrialView, result: Result, ended: Sequence[RunHistor
     number = len(cancelled)
     why = (
         f"{count(number, 'run')} {'was' if number == 1 else 'were'} cancelled by others, and not "
-        f"made good ({of}): begin the component anew under another --name, or waive it"
+        f"retried ({of}): begin the component anew under another --name, or waive it"
     )
     return replace(result, state="undecided", why=why)
 
 
 def _reach(view: TrialView, criterion: Criterion, good: int, counted: int) -> Reach:
-    """What the rate can still become. Where each case has a number of runs, none of them is more
-    than one of so many; else only that a rate below 1 stays below it."""
+    """Return the lowest and the highest rate that is still possible. Where each case has a number
+    of runs, each is one of so many; else a rate below 1 only stays below it."""
     bad = counted - good
     planned = 0
     if view.history.policy.kind == "once":
@@ -110,10 +110,11 @@ def _not_passed(view: TrialView, counted: Sequence[RunHistory]) -> str:
 
 
 def correct_answers(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Runs with a right answer over runs that gave one.
+    """Runs with a right answer over runs that gave an answer.
 
     A run gave an answer if it ended by itself and its checks were carried out: its verdict is pass,
-    performance, no figure or wrong answer. All attempts count: what is made good was wrong.
+    performance, no figure or wrong answer. All attempts count: a wrong answer stays wrong though
+    its case ran again.
     """
     ended = [run for run in view.runs(criterion) if run.over]
     answered = [run for run in ended if run.code in _ANSWERED]

@@ -1,4 +1,4 @@
-"""Criteria on nodes and time: how full the machine was, and how much of it was there."""
+"""Criteria on nodes and time: utilisation, availability, time between failures, jobs in flight."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     """Accepted node-hours over available node-hours.
 
     Accepted: the script time of runs with verdict pass, times their nodes. Available: the nodes
-    times the trial's time (pauses not counted, up to its duration), less planned outages. What is
-    neither accepted nor planned is a loss, and in ``numbers`` by its class.
+    times the trial's time (without pauses, up to its duration), without planned outages. The rest
+    is lost; ``numbers`` has the losses by use.
     """
     total = view.timeline.total
     value = total.share("accepted") if total.available else None
@@ -67,16 +67,16 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
 
 
 def _hours(node_ns: float) -> str:
-    """Node-hours as people write them: ``213,088``, ``12.5``."""
+    """Return node-hours as people write them: ``213,088``, ``12.5``."""
     hours = node_ns / HOUR_NS
     return f"{hours:,.0f}" if hours >= 1000 else show_number(hours)
 
 
 def availability(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Node-hours in which nodes were up over node-hours, planned outages aside.
+    """Node-hours in which nodes were up over all node-hours, without planned outages.
 
-    A node is down from the scheduler's word that it is to its word that it is back, and n is the
-    number of times that one went down.
+    A node is down from when the scheduler says so until it says that the node is back; n is how
+    often a node went down.
     """
     available, down = view.timeline.total.available, view.timeline.down
     went = len(_failures(view))
@@ -108,10 +108,10 @@ def availability(view: TrialView, criterion: Criterion) -> list[Result]:
 def mtbf(view: TrialView, criterion: Criterion) -> list[Result]:
     """The trial's time over the number of node failures, in seconds.
 
-    Failures are times that a node went down outside planned outages, and runs with verdict node
-    failure around which no node was told to be down. Without any the value is the lower bound of
-    the one-sided 90 % confidence interval, T / ln 10; a bound above it is not missed then, but the
-    time was too short to show it.
+    Failures are the times at which a node went down outside planned outages, and runs with verdict
+    node failure around which no node was reported down. Without any, the value is the lower bound
+    of the one-sided 90 % confidence interval, T / ln 10. A bound above that is not missed then, but
+    the time was too short to show it.
     """
     time = view.timeline.end / SECOND_NS
     seen = _failures(view)
@@ -145,7 +145,8 @@ def mtbf(view: TrialView, criterion: Criterion) -> list[Result]:
 
 
 def _failures(view: TrialView) -> list[int]:
-    """The times at which a node went down, while the clock ran and outside its planned outages."""
+    """Return the times at which a node went down, while the clock ran and outside its planned
+    outages."""
     outages = outages_of(view.history)
     return [
         down.start
@@ -169,12 +170,12 @@ def _unseen_failures(view: TrialView, seen: Sequence[int]) -> int:
 
 
 def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
-    """The largest number of runs that always held nodes, but for dips shorter than a minute (or 1 %
-    of the duration), from when the bound was first reached to the end of the trial's time (without
-    a duration: to the last start).
+    """The largest number of runs that always held nodes, except for dips shorter than a minute (or
+    1 % of the duration), from when the bound was first reached to the end of the trial's time
+    (without a duration: to the last start).
 
-    What only waits in the queue is not in flight here: it fills no machine. Planned outages of all
-    nodes are no part of it. For an upper bound alone it is the largest number at any time.
+    Runs that wait in the queue do not count, as they do not fill the machine; nor do planned
+    outages of all nodes. For an upper bound alone the value is the largest number at any time.
     """
     bounds = bounds_of(criterion)
     history = view.history
@@ -216,7 +217,8 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
 
 
 def shortest_dip(duration: float) -> float:
-    """From how long on (s) a dip counts: a minute, or 1 % of a trial's duration if that is less."""
+    """Return how long (s) a dip must be to count: a minute, or 1 % of a trial's duration if that is
+    less."""
     return min(SHORT, duration / 100) if duration else SHORT
 
 

@@ -1,7 +1,8 @@
-"""How fast each case is at full machine beside the same case alone: pairs, waves, an interval.
+"""The speed of each case at full machine against the same case alone: pairs, waves, an interval.
 
-Copies of one wave share what the machine did at that time, so they are not independent: the
-interval is that of a bootstrap that draws whole waves.
+Copies of one wave share what the machine did at that time, so they are not independent. The
+interval is therefore that of a bootstrap which draws whole waves (Efron 1979; cluster bootstrap:
+Davison and Hinkley 1997).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Units = list[list[float]]  # values in sorted lists, each of which is drawn as a
 
 
 class SlowdownPair(NamedTuple):
-    """The figures of one case: alone, and in each wave at full machine. None is without values."""
+    """The figures of one case: alone, and in each wave at full machine. None of them is empty."""
 
     alone: list[float]
     waves: Units
@@ -42,12 +43,13 @@ class SlowdownPair(NamedTuple):
 
     @property
     def units(self) -> Units:
-        """What is drawn at full machine: waves, or runs where there is but one wave."""
+        """Return what is drawn at full machine: waves, or runs where there is only one wave."""
         return self.waves if len(self.waves) > 1 else [[value] for value in self.full]
 
 
 def slowdown(view: TrialView, criterion: Criterion) -> list[Result]:
-    """Each case at full machine against the same case alone, in per cent; positive is better.
+    """The speed of each case at full machine against the same case alone, in per cent; positive is
+    better.
 
     100 (alone - full) / alone of the medians of the elapsed times, or of the ``metric`` (the other
     way round where higher is better), over runs whose answer was right. Cases that differ in their
@@ -100,8 +102,9 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
 
 
 def _doubt(bounds: Bounds, interval: tuple[float, float] | None, alone: int, waves: int) -> str:
-    """Why there are too few runs to say on which side of the bound a value is; "" if there are
-    not: the whole interval is on one side, or there are enough runs alone and enough waves."""
+    """Return why there are too few runs to say on which side of the bound a value is. "" if
+    there are enough: the whole interval is on one side, or there are enough runs alone and
+    enough waves."""
     if interval is None:
         return (
             f"a case with fewer than {MIN_RUNS} runs on a side has no interval: raise alone or full"
@@ -119,7 +122,7 @@ def _doubt(bounds: Bounds, interval: tuple[float, float] | None, alone: int, wav
 
 
 def _pairs(group: NodeCases, metric: str) -> Iterator[SlowdownPair]:
-    """What is compared, case by case, and in which direction it improves."""
+    """Return what is compared, case by case, and in which direction it improves."""
     by_case: dict[int, list[RunHistory]] = {}
     for run in group.runs:
         by_case.setdefault(run.case, []).append(run)
@@ -130,8 +133,8 @@ def _pairs(group: NodeCases, metric: str) -> Iterator[SlowdownPair]:
 
 
 def waves_of(runs: Sequence[RunHistory]) -> list[list[RunHistory]]:
-    """The runs of one case at full machine, wave by wave. A wave begins when the one before has
-    its verdicts, and goes on where the last of them is run again."""
+    """Return the runs of one case at full machine, wave by wave. A wave begins when the one before
+    has its verdicts, and goes on where the last of them runs again."""
     waves: list[list[RunHistory]] = []
     until, reruns = -1, False  # when all so far had their verdicts
     full = [(run.submitted, run) for run in runs if run.stage == "full" and run.submitted]
@@ -165,15 +168,16 @@ def _better(runs: Sequence[RunHistory], metric: str) -> Better:
 
 
 def _per_cent(alone: Sequence[float], full: Sequence[float], better: Better) -> float:
-    """The change from the median of one to that of the other; 0 where the first is 0."""
+    """Return the change from the median of the first to that of the second; 0 where the first is
+    0."""
     one, two = median(alone), median(full)
     change = one - two if better == "lower" else two - one
     return 100 * change / abs(one) if one else 0.0
 
 
 def _interval(pairs: Sequence[SlowdownPair], seed: str) -> tuple[float, float] | None:
-    """The percentile bootstrap's: of each pair, runs alone and waves at full machine are drawn
-    anew, with a fixed seed. None where a pair has too few to draw from."""
+    """Return the interval of the percentile bootstrap: of each pair, runs alone and waves at full
+    machine are drawn anew, with a fixed seed. None where a pair has too few to draw from."""
     sides = [([[value] for value in pair.alone], pair.units, pair.better) for pair in pairs]
     if any(min(len(alone), len(full)) < MIN_RUNS for alone, full, _ in sides):
         return None

@@ -1,4 +1,4 @@
-"""What a criterion comes to: met, not met, undecided or waived, with the numbers behind it."""
+"""The result of a criterion: met, not met, undecided or waived, with the numbers behind it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ Reach = tuple[float | None, float | None]
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """A criterion on one subject: a test, a case, or "" for all that it is about.
+    """The result of a criterion on one subject: a test, a case, or "" for all its subjects
+    together.
 
     ``value`` is a share, seconds, a number or, for ``slowdown``, per cent (positive is better);
-    None where there is none. ``label`` names the criterion with what it is about; ``bound`` is what
-    it must keep, in words; ``n`` the number of runs (or of what ``numbers`` say) behind it; ``why``
+    None where there is none. ``label`` names the criterion and what it is about. ``bound`` is the
+    bound in words. ``n`` is the number of runs (or of what ``numbers`` says) behind it. ``why`` is
     the reason, in a sentence.
     """
 
@@ -41,7 +42,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 def label(criterion: Criterion) -> str:
-    """A criterion's name with what it is about: ``accepted runs of cm4``."""
+    """Return a criterion's name with what it is about: ``accepted runs of cm4``."""
     about = ", ".join(filter(None, (criterion.metric, *criterion.tests)))
     name = criterion.criterion.replace("_", " ")
     return f"{name} of {about}" if about else name
@@ -53,25 +54,25 @@ _SHARES = ("pass_rate", "correct_answers", "variability", "utilisation", "availa
 
 
 class Bounds(Struct, frozen=True):
-    """The least and the largest value that meet a criterion, and both in words."""
+    """The smallest and the largest value that meet a criterion, and both in words."""
 
     least: float | None
     most: float | None
     words: str
 
     def holds(self, value: float) -> bool:
-        """Whether a value is inside; equal but for rounding is inside."""
+        """Return whether a value is inside, within rounding."""
         return self.contains((value, value))
 
     def contains(self, reach: Reach) -> bool:
-        """Whether all values in reach are inside."""
+        """Return whether all values that are still possible are inside."""
         least, most = reach
         low = self.least is None or (least is not None and _reaches(least, self.least))
         high = self.most is None or (most is not None and _reaches(self.most, most))
         return low and high
 
     def excludes(self, reach: Reach) -> bool:
-        """Whether no value in reach is inside."""
+        """Return whether no value that is still possible is inside."""
         least, most = reach
         too_low = self.least is not None and most is not None and not _reaches(most, self.least)
         too_high = self.most is not None and least is not None and not _reaches(self.most, least)
@@ -79,14 +80,14 @@ class Bounds(Struct, frozen=True):
 
 
 def _reaches(value: float, bound: float) -> bool:
-    """At least the bound, but for rounding."""
+    """Return whether a value is at least the bound, within rounding."""
     return value >= bound or math.isclose(value, bound, rel_tol=1e-12)
 
 
 def bounds_of(criterion: Criterion, reference: float | None = None) -> Bounds:
-    """The bounds of a criterion in the unit of its value. For ``figure_of_merit`` a number is in
-    the metric's unit, and per cent (``95%``) are of its reference's value. Raises ValueError with
-    a remedy."""
+    """Return the bounds of a criterion in the unit of its value. For ``figure_of_merit`` a number
+    is in the metric's unit, and per cent (``95%``) are of its reference's value. Raises ValueError
+    with a remedy."""
     name = criterion.criterion
     least = _side(name, criterion.at_least, reference)
     most = _side(name, criterion.at_most, reference)
@@ -101,8 +102,8 @@ def bounds_of(criterion: Criterion, reference: float | None = None) -> Bounds:
 
 
 def _of_slowdown(gain: float | None, loss: float | None) -> Bounds:
-    """``at_least`` is the least gain, ``at_most`` the largest loss: both are lower bounds of the
-    value, and the words are those of the plan."""
+    """Return the bounds of a slowdown. ``at_least`` is the smallest gain, ``at_most`` the largest
+    loss: both are lower bounds of the value. The words are those of the plan."""
     least = [gain] if gain is not None else []
     words = [f"at least {show_value('slowdown', gain)}"] if gain is not None else []
     if loss is not None:
@@ -128,7 +129,7 @@ def _side(
 
 
 def show_value(criterion: CriterionName, value: float | None) -> str:
-    """A criterion's value as people read it; "" for none."""
+    """Return a criterion's value as people read it; "" for none."""
     if value is None:
         return ""
     if criterion in _SHARES:
@@ -157,9 +158,9 @@ def decided(
     reach: Reach = (None, None),
     numbers: Numbers | None = None,
 ) -> Result:
-    """The result of a value. Before the trial is over it is decided only where every value that can
-    still come (``reach``, None is unbounded) is inside the bounds, or none is; ``goes_on`` says why
-    not else. A value that is None is undecided, and ``why`` is the reason."""
+    """Return the result of a value. Before the trial is over it is decided only if every value that
+    is still possible (``reach``, None is unbounded) is inside the bounds, or none is; else
+    ``goes_on`` is the reason. A value of None is undecided, and ``why`` is the reason."""
     state: State = "undecided"
     if bounds.least is None and bounds.most is None:
         why = "the criterion has no bound: give at_least or at_most"
@@ -187,8 +188,9 @@ def decided(
 def with_worst(
     criterion: Criterion, results: Iterable[Result], badness: Callable[[Result], float]
 ) -> list[Result]:
-    """Results of several subjects behind the one on all of them, which is as the worst: one that is
-    not met, else undecided, else met; of equals the one with the greatest ``badness``."""
+    """Return the results of several subjects behind one on all of them, which is the worst of
+    them: one that is not met, else undecided, else met; of equals the one with the greatest
+    ``badness``."""
     each = list(results)
     if len(each) < 2:
         return each
@@ -205,7 +207,7 @@ def with_worst(
 
 
 def undecided(criterion: Criterion, why: str, bound: str = "", subject: str = "") -> Result:
-    """A result where there is nothing to go by."""
+    """Return a result without a value."""
     return Result(
         criterion=criterion.criterion,
         label=label(criterion),
@@ -220,7 +222,7 @@ def undecided(criterion: Criterion, why: str, bound: str = "", subject: str = ""
 
 
 def listed(parts: Sequence[tuple[str, int]], most: int = 3) -> str:
-    """Names with their numbers, the largest first: ``30 timeout, 2 hung``."""
+    """Return names with their numbers, the largest first: ``30 timeout, 2 hung``."""
     ordered = sorted(parts, key=lambda part: (-part[1], part[0]))
     words = [f"{number} {name}" for name, number in ordered[:most]]
     rest = sum(number for _, number in ordered[most:])

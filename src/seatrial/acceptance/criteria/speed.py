@@ -1,4 +1,4 @@
-"""Criteria on how fast runs were: how alike, and how fast by references."""
+"""Criteria on the speed of runs: how much they vary, and how fast they are by references."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ MIN_RUNS = 2  # runs without which there is no spread
 def variability(view: TrialView, criterion: Criterion) -> list[Result]:
     """The coefficient of variation of the elapsed time of each test's script: s / mean.
 
-    Over the runs whose answer was right, slow ones among them (verdict pass or performance). Cases
-    of a test that differ in more than their node are each compared with their own mean m:
-    sqrt(sum((x / m - 1)^2) / (n - cases)), which is s / mean for one case. ``numbers`` give the
-    robust one beside it, 1.4826 MAD / median. Needs two runs of a case.
+    It is over the runs whose answer was right, slow ones among them (verdict pass or performance).
+    Cases of a test that differ in more than their node are each compared with their own mean m:
+    sqrt(sum((x / m - 1)^2) / (n - cases)), which is s / mean for one case. ``numbers`` also has the
+    robust one, 1.4826 MAD / median. Two runs of a case are needed.
     """
     bounds = bounds_of(criterion)
     by_test: dict[str, list[list[float]]] = {test: [] for test in view.tests(criterion)}
@@ -93,7 +93,7 @@ def _spread(series: Sequence[Sequence[float]]) -> dict[str, float | int | str]:
 def figure_of_merit(view: TrialView, criterion: Criterion) -> list[Result]:
     """The median of a metric over the runs of each case whose answer was right, against the bounds
     of the criterion (in the metric's unit, or per cent of the machine's reference for the case) or,
-    where it gives none, against the reference's own tolerance."""
+    where it has none, against the reference's own tolerance."""
     results = [
         found
         for group in view.groups(criterion)
@@ -109,7 +109,8 @@ def _figure(run: RunHistory, metric: str) -> Measured | None:
 
 
 def _furthest(one: Result) -> float:
-    """How far a figure is on either side of its reference, of two that are alike otherwise."""
+    """Return how far a figure is beyond its reference on either side, to order figures that are
+    alike otherwise."""
     off = one.numbers.get("per cent off", 0.0)
     return abs(off) if isinstance(off, int | float) else 0.0
 

@@ -1,4 +1,4 @@
-"""A trial at a moment, as criteria look at it."""
+"""A trial at a moment, as criteria see it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _IS = {"ended": "has", "paused": "is"}
 
 
 class NodeCases(NamedTuple):
-    """Cases that differ in nothing but their node, of which ``case`` is the first, and their
-    runs."""
+    """Cases that differ only in their node, with their runs; ``case`` is the first of them."""
 
     case: Case
     runs: list[RunHistory]
@@ -32,7 +31,7 @@ class NodeCases(NamedTuple):
 
 
 class TrialView:
-    """What the history says at ``now`` (ns), and the references that the trial judges by."""
+    """The history of a trial at ``now`` (ns), and the references that it judges by."""
 
     def __init__(
         self, history: TrialHistory, now: int, references: References | None = None
@@ -47,8 +46,8 @@ class TrialView:
 
     @property
     def over(self) -> bool:
-        """Whether the trial came to its end: it was not abandoned, nor ended before its time unless
-        nothing could ever run."""
+        """Whether the trial came to its end: it was not abandoned, and did not end before its time
+        unless nothing could ever run."""
         history = self.history
         if not history.life.complete or history.state is TrialState.ABANDONED:
             return False
@@ -57,7 +56,7 @@ class TrialView:
 
     @property
     def goes_on(self) -> str:
-        """Why a criterion is not decided yet."""
+        """Return why a criterion is not decided yet."""
         history = self.history
         so_far = show_seconds(history.clock(self.now))
         whole = f" of {show_seconds(history.duration)}" if history.duration else ""
@@ -69,17 +68,18 @@ class TrialView:
         return f"the trial {word} {so_far}{whole}"
 
     def tests(self, criterion: Criterion) -> list[str]:
-        """The tests that a criterion is about, in their order."""
+        """Return the tests that a criterion is about, in their order."""
         names = dict.fromkeys(case.test for case in self.history.cases)
         return [name for name in names if fits(criterion.tests, name)]
 
     def runs(self, criterion: Criterion) -> Iterator[RunHistory]:
-        """The runs of those tests."""
+        """Return the runs of those tests."""
         wanted = set(self.tests(criterion))
         return (run for run in self.history.runs if self.history.test_of(run) in wanted)
 
     def groups(self, criterion: Criterion) -> list[NodeCases]:
-        """The cases of those tests with their runs; nodes apart, as they are to be alike."""
+        """Return the cases of those tests with their runs. Cases that differ only in their node are
+        one group, as nodes should be alike."""
         found: dict[tuple[object, ...], NodeCases] = {}
         of_case: list[NodeCases | None] = []
         wanted = set(self.tests(criterion))
