@@ -54,6 +54,7 @@ def test_output_is_bounded_and_need_be_no_text() -> None:
 @pytest.mark.parametrize(
     "command",
     ["sleep 981.25 & sleep 981.25", "trap '' TERM INT; sleep 981.25", "yes 981.25 & wait"],
+    ids=["two sleeps", "a trap", "yes"],  # a worker's title may hold the name of its test
 )
 def test_one_that_hangs_is_killed_with_all_that_it_started(
     command: str, monkeypatch: pytest.MonkeyPatch
