@@ -52,8 +52,7 @@ def sub_phases(spans: Sequence[ClockSpan], runs: Iterable[RunHistory], now: int)
             number=i + 1,
             start=span.start,
             end=span.end,
-            clock=max(0, (now if span.end is None else min(span.end, now)) - span.start)
-            / SECOND_NS,
+            clock=max(0, span.end_by(now) - span.start) / SECOND_NS,
             ended_by=_ended_by(span),
             accepted=accepted[i],
         )

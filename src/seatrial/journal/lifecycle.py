@@ -296,6 +296,10 @@ class ClockSpan(Struct):
     ended_by: type[Event] | None = None
     reason: str = ""
 
+    def end_by(self, now: int) -> int:
+        """Return its end, or ``now`` if that is earlier."""
+        return now if self.end is None else min(self.end, now)
+
 
 class TrialLife:
     """The life of one trial: its state, its clock, and its duration.
