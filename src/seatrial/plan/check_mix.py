@@ -15,7 +15,7 @@ from typing import NamedTuple
 from seatrial.documents import Spot
 from seatrial.machine.facts import node_names
 from seatrial.machine.model import FileSystem, Machine
-from seatrial.plan.check import ROUNDING, listed
+from seatrial.plan.check import ROUNDING, listed, too_large_sum
 from seatrial.plan.component_tests import part_of, pattern_of, written_copies, written_shares
 from seatrial.plan.model import Component, ComponentTest, Deck
 from seatrial.plan.policy import (
@@ -156,10 +156,10 @@ def _walltimes(running: ComponentInPhase, expansion: Expansion) -> None:
         duration = 0.0 if written is None else seconds(written)
     except ValueError:  # reported where it is read
         return
-    longest: dict[str, float] = {}
+    too_long: dict[str, float] = {}
     for case in expansion.cases:
-        longest[case.test] = max(case.walltime, longest.get(case.test, 0))
-    too_long = {name: time for name, time in longest.items() if duration and time > duration}
+        if 0 < duration < case.walltime:
+            too_long[case.test] = max(case.walltime, too_long.get(case.test, 0))
     if too_long:
         each = listed(f"{name} {show_seconds(time)}" for name, time in too_long.items())
         text = f"{written} is shorter than a run may take: {each}; give more, or leave them out"
@@ -190,13 +190,10 @@ def _shares(running: ComponentInPhase) -> None:
         shares = {name: share_of(part.share) for name, part in running.parts.items()}
     except ValueError:  # reported where it is read
         return
-    if sum(written_shares(running.component).values()) > 1 + ROUNDING:  # reported there too
+    if too_large_sum(written_shares(running.component)):  # reported there too
         return
-    total = sum(shares.values())
-    if total > 1 + ROUNDING:
-        each = [f"{name} {100 * share:.4g} %" for name, share in shares.items() if share]
-        listed = " + ".join(each)
-        running.at.fault(f"the shares add up to {100 * total:.4g} %: {listed}", "tests")
+    if text := too_large_sum(shares):
+        running.at.fault(text, "tests")
         return
     claimed = sum(
         claim_of(part, running.widths[name], running.whole) for name, part in running.parts.items()
@@ -260,9 +257,9 @@ def _bytes_on_targets(running: ComponentInPhase, name: str, system: FileSystem) 
     """Return the bytes of the copies on the targets of a file system, as far as the sources
     exist."""
     decks = [
-        (part.deck, running.tests[test].folder)
-        for test, part in running.parts.items()
-        if test in running.tests and running.file_system(test) == name
+        (running.parts[test].deck, each.folder)
+        for test, each in running.tests.items()
+        if running.file_system(test) == name
     ]
     return bytes_on_targets(decks, len(targets_of(running.component, system)))
 

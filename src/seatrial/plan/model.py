@@ -253,6 +253,11 @@ class Component(FileModel, frozen=True):
     evidence: list[Evidence] = []
     waivers: list[Waiver] = []
 
+    @property
+    def parts(self) -> dict[str, ComponentTest]:
+        """How the tests take part, by name or pattern; empty if ``tests`` has names alone."""
+        return self.tests if isinstance(self.tests, dict) else {}
+
 
 class ElapsedModel(FileModel, frozen=True):
     """A distribution of elapsed times: mean and spread, or the times of measured runs."""
