@@ -122,12 +122,11 @@ def _print_shape(row: VariabilityRow) -> None:
         click.echo(
             f"{name}: its level changed {count(row.changes, 'time')}; see `seatrial history`"
         )
-    if len(row.modes.modes) > 1:
+    if len(row.modes) > 1:
         shares = ", ".join(
-            f"{show_figure(mode.centre, row.unit)} ({100 * mode.share:.0f} %)"
-            for mode in row.modes.modes
+            f"{show_figure(mode.centre, row.unit)} ({100 * mode.share:.0f} %)" for mode in row.modes
         )
-        click.echo(f"{name}: {len(row.modes.modes)} modes: {plain_line(shares)}")
+        click.echo(f"{name}: {len(row.modes)} modes: {plain_line(shares)}")
     found = row.nodes
     if found is None:
         return
@@ -202,7 +201,7 @@ def _record(found: Variability) -> dict[str, Any]:
                 "better": row.better,
                 "excluded": row.excluded,
                 "changes": row.changes,
-                "modes": msgspec.to_builtins(row.modes.modes),
+                "modes": msgspec.to_builtins(row.modes),
                 "nodes": None if row.nodes is None else msgspec.to_builtins(row.nodes),
             }
         )

@@ -240,7 +240,9 @@ def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spo
 
 def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
     """Check that a node set names nodes of the machine only."""
-    named = (names and at.parsed(unfold, names)) or ()
+    named: Iterable[str] = ()
+    if names:
+        named = at.parsed(unfold, names) or ()
     other = sorted(set(named) - set(node_names(machine))) if machine else []
     if machine and other:
         at.fault(f"{other[0]} is not a node of {machine.machine}")

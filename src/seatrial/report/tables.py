@@ -163,8 +163,8 @@ def _hidden(row: VariabilityRow) -> Iterator[str]:
     """Yield what the numbers of a row do not show: changes, modes, defective nodes."""
     if row.changes:
         yield f"its level changed {count(row.changes, 'time')}"
-    if len(row.modes.modes) > 1:
-        yield f"{len(row.modes.modes)} modes"
+    if len(row.modes) > 1:
+        yield f"{len(row.modes)} modes"
     if row.nodes is not None and row.nodes.defective:
         yield f"defective: {listed(list(row.nodes.defective), 3)}"
 

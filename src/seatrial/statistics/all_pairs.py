@@ -79,7 +79,7 @@ class GroupPair(Struct, frozen=True):
 
 
 class Nic(Struct, frozen=True):
-    """Mean and maximum rates that a network card, of one rank or more, sent and received."""
+    """Mean and maximum rates that the network card of a row sent and received."""
 
     name: str
     sent: float | None
@@ -126,18 +126,16 @@ def survey(
     better: Better,
     names: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
-    nics: Sequence[str] | None = None,
     hosts: Sequence[str] | None = None,
 ) -> Network:
     """Judge an all-pairs matrix, shape (n, n).
 
-    ``names``, ``groups`` (topology: switch, rack), ``nics`` and ``hosts``: n labels each. Without
-    groups all rows are in one; without nics each row has its own. Rows of one host are a class of
-    their own, such as ranks that share memory. Raises ValueError if the matrix is not square or the
-    number of labels differs.
+    ``names``, ``groups`` (topology: switch, rack) and ``hosts``: n labels each. Without groups all
+    rows are in one. Rows of one host are a class of their own, such as ranks that share memory.
+    Raises ValueError if the matrix is not square or the number of labels differs.
     """
     figures = np.array(matrix, dtype=float)
-    count = _checked(figures, names=names, groups=groups, nics=nics, hosts=hosts)
+    count = _checked(figures, names=names, groups=groups, hosts=hosts)
     labels = [str(i) for i in range(count)] if names is None else list(names)
     kinds, member = np.unique(
         ["all"] * count if groups is None else list(groups), return_inverse=True
@@ -169,7 +167,7 @@ def survey(
         pairs=[(labels[i], labels[j]) for i, j in mute[:MAX_LISTED].tolist()],
         mute_pairs=len(mute),
         groups=_group_table(found, kinds.tolist(), better),
-        nics=_nic_table(figures, labels if nics is None else list(nics)),
+        nics=_nic_table(figures, labels),
         noise=effects.noise if effects else None,
         why=reason,
     )
@@ -376,25 +374,14 @@ def _mute_pairs(talks: Bools, silent: Bools, found: Blocks, member: Indices) -> 
 
 
 def _nic_table(figures: Floats, labels: list[str]) -> list[Nic]:
-    """Return the rates of each network card; ``labels`` names that of each row."""
-    names, member = np.unique(labels, return_inverse=True)
+    """Return the rates of each network card, by its name."""
     known = ~np.isnan(figures)
     plain = np.where(known, figures, 0.0)
-    sides = []
+    columns: list[list[float | None]] = []
     for axis in (1, 0):
-        sums = np.bincount(member, plain.sum(axis=axis), minlength=len(names))
-        counts = np.bincount(member, known.sum(axis=axis), minlength=len(names))
-        greatest = np.zeros(len(names))
-        np.maximum.at(greatest, member, plain.max(axis=axis, initial=0.0))
-        sides.append((sums / np.maximum(counts, 1), greatest, counts))
-    (sent, sent_most, out), (received, received_most, into) = sides
-    return [
-        Nic(
-            str(name),
-            float(sent[i]) if out[i] else None,
-            float(sent_most[i]) if out[i] else None,
-            float(received[i]) if into[i] else None,
-            float(received_most[i]) if into[i] else None,
-        )
-        for i, name in enumerate(names)
-    ]
+        counts = known.sum(axis=axis)
+        means = plain.sum(axis=axis) / np.maximum(counts, 1)
+        for rates in (means, plain.max(axis=axis, initial=0.0)):
+            pairs = zip(rates.tolist(), counts.tolist(), strict=True)
+            columns.append([rate if number else None for rate, number in pairs])
+    return sorted(map(Nic, labels, *columns), key=lambda nic: nic.name)

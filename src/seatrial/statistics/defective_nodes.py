@@ -1,6 +1,6 @@
 """Find the defective nodes among many, by one figure of each.
 
-defective({"n001": 812.0, "n002": 811.2, ...}, "higher")   # {"n047": Defect(value=787.0, ...)}
+survey({"n001": 812.0, ...}, "higher").defective     # {"n047": Defect(value=787.0, ...)}
 
 The rule adapts to the noise. The healthy nodes are those of the best mode that holds a fifth of the
 nodes or more, or all nodes if there is one mode; so 110 bad nodes of 200 do not become the norm.
@@ -64,22 +64,8 @@ class Survey(Struct, frozen=True):
     why: str = ""
 
 
-def defective(
-    values_by_node: Mapping[str, float | Sequence[float]], better: Better
-) -> dict[str, Defect]:
-    """Return the defective nodes, worst first. ``survey`` also returns the reason if none is."""
-    return survey(values_by_node, better).defective
-
-
-def survey(
-    values_by_node: Mapping[str, float | Sequence[float]],
-    better: Better,
-    least: float = MIN_RELATIVE_CHANGE,
-) -> Survey:
-    """Judge nodes by one or several figures of each. Judge different kinds of nodes separately.
-
-    ``least`` is the least effect of a defect, as a share of the centre.
-    """
+def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better) -> Survey:
+    """Judge nodes by one or several figures of each. Judge different kinds of nodes separately."""
     figures = {node: _figure(given) for node, given in values_by_node.items()}
     known = {node: value for node, value in figures.items() if value is not None}
     without = [node for node, value in figures.items() if value is None]
@@ -101,7 +87,7 @@ def survey(
     worse: dict[str, Defect] = {}
     for node, value in known.items():
         effect = sign * (value - centre) / centre
-        if effect <= -least:
+        if effect <= -MIN_RELATIVE_CHANGE:
             worse[node] = Defect(value, effect, effect * centre / noise if noise else None)
     worst = sorted(worse.items(), key=lambda item: item[1].effect)
     return Survey(
@@ -125,7 +111,7 @@ def _figure(given: float | Sequence[float]) -> float | None:
 
 def _healthy(values: list[float], better: Better) -> list[float]:
     """Return the figures of the best mode that may be the norm; all if there is only one mode."""
-    large = [mode for mode in modes.find(values).modes if mode.share >= MIN_HEALTHY]
+    large = [mode for mode in modes.find(values) if mode.share >= MIN_HEALTHY]
     if len(large) < 2:
         return values
     if better == "higher":

@@ -64,7 +64,24 @@ def wilcoxon(figures: Floats, first: int) -> float:
     ``figures``: shape (n,). Equal ones are ranked in the order given.
     """
     total = len(figures)
-    ranks = np.empty(total)
-    ranks[np.argsort(figures, kind="stable")] = np.arange(1, total + 1)
+    ranks = _ranks(figures)
     away = abs(float(ranks[:first].sum()) - first * (total + 1) / 2)
     return away / math.sqrt(first * (total - first) * (total + 1) / 12)
+
+
+def best_split(figures: Floats, shortest: int) -> int:
+    """Return the split of a series whose rank sum is the least likely by chance.
+
+    ``figures``: shape (n,). At least ``shortest`` figures are on each side.
+    """
+    total = len(figures)
+    first = np.arange(shortest, total - shortest + 1)
+    away = np.abs(np.cumsum(_ranks(figures) - (total + 1) / 2)[first - 1])
+    return int(first[(away / np.sqrt(first * (total - first))).argmax()])
+
+
+def _ranks(figures: Floats) -> Floats:
+    """Return the ranks of figures from 1, equal ones in the order given; shape (n,)."""
+    ranks = np.empty(len(figures))
+    ranks[np.argsort(figures, kind="stable")] = np.arange(1, len(figures) + 1)
+    return ranks

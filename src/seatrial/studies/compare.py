@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Literal
 
 from msgspec import Struct
@@ -333,7 +333,7 @@ def _means(rows: Sequence[ComparisonRow]) -> list[Mean]:
             gains.setdefault(row.metric, []).append(math.exp(row.gain))
     return [
         Mean(
-            *(metric, len(found), two_sample.geometric_mean(found)),
+            *(metric, len(found), geometric_mean(found)),
             *(without.get(metric, 0), unclear.get(metric, 0)),
         )
         for metric, found in sorted(gains.items())

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from seatrial.statistics import changes, defective_nodes, modes, suspects
 from seatrial.statistics.defective_nodes import Survey
-from seatrial.statistics.modes import Modes
+from seatrial.statistics.modes import Mode
 from seatrial.statistics.scan_statistic import BadSpan, spans
 from seatrial.statistics.spread import Spread, spread
 from seatrial.store import queries, series
@@ -42,7 +42,7 @@ class VariabilityRow(NamedTuple):
     spread: Spread
     excluded: dict[str, int]
     changes: int
-    modes: Modes
+    modes: list[Mode]
     nodes: Survey | None
 
 

@@ -126,8 +126,8 @@ def _row(row: VariabilityRow) -> RowShown:
         more.append(
             f"its level changed {row.changes} times" if row.changes > 1 else "its level changed"
         )
-    if len(row.modes.modes) > 1:
-        more.append(f"{len(row.modes.modes)} modes")
+    if len(row.modes) > 1:
+        more.append(f"{len(row.modes)} modes")
     if row.nodes is not None and row.nodes.defective:
         worst = list(row.nodes.defective)[:3]
         rest = len(row.nodes.defective) - len(worst)
