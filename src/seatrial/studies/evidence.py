@@ -19,7 +19,6 @@ from seatrial.statistics import outliers, suspects
 from seatrial.statistics.outliers import Outlier, Outliers
 from seatrial.store.queries import MEASURED
 from seatrial.store.rows import RunOutcome
-from seatrial.units import SECOND_NS
 
 # Ended by a person's or the scheduler's will: no outlier, and no evidence.
 WILLED = {
@@ -78,9 +77,7 @@ def _name(one: RunOutcome) -> str:
 
 def _run(one: RunOutcome) -> outliers.RunSample:
     cause = "" if one.code in MEASURED else one.verdict
-    seconds = one.elapsed if one.elapsed is not None else None
-    start = None if one.script_started is None else one.script_started / SECOND_NS
-    return outliers.RunSample(_name(one), seconds, cause, one.walltime, start=start)
+    return outliers.RunSample(_name(one), one.elapsed, cause, one.walltime)
 
 
 # ---- evidence -----------------------------------------------------------------------------
