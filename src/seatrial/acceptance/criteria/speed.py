@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from statistics import fmean, median
 
 from seatrial.acceptance.criteria.result import (
+    Bounds,
     Numbers,
     Result,
     bounds_of,
     decided,
-    label,
     undecided,
     with_worst,
 )
 from seatrial.acceptance.criteria.view import NodeCases, TrialView
-from seatrial.acceptance.trial_history import RecordedMetric
 from seatrial.plan.model import Criterion
 from seatrial.statistics.spread import MAD_TO_SIGMA
-from seatrial.units import better_of, count, show_figure, show_number, show_unit
+from seatrial.units import Better, better_of, count, show_figure, show_number, show_unit
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
@@ -98,21 +97,36 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
     metric, case = criterion.metric, group.case
     right = [run for run in group.runs if run.right]
     figures = [figure for run in right if (figure := (run.figures or {}).get(metric))]
+    values = [figure.value for figure in figures]
+    value = median(values) if values else None
+    why = f"no run with a right answer has given {metric}"
+    numbers: Numbers = {}
+    if value is not None:
+        why = f"median {show_figure(value, figures[0].unit)} of {count(len(values), 'run')}"
+        numbers = {"unit": figures[0].unit, "least": min(values), "largest": max(values)}
     try:
         reference = refs.matching(
             view.references, case.test, metric, case.parameters, case.toolchain
         )
-        if criterion.at_least is None and criterion.at_most is None:
-            return _against_reference(view, criterion, group, reference, figures)
-        alike = reference is not None and all(f.unit == reference.unit for f in figures)
-        bounds = bounds_of(criterion, reference.value if reference and alike else None)
+        if criterion.at_least is not None or criterion.at_most is not None:
+            alike = reference is not None and all(f.unit == reference.unit for f in figures)
+            bounds = bounds_of(criterion, reference.value if reference and alike else None)
+        elif reference is None:
+            return undecided(criterion, f"there is no reference for {metric}", subject=group.name)
+        elif value is None:
+            return undecided(criterion, why, subject=group.name)
+        else:
+            unit, better = figures[0].unit, better_of(figures[0].better)
+            bounds = _bounds_by(reference, better)
+            if unit != reference.unit:
+                why = f"{metric} is in {unit}, but its reference in {reference.unit}"
+                return undecided(criterion, why, bounds.words, group.name)
+            if finding := refs.judge(MetricValue(metric, value, unit, better), reference):
+                why = finding.text
+            if (off := refs.percent_off(value, reference)) is not None:
+                numbers["per cent off"] = off
     except (refs.AmbiguousReference, ValueError) as error:
         return undecided(criterion, str(error), subject=group.name)
-    values = sorted(figure.value for figure in figures)
-    value = median(values) if values else None
-    why = f"no run with a right answer has given {metric}"
-    if value is not None:
-        why = f"median {show_figure(value, figures[0].unit)} of {count(len(values), 'run')}"
     return decided(
         view,
         criterion,
@@ -121,55 +135,16 @@ def _against(view: TrialView, criterion: Criterion, group: NodeCases) -> Result:
         n=len(values),
         bounds=bounds,
         subject=group.name,
-        numbers=_numbers(figures),
-    )
-
-
-def _numbers(figures: Sequence[RecordedMetric]) -> Numbers:
-    if not figures:
-        return {}
-    values = [figure.value for figure in figures]
-    return {"unit": figures[0].unit, "least": min(values), "largest": max(values)}
-
-
-def _against_reference(
-    view: TrialView,
-    criterion: Criterion,
-    group: NodeCases,
-    reference: refs.Reference | None,
-    figures: Sequence[RecordedMetric],
-) -> Result:
-    if reference is None:
-        why = f"there is no reference for {criterion.metric}"
-        return undecided(criterion, why, subject=group.name)
-    if not figures:
-        why = f"no run with a right answer has given {criterion.metric}"
-        return undecided(criterion, why, subject=group.name)
-    better = better_of(figures[0].better)
-    value = median(sorted(figure.value for figure in figures))
-    unit = show_unit(reference.unit)
-    low, high = refs.bounds(reference, better)
-    sides = (("at least", low), ("at most", high))
-    words = " and ".join(
-        f"{word} {show_number(side)}{unit}" for word, side in sides if side is not None
-    )
-    if figures[0].unit != reference.unit:
-        why = f"{criterion.metric} is in {figures[0].unit}, but its reference in {reference.unit}"
-        return undecided(criterion, why, words, group.name)
-    finding = refs.judge(MetricValue(criterion.metric, value, figures[0].unit, better), reference)
-    off = refs.percent_off(value, reference)
-    numbers = _numbers(figures)
-    if off is not None:
-        numbers["per cent off"] = off
-    met = f"median {show_figure(value, figures[0].unit)} of {count(len(figures), 'run')}"
-    return Result(
-        criterion=criterion.criterion,
-        label=label(criterion),
-        subject=group.name,
-        state="undecided" if not view.over else "met" if finding is None else "not met",
-        value=value,
-        bound=words,
-        n=len(figures),
         numbers=numbers,
-        why=view.goes_on if not view.over else met if finding is None else finding.text,
     )
+
+
+def _bounds_by(reference: refs.Reference, better: Better) -> Bounds:
+    """Return the bounds of a reference's own tolerance."""
+    low, high = refs.bounds(reference, better)
+    words = " and ".join(
+        f"{word} {show_number(side)}{show_unit(reference.unit)}"
+        for word, side in (("at least", low), ("at most", high))
+        if side is not None
+    )
+    return Bounds(low, high, words)
