@@ -216,4 +216,4 @@ def test_kept_names(tmp_path: Path) -> None:
 def test_the_names_of_figures_before_a_test_has_run(
     metrics: dict[str, Any], names: set[str] | None
 ) -> None:
-    assert figure_names(a_test(metrics=metrics)) == names
+    assert figure_names([a_test(metrics=metrics)]) == names

@@ -34,7 +34,6 @@ USES = {
     "drained": "idle after the last start, with nothing queued",
 }
 CHUNK = 64  # pieces that are summed at a time
-_FIRST_COME = ("accepted", "failed", "going", "starting", "kept", "down")  # should they overlap
 
 
 class Use(NamedTuple):
@@ -157,8 +156,8 @@ def _added(pieces: Sequence[UtilisationSpan]) -> Use:
 
 
 Change = tuple[int, int, int]  # time, which count, by how much
-_QUEUED, _OUT, _CLOCK, _CLOSED = range(len(_FIRST_COME), len(_FIRST_COME) + 4)
-_ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN = range(len(_FIRST_COME))
+# What is counted: first the uses, of which the earlier ones count if they overlap.
+_ACCEPTED, _FAILED, _GOING, _STARTING, _KEPT, _DOWN, _QUEUED, _OUT, _CLOCK, _CLOSED = range(10)
 
 
 def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
@@ -179,7 +178,7 @@ def _swept(changes: Sequence[Change], nodes: int) -> Iterator[UtilisationSpan]:
 
 def _use(counts: list[int], nodes: int) -> Use:
     """Return the nodes by use. More nodes may be in use than there are, as jobs share a node or the
-    end of one is seen late. Then the uses that come first in ``_FIRST_COME`` count."""
+    end of one is seen late. Then the uses that come first count."""
     parts = counts[:_QUEUED]
     available = nodes - counts[_OUT]
     left = available - sum(parts)

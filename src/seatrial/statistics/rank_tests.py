@@ -42,8 +42,8 @@ def fisher(high: int, count: int, other_high: int, other: int) -> float:
     ``other_high`` of all ``count`` + ``other`` are. A chance above 0.5 counts as 0.5.
     """
     drawn, total = high + other_high, count + other
-    chance, step = 0.0, _ways(drawn, high) + _ways(total - drawn, count - high)
-    share = math.exp(step - _ways(total, count))
+    chance, step = 0.0, log_choices(drawn, high) + log_choices(total - drawn, count - high)
+    share = math.exp(step - log_choices(total, count))
     for more in range(high, min(count, drawn) + 1):
         chance += share
         share *= (drawn - more) * (count - more)
@@ -53,7 +53,7 @@ def fisher(high: int, count: int, other_high: int, other: int) -> float:
     return -NormalDist().inv_cdf(min(chance, 0.5)) if chance > 1e-300 else MAX_DEVIATE
 
 
-def _ways(count: int, chosen: int) -> float:
+def log_choices(count: int, chosen: int) -> float:
     """Return the logarithm of the binomial coefficient."""
     return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 

@@ -5,7 +5,7 @@ figures, findings = measure(test, run_directory)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import cast
 
@@ -62,18 +62,20 @@ def _once(figures: list[MetricValue], findings: list[Finding]) -> Measured:
     return list(kept.values()), findings
 
 
-def figure_names(test: Test) -> frozenset[str] | None:
-    """Return the names of a test's figures; None if they are known only after it has run: those of
-    a function, and of a parser that does not name them."""
-    names = {name for name in test.metrics if name not in (FROM, PYTHON)}
-    if PYTHON in test.metrics:
-        return None
-    if isinstance(form := test.metrics.get(FROM), str):
-        told = find_format(form).figures if form in formats() else None
-        if told is None:
+def figure_names(tests: Iterable[Test]) -> set[str] | None:
+    """Return the names of the figures of tests; None if some are known only after a run: those of a
+    function, and of a parser that does not name them."""
+    names: set[str] = set()
+    for test in tests:
+        names |= {name for name in test.metrics if name not in (FROM, PYTHON)}
+        if PYTHON in test.metrics:
             return None
-        names |= set(told)
-    return frozenset(names)
+        if isinstance(form := test.metrics.get(FROM), str):
+            told = find_format(form).figures if form in formats() else None
+            if told is None:
+                return None
+            names |= set(told)
+    return names
 
 
 # ---- by pattern ---------------------------------------------------------------------------
