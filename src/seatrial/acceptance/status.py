@@ -106,14 +106,13 @@ def status(
     for event in events:
         history.apply(event)
         holds.apply(event)
-    running = history.state == "running" and not record.rehearsed
+    running = history.state == "running"
     if now is None:
-        now = time.time_ns() if running else history.last
+        now = time.time_ns() if running and not record.rehearsed else history.last
     now = max(now, history.last)
-    found = status_of(record, history, now, references_of(record))
-    held = holds.held(now) if history.state == "running" and driven else []
-    state = found.state if driven or history.state != "running" else INTERRUPTED
-    return replace(found, state=state, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
+    found = status_of(record, history, now, references_of(record), driven)
+    held = holds.held(now) if running and driven else []
+    return replace(found, held_back_by=[*held, *_kept_back(found), *holds.unbuilt()])
 
 
 def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
@@ -126,6 +125,7 @@ def status_of(
     history: TrialHistory,
     now: int,
     references: References | None = None,
+    driven: bool = True,
 ) -> Status:
     """Return the status as ``status`` does, from a history at hand."""
     component = record.component or Component(component="", kind=history.policy.kind)
@@ -139,7 +139,7 @@ def status_of(
         phase=record.phase,
         kind=component.kind,
         rehearsed=record.rehearsed,
-        state=history.state,
+        state=history.state if driven or history.state != "running" else INTERRUPTED,
         verdict=overall(results),
         now=now,
         clock=history.clock(now),

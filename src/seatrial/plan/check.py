@@ -232,7 +232,9 @@ def _span(span: TimeSpan, machine: Machine | None, tests: Sequence[str], at: Spo
         elif end.seconds <= start.seconds:
             at.fault(f"{span.end} is not after from, {span.start}", "to")
     _nodes(span.nodes, machine, at.inside("nodes"))
-    _patterns(span.tests, tests, at.inside("tests"))
+    for i, pattern in enumerate(span.tests):
+        if tests and not any(fits([pattern], name) for name in tests):
+            at.fault(f"{pattern!r} is not a test here; there are {listed(tests)}", "tests", i)
 
 
 # ---- what there is ------------------------------------------------------------------------
@@ -246,14 +248,6 @@ def _nodes(names: str, machine: Machine | None, at: Spot) -> None:
     other = sorted(set(named) - set(node_names(machine))) if machine else []
     if machine and other:
         at.fault(f"{other[0]} is not a node of {machine.machine}")
-
-
-def _patterns(patterns: Iterable[str], tests: Sequence[str], at: Spot) -> None:
-    """Check that each name or pattern matches a test. Nothing is reported if there is no test at
-    all."""
-    for i, pattern in enumerate(patterns):
-        if tests and not any(fits([pattern], name) for name in tests):
-            at.fault(f"{pattern!r} is not a test here; there are {listed(tests)}", i)
 
 
 def _on_machine(component: Component, machine: Machine, at: Spot) -> None:

@@ -148,7 +148,9 @@ def survey(
     part = _parts(talks)
     mute = _mute_pairs(talks, silent, found, member)
     mute = mute[part[mute[:, 0]] == part[mute[:, 1]]]
-    cut_off = _cut_off(found, kinds.tolist())
+    others = np.where(np.eye(len(kinds), dtype=bool), 0, found.known)
+    alone = ~(others.any(axis=0) | others.any(axis=1)) & (len(kinds) > 1)
+    cut_off = kinds[alone].tolist()
     classes = (
         [member] if hosts is None else [np.unique(list(hosts), return_inverse=True)[1], member]
     )
@@ -316,13 +318,6 @@ def _links(found: Blocks) -> Indices:
     """
     links: Indices = found.cells - np.diag(np.sqrt(found.cells.diagonal()).round().astype(int))
     return links
-
-
-def _cut_off(found: Blocks, kinds: list[str]) -> list[str]:
-    """Return the groups without a working link to another group."""
-    known = np.where(np.eye(len(kinds), dtype=bool), 0, found.known)
-    talks = known.any(axis=0) | known.any(axis=1)
-    return [] if len(kinds) < 2 else [kinds[i] for i in np.flatnonzero(~talks)]
 
 
 def _parts(talks: Bools) -> Indices:

@@ -174,7 +174,7 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
         value = largest or 0.0
         return [decided(view, criterion, value, why, n=n, bounds=bounds, reach=(0.0, None))]
     held = found[first:]
-    short = shortest_dip(history.duration)
+    short = min(SHORT, history.duration / 100) if history.duration else SHORT
     kept, since = kept_level(held, round(short * SECOND_NS))
     below = dips(held, bounds.least)
     time = sum(dip.length for dip in below)
@@ -196,12 +196,6 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
         )
     reach = (0.0, kept)
     return [decided(view, criterion, kept, why, n=n, bounds=bounds, reach=reach, numbers=numbers)]
-
-
-def shortest_dip(duration: float) -> float:
-    """Return how long (s) a dip must be to count: a minute, or 1 % of a trial's duration if that is
-    less."""
-    return min(SHORT, duration / 100) if duration else SHORT
 
 
 def _to_last_start(

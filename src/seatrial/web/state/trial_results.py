@@ -22,7 +22,6 @@ from seatrial.acceptance.outages import whole_outages
 from seatrial.acceptance.status import Status, status_of
 from seatrial.acceptance.step_functions import LevelSpan
 from seatrial.acceptance.utilisation import USES, timeline_of
-from seatrial.journal.lifecycle import INTERRUPTED
 from seatrial.units import SECOND_NS
 from seatrial.web.state.trial_fold import TrialFold
 
@@ -36,11 +35,8 @@ MAX_STEPS = 3000  # of one line
 
 def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
     """Return the status of a trial, as ``acceptance.status.status`` does from its journal."""
-    history = fold.history
-    found = status_of(fold.record, history, now, fold.references)
-    runs = history.state == "running"
-    state = found.state if driven or not runs else INTERRUPTED
-    return replace(found, state=state, held_back_by=fold.held(now) if driven else [])
+    found = status_of(fold.record, fold.history, now, fold.references, driven)
+    return replace(found, held_back_by=fold.held(now) if driven else [])
 
 
 # ---- how nodes were used ------------------------------------------------------------------
