@@ -9,10 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from seatrial.acceptance.outages import whole_outages
+from seatrial.acceptance.outages import Span, whole_outages
 from seatrial.acceptance.trial_history import NO_ENTRY, TrialHistory
-
-Span = tuple[int, int]
 
 
 class LevelSpan(NamedTuple):

@@ -83,12 +83,10 @@ def confirmed(ps: Sequence[float], tested: int) -> set[int]:
     difference with that probability. ``tested``: how many were tested; those without a p-value
     count as equal.
     """
-    order = sorted(range(len(ps)), key=ps.__getitem__)
-    last = 0
-    for place, index in enumerate(order, start=1):
-        if ps[index] <= FALSE * place / tested:
-            last = place
-    return set(order[:last])
+    order = np.argsort(ps, kind="stable")
+    bounds = FALSE * np.arange(1, len(ps) + 1) / tested
+    below = np.flatnonzero(np.asarray(ps)[order] <= bounds)
+    return set(order[: below[-1] + 1].tolist()) if below.size else set()
 
 
 def unshuffled(rows: Sequence[Samples], told: Collection[int], least: float) -> set[int]:

@@ -108,26 +108,25 @@ def _verdict(
     sizes: tuple[int, int],
 ) -> tuple[Verdict, str]:
     """Return the verdict, and the reason if it is unclear."""
-    few = least_p(*sizes) >= 1 - CONFIDENCE
-    needed = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side" if few else ""
+    both = f"{sizes[0]} and {sizes[1]} figures"
+    needed = ""
+    if least_p(*sizes) >= 1 - CONFIDENCE:
+        needed = f"it takes {sizes[0]} and {enough(sizes[0])}, or 4 on either side"
     if 1 - least <= low * ALMOST and high <= (1 + least) * ALMOST:
-        if few:
-            return (
-                "unclear",
-                f"{sizes[0]} and {sizes[1]} figures that agree may do so by chance: {needed}",
-            )
-        return "same", ""
-    apart = low > 1 or high < 1
-    if apart and abs(ratio - 1) * ALMOST >= least:
-        if few:
-            reason = f"{sizes[0]} and {sizes[1]} figures can show no difference, whatever they are"
-            return "unclear", f"{reason}: {needed}"
-        if p is not None and p < 1 - CONFIDENCE:
-            return "better" if (ratio > 1) == (better == "higher") else "worse", ""
-        return "unclear", f"Mann-Whitney's test gives p = {p:.2g}"
-    if apart:
-        return "unclear", f"the difference is under the least effect of {100 * least:g} %"
-    return "unclear", "the interval takes in 0 %: no change"
+        if not needed:
+            return "same", ""
+        reason = f"{both} that agree may do so by chance: {needed}"
+    elif low <= 1 <= high:
+        reason = "the interval takes in 0 %: no change"
+    elif abs(ratio - 1) * ALMOST < least:
+        reason = f"the difference is under the least effect of {100 * least:g} %"
+    elif needed:
+        reason = f"{both} can show no difference, whatever they are: {needed}"
+    elif p is None or p >= 1 - CONFIDENCE:
+        reason = f"Mann-Whitney's test gives p = {p:.2g}"
+    else:
+        return "better" if (ratio > 1) == (better == "higher") else "worse", ""
+    return "unclear", reason
 
 
 # ---- the bootstrap ------------------------------------------------------------------------
