@@ -18,8 +18,8 @@ from seatrial.plan.check_rehearsal import check_rehearsal
 from seatrial.plan.component_tests import (
     chosen_tests,
     fits,
-    named_tests,
     only_evidence,
+    pattern_of,
     written_copies,
     written_shares,
 )
@@ -314,7 +314,8 @@ def _tests(component: Component, suite: Suite, at: Spot, partly: bool) -> None:
     """Check the tests that are named. ``partly``: some suites are missing."""
     for i, pattern in enumerate(component.tests):
         key: str | int = pattern if isinstance(component.tests, dict) else i
-        if suite.nodes and not named_tests(component, pattern, suite.nodes):
+        named = any(pattern_of(component, name) == pattern for name in suite.nodes)
+        if suite.nodes and not named:
             _unknown_test(component, pattern, suite, at.inside("tests", key), partly)
     try:
         if component.select.strip():

@@ -45,11 +45,6 @@ def fits(patterns: Iterable[str], test: str) -> bool:
     return not wanted or any(test == each or fnmatchcase(test, each) for each in wanted)
 
 
-def named_tests(component: Component, pattern: str, names: Iterable[str]) -> list[str]:
-    """Return the tests that take part by this entry of the component's ``tests``."""
-    return [name for name in names if pattern_of(component, name) == pattern]
-
-
 def written_shares(component: Component) -> dict[str, float]:
     """Return the share that each entry of the component's ``tests`` asks for, if it asks for
     one."""

@@ -45,7 +45,7 @@ class Defect(Struct, frozen=True):
     deviations: float | None
 
 
-class Survey(Struct, frozen=True):
+class Survey(Struct, frozen=True, kw_only=True):
     """The result for many nodes.
 
     ``centre`` and ``noise`` (a standard deviation, in the figures' unit): of the ``healthy`` nodes.
@@ -53,13 +53,13 @@ class Survey(Struct, frozen=True):
     figure. ``why``: the reason why nothing can be concluded, or "".
     """
 
-    defective: dict[str, Defect]
-    suspect: dict[str, Defect]
+    defective: dict[str, Defect] = {}
+    suspect: dict[str, Defect] = {}
     nodes: int
-    healthy: int
-    centre: float | None
-    noise: float | None
-    bound: float | None
+    healthy: int = 0
+    centre: float | None = None
+    noise: float | None = None
+    bound: float | None = None
     without: list[str]
     why: str = ""
 
@@ -69,18 +69,15 @@ def survey(values_by_node: Mapping[str, float | Sequence[float]], better: Better
     figures = {node: _figure(given) for node, given in values_by_node.items()}
     known = {node: value for node, value in figures.items() if value is not None}
     without = [node for node, value in figures.items() if value is None]
-
-    def nothing(reason: str) -> Survey:
-        return Survey({}, {}, len(known), 0, None, None, None, without, reason)
-
     if len(known) < MIN_NODES:
-        return nothing(
-            f"{len(known)} nodes have a figure: what is usual can be told of {MIN_NODES} or more"
-        )
+        reason = f"{len(known)} nodes have a figure: "
+        reason += f"what is usual can be told of {MIN_NODES} or more"
+        return Survey(nodes=len(known), without=without, why=reason)
     healthy = _healthy(list(known.values()), better)
     centre = median(healthy)
     if centre <= 0:
-        return nothing(f"the healthy centre is {centre:g}: a share of it means nothing")
+        reason = f"the healthy centre is {centre:g}: a share of it means nothing"
+        return Survey(nodes=len(known), without=without, why=reason)
     bound = _bound(len(known))
     noise = _noise([value - centre for value in healthy], bound)
     sign = 1 if better == "higher" else -1

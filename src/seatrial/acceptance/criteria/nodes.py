@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from seatrial.acceptance.criteria.result import Numbers, Result, bounds_of, decided
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.acceptance.lost_node_hours import losses, sentence
-from seatrial.acceptance.outages import outages_of
+from seatrial.acceptance.outages import outages_of, outside
 from seatrial.acceptance.step_functions import LevelSpan, dips, in_flight, kept_level
 from seatrial.acceptance.utilisation import USES, available_in_all
 from seatrial.journal import codes
@@ -130,10 +130,7 @@ def _failures(view: TrialView) -> list[int]:
         down.start
         for down in view.history.downs
         if any(start <= down.start < end for start, end in view.timeline.spans)
-        and not any(
-            each.start <= down.start < each.end and (not each.names or down.node in each.names)
-            for each in outages
-        )
+        and any(outside(down.node, down.start, down.start + 1, outages))
     ]
 
 
