@@ -118,7 +118,7 @@ def test_nodes_tests_and_alerts() -> None:
 
 
 def test_events_of_what_the_trial_does_not_know_are_passed_over() -> None:
-    history = TrialHistory(cases_of(1), Story(cases_of(1)).policy, 4)
+    history = TrialHistory(cases_of(1), Story(cases_of(1)).policy, ())
     for name in EVENT_KINDS:
         line = {"time": at(1), "event": name, "case": "none", "run_id": "r", "value": "x"}
         history.apply(decode(json.dumps(line).encode()))

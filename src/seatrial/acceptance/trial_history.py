@@ -1,6 +1,6 @@
 """The history of a trial: the fold of its events, for criteria and for people.
 
-    history = TrialHistory(cases, policy, nodes=1920)
+    history = TrialHistory(cases, policy, node_names(machine))
     for event in journal: history.apply(event)
     history.fold(events)                       # the same for many
     history.runs[0].code, history.clock(now), history.downs
@@ -12,7 +12,7 @@ follows over time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from seatrial.conduct.policy import Policy
@@ -136,15 +136,15 @@ class RaisedAlert(NamedTuple):
 
 class TrialHistory(TrialLife):
     """The life of a trial, with its runs, nodes and alerts. ``nodes`` are the nodes that the trial
-    has, by name or number. Events of other nodes do not count. Runs are in the order of their
+    has. Events of other nodes do not count. Runs are in the order of their
     creation."""
 
-    def __init__(self, cases: Sequence[Case], policy: Policy, nodes: int | Collection[str]) -> None:
+    def __init__(self, cases: Sequence[Case], policy: Policy, nodes: Iterable[str]) -> None:
         super().__init__(policy.duration)
         self.cases = cases
         self.policy = policy
-        self.names = None if isinstance(nodes, int) else frozenset(nodes)
-        self.nodes = nodes if isinstance(nodes, int) else len(nodes)
+        self.names = frozenset(nodes)
+        self.nodes = len(self.names)
         self.runs: list[RunHistory] = []
         self.alerts: list[RaisedAlert] = []
         self.excluded: dict[str, str] = {}  # nodes that get no more runs, and why
@@ -244,8 +244,7 @@ class TrialHistory(TrialLife):
 
     def _ours(self, folded: str) -> Iterable[str]:
         """Return those of a node set that the trial has."""
-        names = unfold_or_empty(folded)
-        return names if self.names is None else [name for name in names if name in self.names]
+        return [name for name in unfold_or_empty(folded) if name in self.names]
 
 
 def _add_figure(run: RunHistory, event: MetricRecorded) -> None:
