@@ -113,7 +113,7 @@ class Holds:
         text = f"gauge {about.gauge} is closed: {shown}; it closes above {about.high:g} and opens "
         text += f"below {about.low:g}"
         if trouble := throttle.trouble(now, self._since):
-            text = f"{text}; {trouble}"
+            text += f"; {trouble}"
         return Hold(
             kind="gauge",
             what=about.gauge,

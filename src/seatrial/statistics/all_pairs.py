@@ -1,13 +1,13 @@
 """Judge an all-pairs matrix of a network: slow senders, receivers, links, and pairs cut off.
 
-survey(bandwidths, "higher", names=hosts, groups=switches).senders
+survey(bandwidths, names=hosts, groups=switches).senders
 
 Row i, column j is the rate from i to j. The diagonal is ignored; NaN, 0 and negative figures mean
 that the pair could not communicate. The median of each topology class (same host, same group, other
 group) is subtracted from the logarithms. A median polish (Tukey 1977) then gives the effects of
 rows (senders) and columns (receivers); the residuals are those of links. A node is slow at 5 robust
-deviations of all nodes and 2 %, a link at 8 median absolute deviations of all links and 2 %. Where
-lower figures are better (latency), the sign is reversed.
+deviations of all nodes and 2 %, a link at 8 median absolute deviations of all links and 2 %. Of
+figures of which lower ones are better (latency), give the reciprocals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from seatrial.statistics.arrays import Bools, Floats, Indices
 from seatrial.statistics.blocks import Blocks, blocks
 from seatrial.statistics.median_polish import medians, polish
 from seatrial.statistics.spread import MAD_TO_SIGMA, clipped
-from seatrial.units import Better
 
 MIN_NODES = 5
 NODE_DEVIATIONS = 5.0
@@ -123,7 +122,6 @@ class Network(Struct, frozen=True, kw_only=True):
 
 def survey(
     matrix: Sequence[Sequence[float]] | Floats,
-    better: Better,
     names: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
     hosts: Sequence[str] | None = None,
@@ -155,7 +153,7 @@ def survey(
         [member] if hosts is None else [np.unique(list(hosts), return_inverse=True)[1], member]
     )
     reason = _too_little(talks)
-    effects = None if reason else _Effects(figures, classes, better)
+    effects = None if reason else _Effects(figures, classes)
     slow = _slow_links(figures, effects, labels) if effects else ([], 0)
     return Network(
         nodes=count,
@@ -168,7 +166,7 @@ def survey(
         apart=_apart(part, silent | np.isin(kinds[member], cut_off), labels),
         pairs=[(labels[i], labels[j]) for i, j in mute[:MAX_LISTED].tolist()],
         mute_pairs=len(mute),
-        groups=_group_table(found, kinds.tolist(), better),
+        groups=_group_table(found, kinds.tolist()),
         nics=_nic_table(figures, labels),
         noise=effects.noise if effects else None,
         why=reason,
@@ -207,11 +205,9 @@ class _Effects:
     ``noise``: the median absolute and the standard deviation of the residuals.
     """
 
-    def __init__(self, figures: Floats, classes: Sequence[Indices], better: Better) -> None:
+    def __init__(self, figures: Floats, classes: Sequence[Indices]) -> None:
         # Single precision (1e-7 relative) halves time and memory.
         self.rest = np.log(figures).astype(np.float32)
-        if better == "lower":
-            np.negative(self.rest, out=self.rest)
         self._remove_classes(classes)
         self.rows, self.columns = polish(self.rest)
         self.deviation = float(medians(np.abs(self.rest).reshape(1, -1))[0])
@@ -279,14 +275,14 @@ def _slow_links(figures: Floats, effects: _Effects, labels: list[str]) -> tuple[
 # ---- who cannot talk ----------------------------------------------------------------------
 
 
-def _group_table(found: Blocks, kinds: list[str], better: Better) -> list[GroupPair]:
+def _group_table(found: Blocks, kinds: list[str]) -> list[GroupPair]:
     """Return all pairs of groups; of more than ``MAX_GROUP_PAIRS``, those that are cut or slow."""
     own = np.eye(len(kinds), dtype=bool)
     norms = np.full(found.median.shape, np.nan)
     for those in (own, ~own):
         if (of_class := found.median[those & (found.known > 0)]).size:
             norms[those] = np.median(of_class)
-    ratio = found.median / norms if better == "higher" else norms / found.median
+    ratio = found.median / norms
     links = _links(found)
     chosen = np.argwhere(np.ones_like(own))
     if len(chosen) > MAX_GROUP_PAIRS:
