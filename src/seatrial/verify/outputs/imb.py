@@ -13,7 +13,7 @@ import re
 
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import once
+from seatrial.verify.outputs._text import once, whole
 
 _TITLE = re.compile(
     r"^#[ \t]+Intel ?\(R\) MPI Benchmarks?(?: Suite)? V?(\d\.\d[.\d]*|20\d\d[.\d]*)(?: [^,\n]*)?,",
@@ -62,7 +62,7 @@ def parse(text: str) -> list[MetricValue]:
         elif labels and "#processes" in words:
             if "processes" in labels:
                 raise ValueError("a line '# Benchmarking' is missing")
-            labels = {**labels, "processes": _processes(line)}
+            labels = {**labels, "processes": int(whole(_PROCESSES, line)[1][:9])}
         elif groups := _GROUPS.fullmatch(line):
             labels = {**labels, "groups": int(groups[1][:9])}
         elif mode := _MODE.fullmatch(line):
@@ -88,13 +88,6 @@ def _require_modes(figures: list[MetricValue]) -> None:
             raise ValueError(f"a line '# MODE:' of {shown(str(benchmark))} is missing")
 
 
-def _processes(line: str) -> int:
-    found = _PROCESSES.fullmatch(line)
-    if found is None:
-        raise ValueError(f"a number of processes is not whole: {shown(line)}")
-    return int(found[1][:9])
-
-
 def _need(found: bool, labels: dict[str, int | str]) -> None:
     if not found:
         raise ValueError(f"it has no figures of {shown(str(labels['benchmark']))}")
@@ -109,12 +102,12 @@ def _row(
     if len(cells) != len(columns):
         raise ValueError(f"it should have {len(columns)} columns: {shown(line)}")
     values = {column: number(cell) for column, cell in zip(columns, cells, strict=True)}
-    if values.get("defects"):
+    if values.pop("defects", 0):
         raise ValueError(f"IMB found defects: {shown(line)}")
     labels = {**labels, **{_LABELS[c]: int(v) for c, v in values.items() if c in _LABELS}}
     figures = []
     for column, value in values.items():
-        if column in _LABELS or column in _PASSED_OVER or column == "defects":
+        if column in _LABELS or column in _PASSED_OVER:
             continue
         if column not in _COLUMNS:
             raise ValueError(f"it has a column that is not known: {shown(column)}")

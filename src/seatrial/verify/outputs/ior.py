@@ -13,7 +13,7 @@ from msgspec import DecodeError, Struct, field
 
 from seatrial.decoding import decoder
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import once
+from seatrial.verify.outputs._text import once, whole
 
 _TITLE = re.compile(r"^IOR-\S+: MPI Coordinated Test of Parallel I/O", re.MULTILINE)
 _FINISHED = re.compile(r"^(?:Run finished|Finished)[ \t]*:", re.MULTILINE)
@@ -82,14 +82,12 @@ def _of_maxima(text: str) -> list[MetricValue]:
     figures = []
     for line in text.split("\n"):
         if line.startswith(("Max Write:", "Max Read:")):
-            told = _MAX.fullmatch(line)
-            if not told:
-                raise ValueError(f"a line of it is not whole: {shown(line)}")
-            mib, mb = number(told[2]), number(told[3])
+            operation, *rates = whole(_MAX, line).groups()
+            mib, mb = map(number, rates)
             if abs(mib * 1.048576 - mb) > 0.01 + 1e-3 * mb:
                 raise ValueError(f"its MiB/s and MB/s do not agree: {shown(line)}")
             if mib:  # 0 for operations that were not requested
-                figures.append(MetricValue(f"{told[1].lower()}_max", mib, "MiB/s", "higher"))
+                figures.append(MetricValue(f"{operation.lower()}_max", mib, "MiB/s", "higher"))
     if not figures:
         raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
     return figures

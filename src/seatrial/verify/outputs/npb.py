@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from seatrial.verify.figures import MetricValue, number, shown
+from seatrial.verify.outputs._text import Once
 
 _STARTED = re.compile(r"^[ \t]*NAS Parallel Benchmarks?\b.*Benchmark[ \t]*$", re.MULTILINE)
 _COMPLETED = re.compile(r"^[ \t]*(\S+) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
@@ -20,7 +21,6 @@ _RATES = {
     "Mop/s/process": "rate_per_process",
     "Mop/s/thread": "rate_per_thread",
 }
-_NEEDED = ("Class", "Time in seconds", "Mop/s total", "Verification")
 
 
 def parse(text: str) -> list[MetricValue]:
@@ -41,25 +41,19 @@ def parse(text: str) -> list[MetricValue]:
 
 
 def _of_one(benchmark: str, block: str) -> list[MetricValue]:
-    pairs: dict[str, str] = {}
+    pairs: Once[str] = Once()
     for line in block.split("\n"):
         key, equals, value = line.partition("=")
-        if equals:
-            pairs.setdefault(key.strip(), value.strip())
+        if equals and key.strip() not in pairs:
+            pairs[key.strip()] = value.strip()
         if "Verification" in pairs:
             break
-    for key in _NEEDED:
-        if key not in pairs:
-            raise ValueError(f"its line '{key} =' of {shown(benchmark)} is missing")
     if pairs["Verification"] != "SUCCESSFUL":
         raise ValueError(f"the verification of {shown(benchmark)}: {shown(pairs['Verification'])}")
     labels: dict[str, int | str] = {"benchmark": benchmark, "class": pairs["Class"]}
-    time = number(pairs["Time in seconds"])
-    return [
-        MetricValue("time", time, "s", "lower", labels=labels),
-        *(
-            MetricValue(name, number(pairs[key]), "Mop/s", "higher", labels=labels)
-            for key, name in _RATES.items()
-            if key in pairs
-        ),
-    ]
+    figures = [MetricValue("time", number(pairs["Time in seconds"]), "s", "lower", labels=labels)]
+    for key, name in _RATES.items():
+        if key in pairs or name == "rate":
+            rate = number(pairs[key])
+            figures.append(MetricValue(name, rate, "Mop/s", "higher", labels=labels))
+    return figures

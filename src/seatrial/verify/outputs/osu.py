@@ -46,7 +46,12 @@ def parse(text: str) -> list[MetricValue]:
     for line in text.split("\n"):
         if line.startswith("# OSU "):
             _need(found, benchmark)
-            benchmark, columns, found = _title(line), [""], False
+            title = _TITLE.fullmatch(line)
+            if title is None:
+                raise ValueError(
+                    f"its title is not '# OSU ... Test v' and 5, 6 or 7: {shown(line)}"
+                )
+            benchmark, columns, found = title[1], [""], False
         elif benchmark and _HEADER.match(line):
             columns = _APART.split(line.strip("# \t"))
         elif columns != [""] and line.lstrip(" \t")[:1].isdigit():
@@ -56,13 +61,6 @@ def parse(text: str) -> list[MetricValue]:
         raise ValueError("its title '# OSU ... Test v...' is missing")
     _need(found, benchmark)
     return figures
-
-
-def _title(line: str) -> str:
-    title = _TITLE.fullmatch(line)
-    if title is None:
-        raise ValueError(f"its title is not '# OSU ... Test v' and 5, 6 or 7: {shown(line)}")
-    return title[1]
 
 
 def _need(found: bool, benchmark: str) -> None:
