@@ -29,10 +29,8 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class Behind(Struct, frozen=True):
-    """What was not sent yet: bytes of the journal, events, and how long the first has waited.
-
-    The number of events is estimated if there are many.
-    """
+    """What was not sent yet: bytes of the journal, events, and how long the first has waited. The
+    number of events is estimated if there are many."""
 
     bytes: int = 0
     events: int = 0
@@ -40,14 +38,12 @@ class Behind(Struct, frozen=True):
 
 
 class Cursor(Struct, kw_only=True):
-    """The position of one sink in one journal.
-
-    ``offset``, ``fingerprint``: the end of what was sent, and a checksum of what lies before it.
-    ``read``: events so far; ``refused``: those that the server refused; ``damaged``: invalid lines.
-    ``error``: why the delivery is stuck, or ""; ``since`` (ns) and ``tries``: when that began, and
-    how many attempts have failed. ``told``: the latest message about something that does not stop
-    the delivery. ``answered``, ``saved``: in ns.
-    """
+    """The position of one sink in one journal. ``offset``, ``fingerprint``: the end of what was
+    sent, and a checksum of what lies before it. ``read``: events so far; ``refused``: those that
+    the server refused; ``damaged``: invalid lines. ``error``: why the delivery is stuck, or "";
+    ``since`` (ns) and ``tries``: when that began, and how many attempts have failed. ``told``: the
+    latest message about something that does not stop the delivery. ``answered``, ``saved``: in
+    ns."""
 
     sink: str
     kind: str = ""
@@ -72,10 +68,8 @@ def folder_of(folder: TrialFolder) -> Path:
 
 
 def load(folder: TrialFolder, sink: str) -> Cursor:
-    """Return the cursor of a sink, or a new one if there is none that can be read.
-
-    Sending events a second time is harmless.
-    """
+    """Return the cursor of a sink, or a new one if there is none that can be read. Sending events a
+    second time is harmless."""
     cursor = read_cursor(folder_of(folder) / f"{sink}.json") or Cursor(sink=sink)
     cursor.sink = sink  # the file may name another
     return cursor

@@ -57,11 +57,8 @@ class _Held(SeatrialError):
 
 
 class Delivery:
-    """The delivery of one trial to one sink.
-
-    ``tell`` is called with a line when trouble begins or ends. ``again``: the command with which a
-    person continues a delivery that gave up.
-    """
+    """The delivery of one trial to one sink. ``tell`` is called with a line when trouble begins or
+    ends. ``again``: the command with which a person continues a delivery that gave up."""
 
     def __init__(
         self,
@@ -94,10 +91,8 @@ class Delivery:
         self._unsaved = ""  # why the cursor cannot be written
 
     def run(self) -> bool:
-        """Deliver until the course is over; return whether everything was delivered.
-
-        Failures of the sink or of a file system are retried, and raise nothing.
-        """
+        """Deliver until the course is over; return whether everything was delivered. Failures of
+        the sink or of a file system are retried, and raise nothing."""
         try:
             while True:
                 try:
@@ -216,11 +211,8 @@ class Delivery:
         self._save()
 
     def _push(self, target: SinkTarget, pieces: Sequence[bytes]) -> None:
-        """Send pieces until each was accepted or refused.
-
-        Raises GivenUp, and _Held if all were refused and too many before them; then none of them
-        counts as refused.
-        """
+        """Send pieces until each was accepted or refused. Raises GivenUp, and _Held if all were
+        refused and too many before them; then none of them counts as refused."""
         refused = self._sent(target, pieces)
         if self._held and len(refused) < len(pieces):  # the server may have recovered meanwhile
             refused = self._sent(target, refused)
@@ -268,10 +260,8 @@ class Delivery:
     # ---- what goes wrong ------------------------------------------------------------------
 
     def _target(self) -> SinkTarget:
-        """Return the target as soon as its secrets can be read.
-
-        Raises GivenUp if one is missing in our environment, which never changes.
-        """
+        """Return the target as soon as its secrets can be read. Raises GivenUp if one is missing in
+        our environment, which never changes."""
         while True:
             try:
                 return target_of(self.sink, self._about)
@@ -311,9 +301,7 @@ class Delivery:
 
     def _pause(self, wanted: float) -> None:
         """Wait before the next attempt: longer each time, up to a minute, with random jitter.
-
-        ``wanted``: seconds that the server asked for. Raises GivenUp.
-        """
+        ``wanted``: seconds that the server asked for. Raises GivenUp."""
         longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._cursor.tries - 1, 10))
         pause = max(longest * random.uniform(0.5, 1.0), min(wanted, LONGEST_PAUSE_S))
         if not self._lifetime.bears(self._failing, seconds(self.sink.patience), pause):

@@ -27,14 +27,11 @@ MAX_SINKS = 100
 
 
 class SinkLag(Struct, frozen=True, kw_only=True):
-    """One sink of a trial.
-
-    ``to``: its host or file, without secrets. ``sent``: events; ``refused``: those that the server
-    refused; ``damaged``: invalid lines of the journal. ``error``: why the delivery is stuck, or "";
-    ``since``: when that began, in ns; ``tries``: failed attempts since. ``told``: the latest
-    message about something that does not stop the delivery. ``answered``: the last answer, in ns.
-    ``working``: a process delivers now.
-    """
+    """One sink of a trial. ``to``: its host or file, without secrets. ``sent``: events;
+    ``refused``: those that the server refused; ``damaged``: invalid lines of the journal.
+    ``error``: why the delivery is stuck, or ""; ``since``: when that began, in ns; ``tries``:
+    failed attempts since. ``told``: the latest message about something that does not stop the
+    delivery. ``answered``: the last answer, in ns. ``working``: a process delivers now."""
 
     name: str
     kind: str
@@ -103,10 +100,8 @@ def behind(folder: TrialFolder, cursor: Cursor) -> Behind:
 
 
 def _waiting(lines: bytes) -> float:
-    """Return the seconds since the first event of some lines.
-
-    The clocks are those of the driver and of this host.
-    """
+    """Return the seconds since the first event of some lines. The clocks are those of the driver
+    and of this host."""
     for text in lines.split(b"\n", 20)[:20]:
         events, _ = decode_lines([text])
         if events:

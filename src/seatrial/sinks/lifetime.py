@@ -14,11 +14,9 @@ from seatrial.trial.folder import TrialFolder
 
 
 class SinkLifetime:
-    """How long the deliveries of a trial go on.
-
-    ``follow``: go on while the trial is driven; otherwise to the end of the journal. ``patience``:
-    seconds for which a failing sink is retried, instead of each sink's own.
-    """
+    """How long the deliveries of a trial go on. ``follow``: go on while the trial is driven;
+    otherwise to the end of the journal. ``patience``: seconds for which a failing sink is retried,
+    instead of each sink's own."""
 
     def __init__(
         self, folder: TrialFolder, follow: bool = False, patience: float | None = None
@@ -40,11 +38,9 @@ class SinkLifetime:
         return True
 
     def bears(self, failing: float, patience: float, pause: float) -> bool:
-        """Return whether a sink is retried after a pause of so many seconds.
-
-        It is while the trial is driven, and for ``patience`` seconds afterwards. ``failing``: when
-        it began to fail, by the monotonic clock.
-        """
+        """Return whether a sink is retried after a pause of so many seconds. It is while the trial
+        is driven, and for ``patience`` seconds afterwards. ``failing``: when it began to fail, by
+        the monotonic clock."""
         if self._stopped.is_set():
             return False
         if not self.is_over():

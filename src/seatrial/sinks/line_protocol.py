@@ -27,10 +27,8 @@ _INTEGER_LIMIT = 1 << 63
 
 
 def tag_text(tags: Mapping[str, str]) -> str:
-    """Return ``,key=value`` for every tag that is not empty.
-
-    They are ordered by key, as InfluxDB recommends for speed.
-    """
+    """Return ``,key=value`` for every tag that is not empty. They are ordered by key, as InfluxDB
+    recommends for speed."""
     return "".join(
         f",{key_text(key)}={text}"
         for key, value in sorted(tags.items())
@@ -39,10 +37,8 @@ def tag_text(tags: Mapping[str, str]) -> str:
 
 
 def field_text(fields: Mapping[str, str | int | float | bool | None]) -> str:
-    """Return ``key=value`` for every field that has a value, joined by commas; "" for none.
-
-    Numbers are written as floats, so that a field never changes its type.
-    """
+    """Return ``key=value`` for every field that has a value, joined by commas; "" for none. Numbers
+    are written as floats, so that a field never changes its type."""
     texts = []
     for key, value in fields.items():
         if isinstance(value, str):

@@ -82,10 +82,8 @@ class LinesFile:
             os.close(descriptor)
 
     def _missing(self, tail: Sequence[bytes], pieces: Sequence[bytes]) -> Sequence[bytes]:
-        """Return the pieces that are not in the file yet.
-
-        A process that wrote some may have died before its cursor was saved.
-        """
+        """Return the pieces that are not in the file yet. A process that wrote some may have died
+        before its cursor was saved."""
         if self._held is None:
             self._held = {text for text in tail if self._mark in text}
         if not self._held:

@@ -48,12 +48,10 @@ class HttpResponse(NamedTuple):
 
 
 class Server:
-    """A server at a URL.
-
-    ``timeout``: seconds that a request may take. ``ca``: a file of certificates to trust, "" for
-    those of the host. ``shown``: the URL as people may see it, without user, password and path.
-    Raises UsageError for a URL or certificates that cannot be used.
-    """
+    """A server at a URL. ``timeout``: seconds that a request may take. ``ca``: a file of
+    certificates to trust, "" for those of the host. ``shown``: the URL as people may see it,
+    without user, password and path. Raises UsageError for a URL or certificates that cannot be
+    used."""
 
     def __init__(
         self,
@@ -129,11 +127,9 @@ class Server:
 
 
 class _Wire:
-    """The socket beneath a connection, which another thread can cut at any moment.
-
-    The limits of urllib3 are for each byte, so a server that sends one now and then would never
-    reach them. A duplicate of the socket is held: TLS takes the connection's own one over.
-    """
+    """The socket beneath a connection, which another thread can cut at any moment. The limits of
+    urllib3 are for each byte, so a server that sends one now and then would never reach them. A
+    duplicate of the socket is held: TLS takes the connection's own one over."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None

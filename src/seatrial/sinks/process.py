@@ -40,11 +40,8 @@ _started: list[subprocess.Popen[bytes]] = []  # kept, as they outlive us and nob
 
 
 def start(folder: TrialFolder, log_level: str = DEFAULT_LEVEL) -> str:
-    """Start the process for a trial whose machine names sinks.
-
-    It ends when the trial is over and everything is delivered. Returns why it could not be started,
-    or "".
-    """
+    """Start the process for a trial whose machine names sinks. It ends when the trial is over and
+    everything is delivered. Returns why it could not be started, or ""."""
     place, log = folder_of(folder), folder.log("sinks")
     try:
         place.mkdir(exist_ok=True)
@@ -64,10 +61,8 @@ def start(folder: TrialFolder, log_level: str = DEFAULT_LEVEL) -> str:
 
 
 def run(path: str, log_level: str) -> int:
-    """Deliver a trial's events for as long as it is driven; return the exit code of the process.
-
-    If another process does that already, this one ends.
-    """
+    """Deliver a trial's events for as long as it is driven; return the exit code of the process. If
+    another process does that already, this one ends."""
     folder = TrialFolder(Path(path))
     os.nice(BESIDE_A_DRIVER)
     with log_to(folder.log("sinks"), log_level):
@@ -121,12 +116,10 @@ def deliver(
     again: str = "",
     from_start: bool = False,
 ) -> bool:
-    """Deliver a trial's events to some sinks; return whether everything was delivered.
-
-    ``wait_s``: how long another process that does this may take to end. ``again``: the command with
-    which a person continues. ``from_start``: send the whole journal again. Raises Busy if the other
-    process does not end, and TrialError.
-    """
+    """Deliver a trial's events to some sinks; return whether everything was delivered. ``wait_s``:
+    how long another process that does this may take to end. ``again``: the command with which a
+    person continues. ``from_start``: send the whole journal again. Raises Busy if the other process
+    does not end, and TrialError."""
     about = about_of(folder)
     with held(folder, wait_s):
         if from_start:
@@ -154,10 +147,8 @@ def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
 
 
 def wanted(about: TrialInfo, names: Sequence[str] = ()) -> list[Sink]:
-    """Return the sinks of a trial's machine with these names.
-
-    Without names they are all sinks, but for a rehearsal only those that want rehearsals.
-    """
+    """Return the sinks of a trial's machine with these names. Without names they are all sinks, but
+    for a rehearsal only those that want rehearsals."""
     sinks = about.machine.sinks
     if names:
         return [sink for sink in sinks if sink.name in names]

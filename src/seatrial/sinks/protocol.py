@@ -15,12 +15,9 @@ Fate = Literal["taken", "again", "smaller"]
 
 
 class Reply(NamedTuple):
-    """What became of a request.
-
-    ``fate``: "taken", "again" (send it again after ``wait`` seconds or more) or "smaller" (send it
-    in halves; a single piece is refused). ``lost``: how many pieces of a request that was taken
-    were refused. ``why``: the reason, for people.
-    """
+    """What became of a request. ``fate``: "taken", "again" (send it again after ``wait`` seconds or
+    more) or "smaller" (send it in halves; a single piece is refused). ``lost``: how many pieces of
+    a request that was taken were refused. ``why``: the reason, for people."""
 
     fate: Fate
     why: str = ""
@@ -29,11 +26,8 @@ class Reply(NamedTuple):
 
 
 class SinkTarget(Protocol):
-    """A system that events are sent to.
-
-    ``shown``: its host or file, without secrets. ``folds``: the pieces of an event depend on the
-    events before it, so that it must be passed all of them.
-    """
+    """A system that events are sent to. ``shown``: its host or file, without secrets. ``folds``:
+    the pieces of an event depend on the events before it, so that it must be passed all of them."""
 
     shown: str
     folds: bool

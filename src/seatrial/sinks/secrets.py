@@ -15,10 +15,8 @@ class BadEnvironment(UsageError):
 
 
 def secret_of(place: str, what: str) -> str:
-    """Return the secret at a place, without surrounding blanks.
-
-    Raises UsageError, BadEnvironment among them; no message shows a secret.
-    """
+    """Return the secret at a place, without surrounding blanks. Raises UsageError, BadEnvironment
+    among them; no message shows a secret."""
     kind, _, name = place.partition(":")
     if kind == "env":
         found = os.environ.get(name, "")
@@ -40,10 +38,8 @@ def secret_of(place: str, what: str) -> str:
 
 
 def missing(sink: Sink) -> str:
-    """Return which secret of a sink our environment lacks, or "".
-
-    Files are not read, as that may take long.
-    """
+    """Return which secret of a sink our environment lacks, or "". Files are not read, as that may
+    take long."""
     for place, what in ((sink.token, "token"), (sink.url, "URL")):
         if place.startswith("env:"):
             try:
