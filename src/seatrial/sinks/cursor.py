@@ -11,7 +11,6 @@ holds what people are shown: how far behind the sink is, and why.
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -42,8 +41,7 @@ class Cursor(Struct, kw_only=True):
     sent, and a checksum of what lies before it. ``read``: events so far; ``refused``: those that
     the server refused; ``damaged``: invalid lines. ``error``: why the delivery is stuck, or "";
     ``since`` (ns) and ``tries``: when that began, and how many attempts have failed. ``told``: the
-    latest message about something that does not stop the delivery. ``answered``, ``saved``: in
-    ns."""
+    latest message about something that does not stop the delivery. ``answered``: in ns."""
 
     sink: str
     kind: str = ""
@@ -58,7 +56,6 @@ class Cursor(Struct, kw_only=True):
     tries: int = 0
     told: str = ""
     answered: int = 0
-    saved: int = 0
     behind: Behind = Behind()
 
 
@@ -88,7 +85,6 @@ def save(folder: TrialFolder, cursor: Cursor) -> None:
     """Write a cursor atomically. Raises OSError."""
     place = folder_of(folder)
     place.mkdir(exist_ok=True)
-    cursor.saved = time.time_ns()
     part = place / f".{cursor.sink}.part"
     try:
         with part.open("wb") as file:

@@ -96,15 +96,15 @@ class Delivery:
         try:
             while True:
                 try:
-                    if not self._pass_through():
-                        return True
+                    if self._pass_through():
+                        continue
+                    return True
                 except OSError as error:
-                    why = f"{error.filename or self._folder.journal}: {error.strerror}"
-                    self._fail(Reply("again", why), "the journal cannot be read")
-                    self._pause(0.0)
+                    place = error.filename or self._folder.journal
+                    self._fail(f"{place}: {error.strerror}", "the journal cannot be read")
                 except _Held as error:
-                    self._fail(Reply("again", str(error)), self._cursor.to)
-                    self._pause(0.0)
+                    self._fail(str(error), self._cursor.to)
+                self._pause()
         except GivenUp as error:
             self._tell(str(error))
             return False
@@ -254,7 +254,7 @@ class Delivery:
             _log.debug("%s: %d pieces: %s", self.sink.name, len(pieces), reply)
             if reply.fate != "again":
                 return reply
-            self._fail(reply, target.shown)
+            self._fail(reply.why, target.shown)
             self._pause(reply.wait)
 
     # ---- what goes wrong ------------------------------------------------------------------
@@ -265,22 +265,21 @@ class Delivery:
         while True:
             try:
                 return target_of(self.sink, self._about)
-            except BadEnvironment as error:
-                self._fail(Reply("again", str(error)), "it cannot be used")
-                raise GivenUp(
-                    f"{self.sink.name}: given up: put that right, then "
-                    f"`{self._again}` sends what is not sent yet"
-                ) from error
             except UsageError as error:
-                self._fail(Reply("again", str(error)), "it cannot be used")
-                self._pause(0.0)
+                self._fail(str(error), "it cannot be used")
+                if isinstance(error, BadEnvironment):
+                    raise GivenUp(
+                        f"{self.sink.name}: given up: put that right, then "
+                        f"`{self._again}` sends what is not sent yet"
+                    ) from error
+                self._pause()
 
-    def _fail(self, reply: Reply, shown: str) -> None:
+    def _fail(self, reason: str, shown: str) -> None:
         """Record a failed attempt, and tell of it unless that was told before."""
         cursor = self._cursor
-        if not cursor.error or (reply.why != cursor.error and self._may_say("changed")):
-            self._tell(f"{self.sink.name}: {shown}: {reply.why}")
-        cursor.error = reply.why
+        if not cursor.error or (reason != cursor.error and self._may_say("changed")):
+            self._tell(f"{self.sink.name}: {shown}: {reason}")
+        cursor.error = reason
         cursor.since = cursor.since or time.time_ns()
         cursor.tries += 1
         self._failing = self._failing or time.monotonic()
@@ -299,7 +298,7 @@ class Delivery:
         self._cursor.error, self._cursor.since, self._cursor.tries = "", 0, 0
         self._failing = 0.0
 
-    def _pause(self, wanted: float) -> None:
+    def _pause(self, wanted: float = 0.0) -> None:
         """Wait before the next attempt: longer each time, up to a minute, with random jitter.
         ``wanted``: seconds that the server asked for. Raises GivenUp."""
         longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._cursor.tries - 1, 10))

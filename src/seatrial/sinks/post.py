@@ -28,9 +28,12 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InsecureRequestWarning, ProxyError, ReadTimeoutError
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.machine.sinks import path_of
+from seatrial.machine.sinks import Sink, path_of
+from seatrial.sinks.secrets import secret_of
+from seatrial.units import seconds
 
 MAX_RESPONSE_BYTES = 65536
+LONGEST_REASON = 300
 _PORTS = {"http": 80, "https": 443}
 _FAILURES = (HTTPError, http.client.HTTPException, OSError, ValueError)
 
@@ -45,6 +48,12 @@ class HttpResponse(NamedTuple):
     status: int
     text: str
     wait: float = 0.0
+
+    def reason(self, said: str) -> str:
+        """Return why the server took nothing, for people: the status, and what it ``said``."""
+        words = " ".join(said.split())
+        text = f"{self.status}: {words}" if words else f"it answered {self.status}"
+        return text[:LONGEST_REASON]
 
 
 class Server:
@@ -155,7 +164,7 @@ class _Wire:
             self._socket = self._connection = None
 
     @contextlib.contextmanager
-    def cut_after(self, seconds: float) -> Iterator[None]:
+    def cut_after(self, limit: float) -> Iterator[None]:
         """Cut the connection if the block takes longer. Raises TimeoutError then."""
         was_cut = threading.Event()
 
@@ -166,7 +175,7 @@ class _Wire:
                 with contextlib.suppress(OSError):
                     held.shutdown(socket.SHUT_RDWR)
 
-        timer = threading.Timer(seconds, cut)
+        timer = threading.Timer(limit, cut)
         timer.daemon = True
         timer.start()
         try:
@@ -181,6 +190,18 @@ class _Wire:
                 self.release()
         if was_cut.is_set():  # what was read until then may look like an answer
             raise TimeoutError
+
+
+def server_of(sink: Sink, content: str, scheme: str) -> Server:
+    """Return the server of a sink, to which its token is sent by ``scheme``. Raises UsageError."""
+    headers = {"Content-Type": content}
+    if sink.token:
+        token = secret_of(sink.token, f"the token of the sink {sink.name}")
+        headers["Authorization"] = basic(sink.user, token) if sink.user else f"{scheme} {token}"
+    url = sink.url
+    if url.startswith(("env:", "file:")):
+        url = secret_of(url, f"the URL of the sink {sink.name}")
+    return Server(url, headers, seconds(sink.timeout), sink.ca, sink.verify)
 
 
 def shown_url(url: SplitResult) -> str:

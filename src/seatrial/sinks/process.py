@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
 
 from seatrial.errors import SeatrialError
 from seatrial.journal.events import Event
@@ -118,32 +118,30 @@ def deliver(
 ) -> bool:
     """Deliver a trial's events to some sinks; return whether everything was delivered. ``wait_s``:
     how long another process that does this may take to end. ``again``: the command with which a
-    person continues. ``from_start``: send the whole journal again. Raises Busy if the other process
-    does not end, and TrialError."""
+    person continues. ``from_start``: send the whole journal again. Raises DeliveryLocked if that
+    process does not end, and TrialError."""
     about = about_of(folder)
     with held(folder, wait_s):
         if from_start:
             for sink in sinks:
                 forget(folder, sink.name)
+        done: list[str] = []
+
+        def work(delivery: Delivery) -> None:
+            name = delivery.sink.name
+            try:
+                done.extend([name] if delivery.run() else [])
+            except Exception as error:  # in one sink; the others go on
+                traceback.print_exc()
+                tell(f"{name}: this is a defect of Seatrial: {error}")
+
         deliveries = [Delivery(folder, sink, about, lifetime, tell, again) for sink in sinks]
-        done: list[bool] = []
-        threads = [
-            threading.Thread(target=_run, args=(delivery, done, tell), daemon=True)
-            for delivery in deliveries
-        ]
+        threads = [Thread(target=work, args=(each,), daemon=True) for each in deliveries]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return all(done) and len(done) == len(deliveries)
-
-
-def _run(delivery: Delivery, done: list[bool], tell: Tell) -> None:
-    try:
-        done.append(delivery.run())
-    except Exception as error:  # in one sink; the others go on
-        traceback.print_exc()
-        tell(f"{delivery.sink.name}: this is a defect of Seatrial: {error}")
+        return len(done) == len(threads)
 
 
 def wanted(about: TrialInfo, names: Sequence[str] = ()) -> list[Sink]:

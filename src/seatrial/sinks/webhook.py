@@ -14,13 +14,9 @@ from seatrial.journal.events import Event
 from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.lifetime import SinkLifetime
-from seatrial.sinks.post import Server, Unreachable
+from seatrial.sinks.post import Unreachable, server_of
 from seatrial.sinks.protocol import Reply
-from seatrial.sinks.secrets import secret_of
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import seconds
-
-LONGEST_WHY = 300
 
 LOOK_S = 1.0
 BEGINNING = b'{"seq":'
@@ -36,14 +32,7 @@ class Webhook:
     def __init__(self, sink: Sink) -> None:
         self._array = sink.body == "array"
         kind = "application/json" if self._array else "application/x-ndjson"
-        headers = {"Content-Type": kind}
-        if sink.token:
-            token = secret_of(sink.token, f"the token of the sink {sink.name}")
-            headers["Authorization"] = f"Bearer {token}"
-        url = sink.url
-        if url.startswith(("env:", "file:")):
-            url = secret_of(url, f"the URL of the sink {sink.name}")
-        self._server = Server(url, headers, seconds(sink.timeout), sink.ca, sink.verify)
+        self._server = server_of(sink, kind, "Bearer")
         self.shown = self._server.shown
 
     def pieces(self, event: Event, number: int) -> list[bytes]:
@@ -57,11 +46,10 @@ class Webhook:
             return Reply("again", str(error))
         if 200 <= answer.status < 300:
             return Reply("taken")
-        said = " ".join(answer.text.split())
-        why = (f"{answer.status}: {said}" if said else f"it answered {answer.status}")[:LONGEST_WHY]
+        reason = answer.reason(answer.text)
         if answer.status >= 500 or answer.status in _AGAIN:
-            return Reply("again", why, wait=answer.wait)
-        return Reply("smaller", why)
+            return Reply("again", reason, wait=answer.wait)
+        return Reply("smaller", reason)
 
     def close(self) -> None:
         self._server.close()

@@ -10,7 +10,7 @@ from seatrial.verify.figures import shown
 T = TypeVar("T")
 
 
-class Once(dict[str, T]):
+class UniqueValues(dict[str, T]):
     """Values by name. Raises ValueError for a second value of a name, and for a missing name."""
 
     def __setitem__(self, name: str, value: T) -> None:

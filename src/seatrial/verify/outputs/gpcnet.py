@@ -10,7 +10,7 @@ import re
 
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import Once, once
+from seatrial.verify.outputs._text import UniqueValues, once
 
 _TITLE = re.compile(r"^NetworkLoad Tests v(\S+)", re.MULTILINE)
 _TABLES = {
@@ -25,7 +25,7 @@ _UNITS: dict[str, tuple[str, Better]] = {
 _COLUMNS = {"Avg": "avg", "99%": "p99"}
 _MIN_ROUNDED = 0.0501  # factors have one decimal
 
-Table = Once[Once[str]]  # test -> column -> text
+Table = UniqueValues[UniqueValues[str]]  # test -> column -> text
 
 
 def parse(text: str) -> list[MetricValue]:
@@ -75,7 +75,7 @@ def _of_test(
 def _tables(text: str) -> dict[str, Table]:
     """Return the rows of the three kinds of table. A verbose build has more columns, a table of
     congested tests for each test, and rows and tables of the congestors; all these are skipped."""
-    tables: dict[str, Table] = {which: Once() for which in _TABLES}
+    tables: dict[str, Table] = {which: UniqueValues() for which in _TABLES}
     which, columns = "", [""]
     for line in text.split("\n"):
         row = line.strip(" \t")
@@ -92,5 +92,5 @@ def _tables(text: str) -> dict[str, Table]:
         elif which and len(cells) != len(columns):
             raise ValueError(f"a row of its tables is not whole: {shown(row)}")
         elif which and (which != "congested" or cells[0] in tables["isolated"]):
-            tables[which][cells[0]] = Once(zip(columns, cells, strict=True))
+            tables[which][cells[0]] = UniqueValues(zip(columns, cells, strict=True))
     return tables

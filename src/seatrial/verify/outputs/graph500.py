@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import Once, end_whole, whole
+from seatrial.verify.outputs._text import UniqueValues, end_whole, whole
 
 KERNELS = ("bfs", "sssp")
 FIGURES = (
@@ -32,7 +32,7 @@ def parse(text: str) -> list[MetricValue]:
     if failed := _FAILED.search(text):
         raise ValueError(f"Graph500 says {shown(failed[0].strip())}")
     end_whole(text)
-    values: Once[str] = Once()
+    values: UniqueValues[str] = UniqueValues()
     for line in filter(_KEY.match, text.split("\n")):
         kernel, name, value = whole(_LINE, line).groups()
         values[name if name == "construction_time" else f"{kernel or 'bfs'} {name}"] = value

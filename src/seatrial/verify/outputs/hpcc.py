@@ -13,7 +13,7 @@ import re
 
 from seatrial.units import Better
 from seatrial.verify.figures import MetricValue, number
-from seatrial.verify.outputs._text import Once, once
+from seatrial.verify.outputs._text import UniqueValues, once
 
 FILE = "hpccoutf.txt"
 
@@ -54,7 +54,7 @@ def parse(text: str) -> list[MetricValue]:
     begin = once(_BEGIN, text, "line 'Begin of Summary section.'").end()
     end = once(_END, text, "line 'End of Summary section.'").start()
     once(_CLOSED, text, "line 'End of HPC Challenge tests.'")
-    pairs: Once[str] = Once()
+    pairs: UniqueValues[str] = UniqueValues()
     for line in text[begin:end].strip("\n").split("\n"):
         name, _, value = line.partition("=")
         pairs[name] = value

@@ -13,7 +13,7 @@ import re
 from math import prod, sqrt
 
 from seatrial.verify.figures import MetricValue, number
-from seatrial.verify.outputs._text import Once, once, whole
+from seatrial.verify.outputs._text import UniqueValues, once, whole
 
 BANDWIDTH = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")
 METADATA = (
@@ -43,7 +43,7 @@ _AGREES = 0.01
 def parse(text: str) -> list[MetricValue]:
     """Return each phase, bandwidth, iops and score. Raises ValueError with the reason if a phase is
     missing, invalid or zero, or the score does not follow from the phases."""
-    phases: Once[float] = Once()
+    phases: UniqueValues[float] = UniqueValues()
     for line in text.split("\n"):
         if not line.startswith("[RESULT]"):
             continue
@@ -63,7 +63,7 @@ def parse(text: str) -> list[MetricValue]:
     ]
 
 
-def _score(text: str, phases: Once[float]) -> list[MetricValue]:
+def _score(text: str, phases: UniqueValues[float]) -> list[MetricValue]:
     *printed, invalid = whole(_PRINTED, once(_SCORE, text, "line '[SCORE ]'")[0]).groups()
     if invalid:
         raise ValueError("its score is INVALID, IO500 says")

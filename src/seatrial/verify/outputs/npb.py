@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import Once
+from seatrial.verify.outputs._text import UniqueValues
 
 _STARTED = re.compile(r"^[ \t]*NAS Parallel Benchmarks?\b.*Benchmark[ \t]*$", re.MULTILINE)
 _COMPLETED = re.compile(r"^[ \t]*(\S+) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
@@ -41,7 +41,7 @@ def parse(text: str) -> list[MetricValue]:
 
 
 def _of_one(benchmark: str, block: str) -> list[MetricValue]:
-    pairs: Once[str] = Once()
+    pairs: UniqueValues[str] = UniqueValues()
     for line in block.split("\n"):
         key, equals, value = line.partition("=")
         if equals and key.strip() not in pairs:

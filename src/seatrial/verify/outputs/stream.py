@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from seatrial.verify.figures import MetricValue, number, shown
-from seatrial.verify.outputs._text import Once
+from seatrial.verify.outputs._text import UniqueValues
 
 KERNELS = ("Copy", "Scale", "Add", "Triad")
 FIGURES = tuple(kernel.lower() for kernel in KERNELS)
@@ -30,7 +30,7 @@ def parse(text: str) -> list[MetricValue]:
     for header in _RATE.finditer(text):
         if header[1] != "MB/s":
             raise ValueError(f"its rates are in {shown(header[1])}, not in MB/s as STREAM's are")
-    rates: Once[float] = Once()
+    rates: UniqueValues[float] = UniqueValues()
     for kernel, rate in _ROW.findall(text):
         rates[kernel] = number(rate)
     if "Solution Validates" not in text:
