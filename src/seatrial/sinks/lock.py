@@ -33,8 +33,8 @@ class DeliveryLocked(SeatrialError):
 
 @contextlib.contextmanager
 def held(folder: TrialFolder, wait_s: float = WAIT_S) -> Iterator[None]:
-    """Hold the lock of a trial, after waiting for ``wait_s`` seconds at most, as a process that only
-    looks holds it for an instant. Raises DeliveryLocked, and TrialError if it cannot be locked."""
+    """Hold the lock of a trial, after waiting for ``wait_s`` seconds at most: one that only looks
+    holds it for an instant. Raises DeliveryLocked, and TrialError if it cannot be locked."""
     path = folder_of(folder) / "lock"
     try:
         path.parent.mkdir(exist_ok=True)

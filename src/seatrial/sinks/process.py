@@ -77,7 +77,7 @@ def run(path: str, log_level: str) -> int:
             return 1
 
 
-class Starting:
+class Starting(Observer):
     """An observer that starts the process when a drive begins, and passes everything on."""
 
     def __init__(self, folder: TrialFolder, observer: Observer, log_level: str) -> None:

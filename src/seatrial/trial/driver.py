@@ -45,7 +45,7 @@ from seatrial.trial.gauges import watch_gauges
 from seatrial.trial.hang_detection import HangDetector
 from seatrial.trial.jobs import Jobs
 from seatrial.trial.ledger import Ledger
-from seatrial.trial.observer import Observer, Silent
+from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE, DriveOutcome, Stop
 from seatrial.trial.requests import Request
 from seatrial.trial.run_collector import RunCollector
@@ -74,7 +74,7 @@ class Driver:
         unique = f"{record.tag} {record.created}"
         self.conductor = Conductor(unique, folder.cases(), self._limits(), record.policy)
         self._tasks = Tasks()
-        self._alert_command = AlertCommand(record, observer or Silent(), self._tasks)
+        self._alert_command = AlertCommand(record, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
         self._collector = RunCollector(record, folder.environments, self.backend.durable)
         self._staging = Staging(folder, record, self._tasks)
@@ -144,7 +144,7 @@ class Driver:
                 self.ledger.open()
                 for event in asked:
                     self._on_event(event)
-                self._staging.sweep(self.ledger.judged)
+                self._staging.drop_decks(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))

@@ -113,6 +113,7 @@ class TrialFolder:
         self.builds = self.path / "builds"
         self.submissions = self.path / "submissions"
         self.environments = self.path / "environments"
+        self.requests = self.path / "requests"
         self.cancel_request = self.path / "cancel"
 
     def log(self, of: str) -> Path:

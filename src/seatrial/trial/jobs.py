@@ -7,8 +7,9 @@ each act, and the outcome after it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -199,12 +200,9 @@ class Jobs:
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:
-                attempt = self._attempts[job.run_id]
+                _, target, stage = self._attempts[job.run_id]
                 announced = RunSubmitted(
-                    run_id=job.run_id,
-                    submission=submission.name,
-                    target=attempt.target,
-                    stage=attempt.stage,
+                    run_id=job.run_id, submission=submission.name, target=target, stage=stage
                 )
                 self._ledger.note(announced)
         self._ledger.journal.require_there()
@@ -234,10 +232,8 @@ class Jobs:
                 await self._backend.submit(ready_submission)
 
     async def _make_in_background(self, room: Room) -> None:
-        try:
+        with _making(room.path):
             await self._staging.make_in_background(room)
-        except OSError as error:
-            raise _cannot_be_made(error, room.path) from error
 
     def _room(self, job: Job) -> Room:
         case = self._ledger.case(job.run_id)
@@ -249,10 +245,8 @@ class Jobs:
         return Room(case, job.path, self._staging.place(case.test, target), script)
 
     def _make(self, room: Room) -> None:
-        try:
+        with _making(room.path):
             self._staging.make(room)
-        except OSError as error:
-            raise _cannot_be_made(error, room.path) from error
 
     # ---- updates --------------------------------------------------------------------------
 
@@ -287,7 +281,9 @@ class Jobs:
         self._again.append(attempt.job)
 
     def _on_ended(self, ended: Ended) -> None:
-        recalled = self._was_recalled(ended)
+        flight = self._conductor.state.in_flight.get(ended.run_id)
+        waited = flight is not None and flight.state is not RunState.RUNNING and not ended.nodes
+        recalled = waited and ended.code == CANCELLED.number and ended.run_id in self._recalled
         if recalled:
             ended = replace(ended, code=RECALLED.number)
         noted = JobEnded(
@@ -301,13 +297,6 @@ class Jobs:
         )
         self._ledger.note(noted)
         self._collect(ended)
-
-    def _was_recalled(self, ended: Ended) -> bool:
-        """Return whether the job ended because it was recalled before it started."""
-        flight = self._conductor.state.in_flight.get(ended.run_id)
-        if flight is None or flight.state is RunState.RUNNING or ended.nodes:
-            return False
-        return ended.code == CANCELLED.number and ended.run_id in self._recalled
 
     def _collect(self, ended: Ended) -> None:
         """Collect a run and record its outcome: at once, or in the background."""
@@ -341,7 +330,7 @@ class Jobs:
 
     def _note_outcome(self, run_id: str, collected: CollectedRun) -> None:
         for event in collected.job_events:
-            self._ledger.note_of_job(run_id, event)
+            self._ledger.note(replace(event, run_id=run_id))
         self._ledger.note(CheckStarted(run_id=run_id))
         for figure in collected.figures:
             recorded = MetricRecorded(
@@ -360,18 +349,22 @@ class Jobs:
         attempt = self._attempts.pop(run_id)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
-        self._staging.drop_deck(test, attempt.job.path)
+        self._staging.drop_decks([(test, attempt.job.path)])
 
 
-def _cannot_be_made(error: OSError, path: Path) -> TrialError:
-    """Return the error of a run that cannot be created. Of an operation on two files it names the
-    second, which is the new one."""
-    where, reason = error.filename2 or error.filename or path, error.strerror or error
-    if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
-        _, where, reason = error.args[0][0]
-    return TrialError(
-        f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
-    )
+@contextlib.contextmanager
+def _making(path: Path) -> Iterator[None]:
+    """Raise TrialError if a run cannot be created. Of two files it names the second: the new
+    one."""
+    try:
+        yield
+    except OSError as error:
+        where, reason = error.filename2 or error.filename or path, error.strerror or error
+        if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
+            _, where, reason = error.args[0][0]
+        raise TrialError(
+            f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
+        ) from error
 
 
 def _end_of(event: JobEnded) -> Ended:

@@ -77,26 +77,23 @@ def left(
 
 def ask(folder: TrialFolder, request: Request) -> None:
     """Write a request for the driver of the trial. Its file appears when it is complete."""
-    requests = _requests(folder)
-    requests.mkdir(exist_ok=True)
+    folder.requests.mkdir(exist_ok=True)
     name = f"{time.time_ns():020d}-{os.getpid()}"
-    part = requests / f".{name}"
+    part = folder.requests / f".{name}"
     part.write_bytes(msgspec.json.encode(request))
-    part.rename(requests / f"{name}.json")
+    part.rename(folder.requests / f"{name}.json")
 
 
 def waiting(folder: TrialFolder) -> list[tuple[Path, Request]]:
     """Return the files of requests and the requests, oldest first. A file that is no request is
     removed. Where the file server does not answer, return those read so far."""
     requests = []
-    try:
-        for path in sorted(_requests(folder).glob("[!.]*.json")):
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.requests.glob("[!.]*.json")):
             try:
                 requests.append((path, decoder(Request).decode(path.read_bytes())))
             except DAMAGED:
                 path.unlink()
-    except OSError:
-        return requests
     return requests
 
 
@@ -115,8 +112,7 @@ def answer_to(request: Request, tests: Container[str], path: Path | None = None)
     if request.request == "abandon":
         return TrialAbandoned(reason=request.text or "given up", request=mark)
     if request.request == "pause":
-        reason = request.text or "paused by `seatrial accept`"
-        return TrialPaused(reason=reason, request=mark)
+        return TrialPaused(reason=request.text or "paused by `seatrial accept`", request=mark)
     if request.text in tests:
         return TestAdmitted(test=request.text, request=mark)
     return NodeAdmitted(nodes=request.text, request=mark)
@@ -129,20 +125,9 @@ def _mark(path: Path) -> str:
 
 def take_cancel(folder: TrialFolder) -> bool:
     """Return whether `seatrial cancel` has asked, once for each time."""
-    if not _exists(folder.cancel_request):
-        return False
-    with contextlib.suppress(OSError):
-        folder.cancel_request.unlink()
-    return True
-
-
-def _requests(folder: TrialFolder) -> Path:
-    return folder.path / "requests"
-
-
-def _exists(path: Path) -> bool:
-    """Return whether a file exists; False where the file server does not answer."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
+    with contextlib.suppress(OSError):  # where the file server does not answer
+        if folder.cancel_request.exists():
+            with contextlib.suppress(OSError):
+                folder.cancel_request.unlink()
+            return True
+    return False
