@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import functools
 import types
-import typing
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
-from msgspec import Meta
+from msgspec import inspect as shapes
+from msgspec.inspect import Field, Type
 
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
@@ -29,11 +29,19 @@ T = TypeVar("T")
 Step = str | int
 
 
-class _Invalid:
-    """Stands for a value that could not be decoded; its fault has been added."""
+INVALID: Any = object()  # stands for a value that could not be decoded; its fault has been added
 
-
-INVALID = _Invalid()
+# For each kind of type: the types of the values of YAML that it takes, and what it is called.
+_KINDS: dict[type[Type], tuple[tuple[type, ...], str]] = {
+    shapes.BoolType: ((bool,), "true or false"),
+    shapes.DictType: ((dict,), "a mapping"),
+    shapes.FloatType: ((int, float), "a number"),
+    shapes.IntType: ((int,), "a whole number"),
+    shapes.ListType: ((list,), "a list"),
+    shapes.NoneType: ((types.NoneType,), "empty"),
+    shapes.StrType: ((str,), "text"),
+    shapes.StructType: ((dict,), "a mapping"),
+}
 
 
 def decode(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
@@ -52,62 +60,72 @@ def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) 
     return None if value is INVALID else cast(T, value)
 
 
-class _Option(NamedTuple):
-    """One of the alternatives of a type: what it takes, what is inside it, its only values, the
-    bounds of a number, and the only names of a mapping."""
-
-    shape: Any
-    accepts: tuple[type, ...]
-    is_struct: bool = False
-    inner: Any = None
-    words: tuple[Any, ...] | None = None
-    bounds: tuple[Meta, ...] = ()
-    names: tuple[str, ...] = ()
-
-
-def _decode(node: YamlNode, shape: Any, faults: Faults, key: str) -> Any:
+def _decode(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:
     options, value = _options(shape), node.value
     for option in options:
-        if type(value) in option.accepts and (option.words is None or value in option.words):
+        if _takes(option, value):
             return _decode_option(node, option, faults, key)
     for option in options:
-        if option.shape is int and isinstance(value, float) and value.is_integer():
+        if isinstance(option, shapes.IntType) and isinstance(value, float) and value.is_integer():
             return _decode_option(YamlNode(int(value), node.place), option, faults, key)
     expected = " or ".join(dict.fromkeys(_say(option) for option in options))
     faults.add(node.place, key, f"{_show(value)} is not {expected}{_remedy(value, options)}")
     return INVALID
 
 
-def _remedy(value: Any, options: tuple[_Option, ...]) -> str:
-    if isinstance(value, int | float) and any(option.shape is str for option in options):
+def _options(shape: Type) -> list[Type]:
+    """The alternatives of a type."""
+    if isinstance(shape, shapes.Metadata):
+        return _options(shape.type)
+    if isinstance(shape, shapes.UnionType):
+        return [option for part in shape.types for option in _options(part)]
+    return [shape]
+
+
+def _takes(option: Type, value: Any) -> bool:
+    if isinstance(option, shapes.LiteralType):
+        return any(value == word and type(value) is type(word) for word in option.values)
+    return type(value) in _KINDS[type(option)][0]
+
+
+def _say(option: Type) -> str:
+    if isinstance(option, shapes.LiteralType):
+        return "one of " + ", ".join(map(str, option.values))
+    return _KINDS[type(option)][1]
+
+
+def _remedy(value: Any, options: list[Type]) -> str:
+    if isinstance(value, int | float) and any(isinstance(each, shapes.StrType) for each in options):
         return "; put it in quotes if it is meant as text"
-    if isinstance(value, Scalar) and any(option.accepts == (list,) for option in options):
+    if isinstance(value, Scalar) and any(isinstance(each, shapes.ListType) for each in options):
         return f"; write [{value}]" if len(str(value)) < 30 else "; put it in [ ]"
     return ""
 
 
-def _decode_option(node: YamlNode, option: _Option, faults: Faults, key: str) -> Any:
-    if option.is_struct:
-        return _decode_struct(node, option.shape, faults, key, {})
-    inner = option.inner
-    if isinstance(node.value, list):
-        items = [_decode(v, inner, faults, f"{key}[{i}]") for i, v in enumerate(node.value)]
+def _decode_option(node: YamlNode, option: Type, faults: Faults, key: str) -> Any:
+    value = node.value
+    if isinstance(option, shapes.StructType):
+        return _decode_struct(node, option.cls, faults, key, {})
+    if isinstance(option, shapes.ListType):
+        inner = option.item_type
+        items = [_decode(v, inner, faults, f"{key}[{i}]") for i, v in enumerate(value)]
         return INVALID if any(item is INVALID for item in items) else items
-    if isinstance(node.value, dict):
-        for name in node.value:
-            if option.names and name not in option.names:
-                text = f"is not one of {', '.join(option.names)}"
+    if isinstance(option, shapes.DictType):
+        names = option.key_type.values if isinstance(option.key_type, shapes.LiteralType) else value
+        for name in value:
+            if name not in names:
+                text = f"is not one of {', '.join(map(str, names))}"
                 faults.add(node.keys[name], f"{key}.{name}", text)
-        found = {n: _decode(v, inner, faults, f"{key}.{n}") for n, v in node.value.items()}
+        inner = option.value_type
+        found = {n: _decode(v, inner, faults, f"{key}.{n}") for n, v in value.items()}
         return {name: value for name, value in found.items() if value is not INVALID}
-    for bound in option.bounds:
-        if said := _beyond(node.value, bound):
-            faults.add(node.place, key, f"{_show(node.value)} {said}")
-            return INVALID
-    return float(node.value) if option.shape is float else node.value
+    if isinstance(option, shapes.IntType | shapes.FloatType) and (said := _beyond(value, option)):
+        faults.add(node.place, key, f"{_show(value)} {said}")
+        return INVALID
+    return float(value) if isinstance(option, shapes.FloatType) else value
 
 
-def _beyond(value: float, bound: Meta) -> str:
+def _beyond(value: float, bound: shapes.IntType | shapes.FloatType) -> str:
     """How a number is outside its bounds; "" when it is inside."""
     if bound.ge is not None and value < bound.ge:
         return f"is less than {bound.ge}"
@@ -142,55 +160,23 @@ def _decode_struct(
     return shape(**values)
 
 
-def _blank(shape: Any) -> Any:
+def _blank(shape: Type) -> Any:
     """Stands in a value whose fault has been added, so that its other fields can be checked."""
     option = _options(shape)[0]
-    if option.is_struct:
-        fields = _fields(option.shape).values()
-        return option.shape(**{f.name: _blank(f.type) for f in fields if f.required})
-    return option.words[0] if option.words else option.accepts[0]()
+    if isinstance(option, shapes.StructType):
+        return option.cls(**{f.name: _blank(f.type) for f in option.fields if f.required})
+    if isinstance(option, shapes.LiteralType):
+        return option.values[0]
+    return _KINDS[type(option)][0][0]()
 
 
 @functools.cache
-def _fields(shape: type[msgspec.Struct]) -> dict[str, _Field]:
+def _fields(shape: type[msgspec.Struct]) -> dict[str, Field]:
     """The fields of a Struct by the key that files use."""
-    hints = typing.get_type_hints(shape, include_extras=True)
-    fields = msgspec.structs.fields(shape)
-    return {f.encode_name: _Field(f.name, hints[f.name], f.required) for f in fields}
-
-
-class _Field(NamedTuple):
-    name: str
-    type: Any
-    required: bool
-
-
-@functools.cache
-def _options(shape: Any, bounds: tuple[Meta, ...] = ()) -> tuple[_Option, ...]:
-    """The alternatives of a type, with Annotated and Union taken apart."""
-    origin, arguments = typing.get_origin(shape), typing.get_args(shape)
-    if origin is Annotated:
-        metas = tuple(m for m in arguments[1:] if isinstance(m, Meta))
-        return _options(arguments[0], (*bounds, *metas))
-    if origin in (typing.Union, types.UnionType):
-        return tuple(option for part in arguments for option in _options(part, bounds))
-    if origin is Literal:
-        return (_Option(shape, tuple({type(word) for word in arguments}), words=arguments),)
-    if shape in (int, float):
-        return (_Option(shape, (int, float) if shape is float else (int,), bounds=bounds),)
-    if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
-        return (_Option(shape, (dict,), is_struct=True),)
-    inner = arguments[-1] if arguments else None
-    names = typing.get_args(arguments[0]) if origin is dict else ()
-    return (_Option(shape, (origin or shape,), inner=inner, names=names),)
-
-
-def _say(option: _Option) -> str:
-    if option.words:
-        return "one of " + ", ".join(str(word) for word in option.words)
-    words = {list: "a list", dict: "a mapping", str: "text", int: "a whole number"}
-    words |= {bool: "true or false", types.NoneType: "empty"}
-    return "a number" if option.shape is float else words[option.accepts[0]]
+    return {
+        field.encode_name: field
+        for field in cast(shapes.StructType, shapes.type_info(shape)).fields
+    }
 
 
 def _show(value: Any) -> str:
@@ -204,7 +190,7 @@ def _show(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _nearest(name: str, fields: dict[str, _Field], given: dict[str, Any]) -> str:
+def _nearest(name: str, fields: dict[str, Field], given: dict[str, Any]) -> str:
     known = [key for key, item in fields.items() if item.name not in given]
     return "; " + (suggest(name, known) or f"the keys are {', '.join(known)}")
 
