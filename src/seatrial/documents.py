@@ -209,7 +209,6 @@ class Spot(NamedTuple):
     key: tuple[Step, ...] = ()
 
     def inside(self, *key: Step) -> Spot:
-        """A value inside this one."""
         return self._replace(key=(*self.key, *key))
 
     def fault(self, message: str, *key: Step) -> None:
@@ -221,17 +220,10 @@ class Spot(NamedTuple):
 
     def given(self, *key: Step) -> bool:
         """Whether the file gives a value for a key inside."""
-        node = self.node
+        node: YamlNode | None = self.node
         for step in (*self.key, *key):
-            inside = node.value
-            if isinstance(step, str):
-                found = inside.get(step) if isinstance(inside, dict) else None
-            else:
-                found = inside[step] if isinstance(inside, list) and step < len(inside) else None
-            if found is None:
-                return False
-            node = found
-        return True
+            node = node.child(step) if node is not None else None
+        return node is not None
 
     def parsed(self, parse: Callable[[Any], T], value: Any, *key: Step) -> T | None:
         """What ``parse`` makes of a value inside, such as the seconds of a duration; None with a
@@ -261,27 +253,11 @@ def json_schema(shape: type[msgspec.Struct], title: str) -> dict[str, Any]:
     """The JSON Schema of a file's shape, as editors use it. Where a file may inherit, one that does
     need not have what it takes over: no key of it is required but ``inherits`` itself."""
     schema = msgspec.json.schema(shape)
-    root = shape.__name__
     if "inherits" in _fields(shape):
-        whole = schema["$defs"]
-        partial = {f"{_INHERITING}{name}": _nothing_required(part) for name, part in whole.items()}
-        partial[f"{_INHERITING}{root}"]["required"] = ["inherits"]
-        schema["$defs"] = {**whole, **partial}
-        heir = {"$ref": f"#/$defs/{_INHERITING}{root}"}
+        template = "#/$defs/Inheriting{name}"
+        (heir,), parts = msgspec.json.schema_components((shape,), ref_template=template)
+        for name, part in parts.items():
+            required = ["inherits"] if name == shape.__name__ else []
+            schema["$defs"][f"Inheriting{name}"] = {**part, "required": required}
         schema = {"anyOf": [{"$ref": schema.pop("$ref")}, heir], **schema}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
-
-
-_INHERITING = "Inheriting"
-
-
-def _nothing_required(part: Any) -> Any:
-    """A copy of a part of a schema that requires no key, and refers to copies like itself."""
-    if isinstance(part, list):
-        return [_nothing_required(item) for item in part]
-    if not isinstance(part, dict):
-        return part
-    copy = {key: _nothing_required(value) for key, value in part.items() if key != "required"}
-    if "$ref" in copy:
-        copy["$ref"] = copy["$ref"].replace("#/$defs/", f"#/$defs/{_INHERITING}")
-    return copy

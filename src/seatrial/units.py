@@ -25,8 +25,8 @@ def better_of(text: str) -> Better:
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NOTHING = re.compile(r"0+(ms|s|m|h|d)", re.ASCII)
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)", re.ASCII)
-_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d\d))?(?::(\d\d))?", re.ASCII)
+_CLOCK = re.compile(r"(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)", re.ASCII)
+_DAYS = re.compile(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d))?(?::(?P<s>\d\d))?", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)", re.ASCII)
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%", re.ASCII)
 _LONGEST_TEXT = 64
@@ -72,12 +72,8 @@ def moment_of(text: str, now: float | None = None) -> int:
 
 def _seconds_of_text(text: str) -> float:
     short = text[:_LONGEST_TEXT]
-    if clock := _CLOCK.fullmatch(short):
-        hours, minutes, rest = (int(part or 0) for part in clock.groups())
-        return float(hours * 3600 + minutes * 60 + rest)
-    if clock := _DAYS.fullmatch(short):
-        days, hours, minutes, rest = (int(part or 0) for part in clock.groups())
-        return float(days * 86400 + hours * 3600 + minutes * 60 + rest)
+    if clock := _CLOCK.fullmatch(short) or _DAYS.fullmatch(short):
+        return sum(int(part or 0) * _UNIT_SECONDS[unit] for unit, part in clock.groupdict().items())
     parts = _DURATION_PART.findall(short)
     if not parts or _DURATION_PART.sub("", short).strip() or short != text:
         raise ValueError(f"{short!r} is not a duration; write e.g. 90s, 5m, 1h30m or 01:30:00")
@@ -155,9 +151,7 @@ def show_number(value: float | None) -> str:
         return "0"
     magnitude = abs(value)
     if 1e-3 <= magnitude < 1e7:
-        if magnitude >= 1000:
-            return f"{value:.0f}"
-        return f"{value:.4g}"
+        return f"{value:.0f}" if magnitude >= 1000 else f"{value:.4g}"
     return f"{value:.3e}"
 
 

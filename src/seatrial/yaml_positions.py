@@ -74,18 +74,22 @@ class YamlNode:
     place: SourceLocation
     keys: dict[str, SourceLocation] = field(default_factory=dict)
 
+    def child(self, step: str | int) -> YamlNode | None:
+        """The value of a key or at an index, if there is one."""
+        inside = self.value
+        if isinstance(step, str):
+            return inside.get(step) if isinstance(inside, dict) else None
+        return inside[step] if isinstance(inside, list) and step < len(inside) else None
+
     def place_of(self, *path: str | int) -> SourceLocation:
         """The place of a value inside this one, as near as the file goes."""
         node, place = self, self.place
         for step in path:
-            if isinstance(step, str) and isinstance(node.value, dict) and step in node.value:
-                place = node.keys[step]
-                node = node.value[step]
-            elif isinstance(step, int) and isinstance(node.value, list) and step < len(node.value):
-                node = node.value[step]
-                place = node.place
-            else:
+            found = node.child(step)
+            if found is None:
                 break
+            place = node.keys[step] if isinstance(step, str) else found.place
+            node = found
         return place
 
 
@@ -96,22 +100,16 @@ def read(path: Path, faults: Faults) -> YamlNode | None:
     """Read a YAML file; None when it cannot be read, with the faults added."""
     try:
         status = path.stat()
-        regular = stat.S_ISREG(status.st_mode)
-        data = path.read_bytes() if regular and status.st_size <= MAX_FILE_BYTES else b""
+        if not stat.S_ISREG(status.st_mode):
+            fault = "is not a regular file; write a text file in its place"
+        elif status.st_size > MAX_FILE_BYTES:
+            fault = f"has {status.st_size} bytes; the most that is read is {MAX_FILE_BYTES}"
+        else:
+            return parse(path.read_bytes(), path, faults)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        faults.add(SourceLocation(path, 1), "", f"cannot be read: {reason}")
-        return None
-    if not regular:
-        faults.add(
-            SourceLocation(path, 1), "", "is not a regular file; write a text file in its place"
-        )
-        return None
-    if status.st_size > MAX_FILE_BYTES:
-        text = f"has {status.st_size} bytes; the most that is read is {MAX_FILE_BYTES}"
-        faults.add(SourceLocation(path, 1), "", text)
-        return None
-    return parse(data, path, faults)
+        fault = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    faults.add(SourceLocation(path, 1), "", fault)
+    return None
 
 
 def parse(data: bytes, path: Path, faults: Faults) -> YamlNode | None:

@@ -19,6 +19,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from seatrial.errors import SeatrialError, UsageError
@@ -56,30 +57,25 @@ class _Held(SeatrialError):
     """The sink refuses everything that it is sent."""
 
 
+@dataclass
 class Delivery:
-    """The delivery of one trial to one sink. ``tell`` is called with a line when trouble begins or
-    ends. ``again``: the command with which a person continues a delivery that gave up."""
+    """The delivery of one trial to one sink. ``_tell`` is called with a line when trouble begins or
+    ends. ``_again``: the command with which a person continues a delivery that gave up."""
 
-    def __init__(
-        self,
-        folder: TrialFolder,
-        sink: Sink,
-        about: TrialInfo,
-        lifetime: SinkLifetime,
-        tell: Tell,
-        again: str = "",
-    ) -> None:
-        self.sink = sink
-        self._folder = folder
-        self._about = about
-        self._lifetime = lifetime
-        self._tell = tell
-        self._again = again or f"seatrial sink {folder.tag}"
-        self._size = bytes_of(sink.size)
+    _folder: TrialFolder
+    sink: Sink
+    _about: TrialInfo
+    _lifetime: SinkLifetime
+    _tell: Tell
+    _again: str = ""
+
+    def __post_init__(self) -> None:
+        self._again = self._again or f"seatrial sink {self._folder.tag}"
+        self._size = bytes_of(self.sink.size)
         self._at_once = max(MIN_BLOCK_BYTES, self._size)
-        self._cursor = cursors.load(folder, sink.name)
-        self._cursor.kind = sink.kind
-        self._cursor.to = planned(sink)
+        self._cursor = cursors.load(self._folder, self.sink.name)
+        self._cursor.kind = self.sink.kind
+        self._cursor.to = planned(self.sink)
         self._refused = 0  # pieces of the current block
         self._done = 0  # number of the last event that was sent before the delivery was held
         self._in_a_row = 0  # pieces refused since one was accepted
@@ -294,7 +290,6 @@ class Delivery:
         return True
 
     def _recover(self) -> None:
-        """Record that the sink works again."""
         self._cursor.error, self._cursor.since, self._cursor.tries = "", 0, 0
         self._failing = 0.0
 

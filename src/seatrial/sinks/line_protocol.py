@@ -65,7 +65,6 @@ def key_text(text: str) -> str:
 
 
 def string_text(text: str) -> str:
-    """Return a string field, escaped and quoted."""
     text = text[:LONGEST_STRING].replace("\0", "")
     if "\\" in text or '"' in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')

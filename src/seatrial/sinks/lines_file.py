@@ -71,7 +71,7 @@ class LinesFile:
             start = max(0, size - TAIL)
             tail = os.pread(descriptor, size - start, start).split(b"\n")
             torn = tail.pop()
-            if torn and _is_ours(torn):
+            if torn and (torn.startswith(BEGINNING) or BEGINNING.startswith(torn)):  # ours
                 size -= len(torn)
                 os.ftruncate(descriptor, size)
                 torn = b""
@@ -96,7 +96,6 @@ class LinesFile:
     # ---- a FIFO ---------------------------------------------------------------------------
 
     def _into_fifo(self, pieces: Sequence[bytes]) -> Reply:
-        """Write pieces to a FIFO that somebody reads."""
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -109,11 +108,6 @@ class LinesFile:
             return reply
         finally:
             os.close(descriptor)
-
-
-def _is_ours(torn: bytes) -> bool:
-    """Return whether a line without an end is the beginning of an event of Seatrial."""
-    return torn.startswith(BEGINNING) or BEGINNING.startswith(torn)
 
 
 def _write(descriptor: int, size: int, lines: Sequence[bytes]) -> None:

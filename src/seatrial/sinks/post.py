@@ -70,7 +70,10 @@ class Server:
         ca: str = "",
         verify: bool = True,
     ) -> None:
-        self._url = _split(url)
+        parts = _split(url)
+        if parts is None:
+            raise UsageError("the URL of a sink must be http(s)://HOST[:PORT][/PATH]")
+        self._url = parts
         self._headers = {"User-Agent": "seatrial", **_login(self._url, "Authorization"), **headers}
         self._timeout = timeout
         self._trusted = _trusted(ca, verify) if self._url.scheme == "https" else None
@@ -216,12 +219,13 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _split(url: str) -> SplitResult:
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of a URL of a web server; None if it is none."""
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
         if parts.scheme in _PORTS and parts.hostname and parts.port != 0:
             return parts
-    raise UsageError("the URL of a sink must be http(s)://HOST[:PORT][/PATH]")
+    return None
 
 
 def _trusted(ca: str, verify: bool) -> ssl.SSLContext:
@@ -243,11 +247,10 @@ def _proxy(url: SplitResult) -> SplitResult | None:
     written = proxies.get(url.scheme) or proxies.get("all")
     if not written or proxy_bypass(url.netloc.rpartition("@")[2]):
         return None
-    with contextlib.suppress(ValueError):
-        proxy = urlsplit(written if "//" in written else f"http://{written}")
-        if proxy.scheme in _PORTS and proxy.hostname and proxy.port != 0:
-            return proxy
-    raise Unreachable("the proxy of the environment must be http(s)://HOST:PORT")
+    proxy = _split(written if "//" in written else f"http://{written}")
+    if proxy is None:
+        raise Unreachable("the proxy of the environment must be http(s)://HOST:PORT")
+    return proxy
 
 
 def _login(url: SplitResult, header: str) -> dict[str, str]:

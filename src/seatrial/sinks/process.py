@@ -13,6 +13,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
@@ -77,13 +78,13 @@ def run(path: str, log_level: str) -> int:
             return 1
 
 
+@dataclass
 class Starting(Observer):
     """An observer that starts the process when a drive begins, and passes everything on."""
 
-    def __init__(self, folder: TrialFolder, observer: Observer, log_level: str) -> None:
-        self._folder = folder
-        self._observer = observer
-        self._log_level = log_level
+    _folder: TrialFolder
+    _observer: Observer
+    _log_level: str
 
     def on_open(self, finished: int, wanted: int) -> None:
         if reason := start(self._folder, self._log_level):

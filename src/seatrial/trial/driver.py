@@ -208,20 +208,15 @@ class Driver:
                 await step
             self._flush()
             if not self.conductor.state.changed:  # else there may be more to decide
-                timer = self._timer(last.time if isinstance(last, Wake) else None, now)
+                wait = LONGEST_WAIT_SECONDS
+                if isinstance(last, Wake):
+                    wait = min(wait, (last.time - now) / SECOND_NS)
+                _log.debug("waiting for %.1f s at most", wait)
+                timer = asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
                 self._receive(await inbox.get())
                 timer.cancel()
             while not inbox.empty():
                 self._receive(inbox.get_nowait())
-
-    def _timer(self, wake: int | None, now: int) -> asyncio.TimerHandle:
-        """Nudge the loop at a time (ns) at which there is something to decide, though nothing
-        happens."""
-        wait = LONGEST_WAIT_SECONDS
-        if wake is not None:
-            wait = min(wait, (wake - now) / SECOND_NS)
-        _log.debug("waiting for %.1f s at most", wait)
-        return asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
 
     def _finish(self, finish: Finish) -> DriveOutcome:
         left = max(0, self.conductor.state.wanted - self.conductor.state.finished)

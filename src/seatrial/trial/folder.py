@@ -29,7 +29,7 @@ from seatrial.files import read_regular
 from seatrial.machine.model import Machine
 from seatrial.plan.model import Component, Tell
 from seatrial.runs.environment import write_script
-from seatrial.suite.model import Case, Test
+from seatrial.suite.model import Case, CaseSelection, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
 
@@ -41,15 +41,10 @@ T = TypeVar("T")
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
-class TrialOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
     """The options of the command line."""
 
     suites: list[str]
-    keyword: str = ""
-    tags: list[str] = []
-    toolchains: list[str] = []
-    settings: dict[str, str] = {}
-    repeat: int = 0
     jobs: int = 0
     max_failures: int = 0
     failed_from: str = ""

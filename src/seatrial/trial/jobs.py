@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -63,29 +64,23 @@ class Attempt(NamedTuple):
     stage: str = ""
 
 
+@dataclass
 class Jobs:
     """Carries out the commands of the conductor, and keeps the jobs of one trial."""
 
-    def __init__(
-        self,
-        folder: TrialFolder,
-        ledger: Ledger,
-        backend: Backend,
-        tasks: Tasks,
-        staging: Staging,
-        collector: RunCollector,
-        building: Building,
-    ) -> None:
-        self._folder = folder
-        self._record = ledger.record
-        self._ledger = ledger
-        self._conductor = ledger.conductor
-        self._backend = backend
-        self._tasks = tasks
-        self._staging = staging
-        self._collector = collector
-        self.start_build = building.start
-        self.note = ledger.note
+    _folder: TrialFolder
+    _ledger: Ledger
+    _backend: Backend
+    _tasks: Tasks
+    _staging: Staging
+    _collector: RunCollector
+    _building: Building
+
+    def __post_init__(self) -> None:
+        self._record = self._ledger.record
+        self._conductor = self._ledger.conductor
+        self.start_build = self._building.start
+        self.note = self._ledger.note
         self._scripts = ScriptWriter(self._record.machine, self._record.tag)
         self._attempts: dict[str, Attempt] = {}
         self._cancelled: set[str] = set()
@@ -109,8 +104,9 @@ class Jobs:
             number = self._ledger.runs[run.run_id]
             before = Launch(number, run.run_id, run.life.target, stage=run.life.stage)
             job = self._make_job(before, run.life.path)
-            if run.ended is not None:
-                self._collect(_end_of(run.ended))
+            if (end := run.ended) is not None:  # recorded by an earlier driver, and not judged
+                code = RECALLED.number if end.recalled else end.code or None
+                self._collect(Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
             else:
                 grouped.setdefault(run.life.submission, []).append(job)
         self._ledger.journal.flush()
@@ -365,9 +361,3 @@ def _making(path: Path) -> Iterator[None]:
         raise TrialError(
             f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
         ) from error
-
-
-def _end_of(event: JobEnded) -> Ended:
-    """Return the end of a job that an earlier driver recorded, and did not judge."""
-    code = RECALLED.number if event.recalled else event.code or None
-    return Ended(event.run_id, code, event.state, event.exit_code, event.nodes)

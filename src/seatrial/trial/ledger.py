@@ -128,7 +128,6 @@ class Ledger:
         self.note(RunCreated(run_id=run_id, path=path))
 
     def verdict(self, run_id: str, code: Code, reason: str) -> None:
-        """Record the verdict of a run."""
         reruns = self.conductor.state.will_rerun(self.runs[run_id], run_id, code.number)
         self.note(
             RunJudged(

@@ -54,7 +54,7 @@ def latest(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> 
         component = record.component.component if record.component else ""
         about = (record.plan, component, record.phase, record.rehearsed)
         if about == (plan, part.component.component, part.phase, False):  # else its tag was taken
-            newest = PlanTrial(folder, record, _state(folder, record))
+            newest = PlanTrial(folder, record, state_of(folder, record))
     return newest
 
 
@@ -81,7 +81,7 @@ def made(trials: Path, path: Path, name: str = "") -> list[PlanTrial]:
             continue
         other = newest.get((component, record.phase))
         if other is None or other.record.created <= record.created:
-            newest[component, record.phase] = PlanTrial(folder, record, _state(folder, record))
+            newest[component, record.phase] = PlanTrial(folder, record, state_of(folder, record))
     return sorted(newest.values(), key=lambda trial: trial.record.created)
 
 
@@ -103,13 +103,9 @@ def begin(
     return create(trials, record_of(prepared, part, tag, time.time_ns()), part.cases)
 
 
-def state_of(folder: TrialFolder) -> State:
+def state_of(folder: TrialFolder, record: Record | None = None) -> State:
     """Return the state of a trial, by its journal. Raises JournalError and TrialError."""
-    return _state(folder, folder.record())
-
-
-def _state(folder: TrialFolder, record: Record) -> State:
-    life = life_of(folder, record.policy.duration)
+    life = life_of(folder, (record or folder.record()).policy.duration)
     abandoned = life.state is TrialState.ABANDONED
     return "abandoned" if abandoned else "complete" if life.complete else "open"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -104,7 +103,10 @@ class RunCollector:
         test = self.record.tests[run.case.test]
         if run.explain(own).code is not None or not (test.verify or test.metrics):
             return True
-        return _reads_stdout_alone(test) and _size(f"{run.path}/stdout") <= PAGE
+        try:
+            return _reads_stdout_alone(test) and (run.path / "stdout").stat().st_size <= PAGE
+        except OSError:  # there is none
+            return True
 
     def _collected(self, run: EndedRun, own: JobEvents) -> CollectedRun:
         ended = run.explain(own)
@@ -115,18 +117,14 @@ class RunCollector:
             code = code_of(ended.code)
             reason = end_reason(code, ended.state, ended.nodes, run.case.walltime)
             return CollectedRun(events, (), code, reason)
-        if own.end is None and ended.exit_code == CLAIMED:
-            return CollectedRun(events, (), LOST, "it was started twice, and the first left no end")
-        if own.end is None and ended.exit_code is None:
-            return CollectedRun(
-                events, (), LOST, "the job ended without a word and left no exit code"
-            )
         if own.end is None:
-            reason = (
-                "the job script ended before the test's own did, "
-                f"with exit code {ended.exit_code}: see stderr"
-            )
-            return CollectedRun(events, (), FAILED, reason)
+            code, reason = LOST, "the job ended without a word and left no exit code"
+            if ended.exit_code == CLAIMED:
+                reason = "it was started twice, and the first left no end"
+            elif ended.exit_code is not None:
+                code, reason = FAILED, "the job script ended before the test's own did, "
+                reason += f"with exit code {ended.exit_code}: see stderr"
+            return CollectedRun(events, (), code, reason)
         test = self.record.tests[run.case.test]
         verdict = judge(test, run.case, run.path, own.exit_code, self.references)
         return CollectedRun(events, verdict.figures, verdict.code, verdict.why)
@@ -141,10 +139,3 @@ def _reads_stdout_alone(test: Test) -> bool:
         isinstance(metric, Metric) and metric.in_file == "stdout"
         for metric in test.metrics.values()
     )
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116
-    except OSError:
-        return 0

@@ -33,12 +33,12 @@ def parse(text: str) -> list[MetricValue]:
     were run. Those of a second and further test in one output are labelled ``test``. Without a
     summary (2.10 without -v) only the two maxima are returned. Raises ValueError with the reason if
     the closing line is missing, a row is not complete, or IOR found wrong data."""
+    if fault := _FAULT.search(text):
+        raise ValueError(f"IOR says {shown(fault[0])}")
     if text.lstrip().startswith("{"):
         return _of_json(text)
     once(_TITLE, text, "title 'IOR-...: MPI Coordinated Test of Parallel I/O'")
     once(_FINISHED, text, "closing line 'Finished'")
-    if fault := _FAULT.search(text):
-        raise ValueError(f"IOR says {shown(fault[0])}")
     head = _HEADER.search(text)
     return _of_maxima(text) if head is None else _of_summary(text, head)
 
@@ -52,8 +52,6 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
             break
         if not words[0].strip("-"):
             continue
-        if words[0] not in ("write", "read"):
-            raise ValueError(f"its summary has a row that is not known: {shown(line)}")
         if len(words) < (len(columns) if "Test#" in columns else 5):
             raise ValueError(f"a row of its summary is not whole: {shown(line)}")
         test = words[columns.index("Test#")] if "Test#" in columns else "0"
@@ -112,17 +110,15 @@ def _of_json(text: str) -> list[MetricValue]:
         output = decoder(_Output).decode(text)
     except (DecodeError, RecursionError, UnicodeEncodeError) as error:
         raise ValueError(f"its JSON is not whole, or not IOR's: {error}") from None
-    if fault := _FAULT.search(text):
-        raise ValueError(f"IOR says {shown(fault[0])}")
     figures = []
     for row in output.summary:
-        if row.operation not in ("write", "read"):
-            raise ValueError(f"its summary has a row that is not known: {shown(row.operation)}")
         figures += _figures(row.operation, [row.highest, row.lowest, row.mean], row.test)
     return figures
 
 
 def _figures(operation: str, values: list[float], test: int) -> list[MetricValue]:
+    if operation not in ("write", "read"):
+        raise ValueError(f"its summary has a row that is not known: {shown(operation)}")
     highest, lowest, mean = values
     if not lowest <= mean + 0.01 or not mean <= highest + 0.01:
         raise ValueError(f"its mean of {operation} is not between the least and the largest")
