@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,6 +147,7 @@ class _Reader:
 
     def __init__(self, text: str, path: Path, faults: Faults) -> None:
         self.loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        self._next: Callable[[], Any] = self.loader.get_event
         self.path = path
         self.faults = faults
         self.count = 0
@@ -153,22 +155,19 @@ class _Reader:
 
     def document(self) -> YamlNode | None:
         try:
-            self.loader.get_event()  # the start of the stream
+            self._next()  # the start of the stream
             start = self._next()
             if start.__class__.__name__ == "StreamEndEvent":
                 self.faults.add(SourceLocation(self.path, 1), "", "is empty")
                 return None
             root = self.node(self._next(), "", 0)
-            self.loader.get_event()  # the end of the document
+            self._next()  # the end of the document
             after = self._next()
             if after.__class__.__name__ != "StreamEndEvent":
                 raise _Refused(self._place(after), "a second document starts; remove the ---")
             return root
         finally:
             self.loader.dispose()
-
-    def _next(self) -> Any:
-        return self.loader.get_event()
 
     def _place(self, event: Any) -> SourceLocation:
         return SourceLocation(self.path, event.start_mark.line + 1)

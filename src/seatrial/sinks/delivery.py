@@ -18,8 +18,9 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import BinaryIO
 
 from seatrial.errors import SeatrialError, UsageError
@@ -133,19 +134,15 @@ class Delivery:
 
     # ---- the journal ----------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _journal(self) -> Iterator[BinaryIO | None]:
-        """Wait for the journal and open it; None if there will be none."""
+    def _journal(self) -> BinaryIO | contextlib.nullcontext[None]:
+        """Open the journal as soon as it is there; the context of None if there will be none."""
         while True:
             try:
-                with self._folder.journal.open("rb") as journal:
-                    yield journal
-                    return
+                return self._folder.journal.open("rb")
             except FileNotFoundError:
                 if self._lifetime.is_over():
-                    break
+                    return contextlib.nullcontext()
                 self._lifetime.wait(seconds(self.sink.every))
-        yield None
 
     def _is_there(self, journal: BinaryIO) -> bool:
         """Return whether this is still the trial's journal, and no shorter than it was."""
@@ -168,11 +165,9 @@ class Delivery:
 
     def _fold(self, journal: BinaryIO, target: SinkTarget) -> None:
         """Pass the events that were sent to the target; later ones depend on them."""
-        number = 0
-        for block in read_blocks(journal, until=self._cursor.offset):
-            for event in block.events:
-                number += 1
-                target.pieces(event, number)
+        blocks = read_blocks(journal, until=self._cursor.offset)
+        for number, event in enumerate(chain.from_iterable(block.events for block in blocks), 1):
+            target.pieces(event, number)
 
     # ---- one block ------------------------------------------------------------------------
 

@@ -20,14 +20,14 @@ import msgspec
 from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.points import TrialPoints
-from seatrial.sinks.post import HttpResponse, Unreachable, server_of
-from seatrial.sinks.protocol import Reply
+from seatrial.sinks.post import HttpResponse, Server, Unreachable
+from seatrial.sinks.protocol import Reply, SinkTarget
 from seatrial.sinks.trial_info import TrialInfo
 
 _DROPPED = re.compile(r"dropped[= ](\d+)")
 
 
-class InfluxDB:
+class InfluxDB(SinkTarget):
     """A database or a bucket that receives the points of one trial."""
 
     folds = True
@@ -38,7 +38,7 @@ class InfluxDB:
             where = {"db": sink.database, "precision": "ns"}
             where |= {"rp": sink.retention} if sink.retention else {}
         self._path = ("/api/v2/write?" if sink.bucket else "/write?") + urlencode(where)
-        self._server = server_of(sink, "text/plain; charset=utf-8", "Token")
+        self._server = Server(sink, "text/plain; charset=utf-8", "Token")
         self._points = TrialPoints(about, sink.oth_compatible)
         self.shown = self._server.shown
 

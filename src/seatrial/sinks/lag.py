@@ -88,8 +88,5 @@ def behind(folder: TrialFolder, cursor: Cursor) -> Behind:
 def _waiting(lines: bytes) -> float:
     """Return the seconds since the first event of some lines. The clocks are those of the driver
     and of this host."""
-    for text in lines.split(b"\n", 20)[:20]:
-        events, _ = decode_lines([text])
-        if events:
-            return max(0.0, (time.time_ns() - events[0].time) / SECOND_NS)
-    return 0.0
+    events, _ = decode_lines(lines.split(b"\n", 20)[:20])
+    return max(0.0, (time.time_ns() - events[0].time) / SECOND_NS) if events else 0.0

@@ -17,20 +17,16 @@ from collections.abc import Sequence
 
 from msgspec import json
 
-from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink, path_of
 from seatrial.sinks.lock import locked_within
-from seatrial.sinks.protocol import Reply
-from seatrial.sinks.webhook import BEGINNING, record
+from seatrial.sinks.protocol import BEGINNING, Reply, SinkTarget
 from seatrial.units import seconds
 
 TAIL = 4 << 20  # bytes at a file's end that are searched for events of this trial
 
 
-class LinesFile:
+class LinesFile(SinkTarget):
     """A path that lines are appended to."""
-
-    folds = False
 
     def __init__(self, sink: Sink, tag: str) -> None:
         self._path = path_of(sink.path)
@@ -39,9 +35,6 @@ class LinesFile:
         self._held: set[bytes] | None = None  # lines in the file that may be sent again
         self._torn = False  # the FIFO's reader may have half a line
         self.shown = str(self._path)
-
-    def pieces(self, event: Event, number: int) -> list[bytes]:
-        return [record(event, number)]
 
     def send(self, pieces: Sequence[bytes]) -> Reply:
         try:
@@ -54,9 +47,6 @@ class LinesFile:
         except OSError as error:
             return Reply("again", f"it cannot be written: {error.strerror}")
         return Reply("taken")
-
-    def close(self) -> None:
-        pass
 
     # ---- a file ---------------------------------------------------------------------------
 

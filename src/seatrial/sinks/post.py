@@ -1,6 +1,6 @@
 """Post requests to one server, over a connection that is kept.
 
-    server = Server("https://influx.site:8086", {"Authorization": ...}, timeout=30)
+    server = Server(sink, "text/plain; charset=utf-8", "Token")
     answer = server.post("/write?db=seatrial", b"...")       # raises Unreachable
     answer.status, answer.text
 
@@ -18,7 +18,7 @@ import http.client
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -57,29 +57,30 @@ class HttpResponse(NamedTuple):
 
 
 class Server:
-    """A server at a URL. ``timeout``: seconds that a request may take. ``ca``: a file of
-    certificates to trust, "" for those of the host. ``shown``: the URL as people may see it,
-    without user, password and path. Raises UsageError for a URL or certificates that cannot be
-    used."""
+    """The server of a sink, to which its token is sent by ``scheme``. ``shown``: the URL as people
+    may see it, without user, password and path. Raises UsageError for a URL, a secret or
+    certificates that cannot be used."""
 
-    def __init__(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        timeout: float,
-        ca: str = "",
-        verify: bool = True,
-    ) -> None:
+    def __init__(self, sink: Sink, content: str, scheme: str) -> None:
+        self._headers = {"User-Agent": "seatrial", "Content-Type": content}
+        if sink.token:
+            token = secret_of(sink.token, f"the token of the sink {sink.name}")
+            self._headers["Authorization"] = (
+                basic(sink.user, token) if sink.user else f"{scheme} {token}"
+            )
+        url = sink.url
+        if url.startswith(("env:", "file:")):
+            url = secret_of(url, f"the URL of the sink {sink.name}")
         parts = _split(url)
         if parts is None:
             raise UsageError("the URL of a sink must be http(s)://HOST[:PORT][/PATH]")
         self._url = parts
-        self._headers = {"User-Agent": "seatrial", **_login(self._url, "Authorization"), **headers}
-        self._timeout = timeout
-        self._trusted = _trusted(ca, verify) if self._url.scheme == "https" else None
+        self._headers = _login(parts, "Authorization") | self._headers
+        self._timeout = seconds(sink.timeout)
+        self._trusted = _trusted(sink.ca, sink.verify) if parts.scheme == "https" else None
         self._manager: urllib3.PoolManager | None = None
         self._wire = _Wire()
-        self.shown = shown_url(self._url)
+        self.shown = shown_url(parts)
 
     def post(self, path: str, body: bytes) -> HttpResponse:
         """Post a body to a path below the URL. Raises Unreachable."""
@@ -89,7 +90,21 @@ class Server:
             url += ("&" if "?" in path else "?") + self._url.query
         try:
             with self._wire.cut_after(self._timeout):
-                return self._post(url, body)
+                self._manager = self._manager or self._connections()
+                response = self._manager.urlopen(
+                    "POST",
+                    url,
+                    body=body,
+                    headers=self._headers,
+                    redirect=False,
+                    retries=False,
+                    preload_content=False,
+                    timeout=urllib3.Timeout(total=self._timeout),
+                )
+                text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
+                response.close()  # else, with something left to read, it cannot be used again
+                wait = _seconds(response.headers.get("Retry-After", ""))
+                return HttpResponse(response.status, text, wait)
         except _FAILURES as error:
             self.close()
             raise Unreachable(_reason(error, self._timeout)) from error
@@ -100,24 +115,6 @@ class Server:
             self._manager.clear()
             self._manager = None
         self._wire.release()
-
-    def _post(self, url: str, body: bytes) -> HttpResponse:
-        self._manager = self._manager or self._connections()
-        response = self._manager.urlopen(
-            "POST",
-            url,
-            body=body,
-            headers=self._headers,
-            redirect=False,
-            retries=False,
-            preload_content=False,
-            timeout=urllib3.Timeout(total=self._timeout),
-        )
-        text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
-        response.close()  # a connection with something left to read cannot be used again
-        return HttpResponse(
-            response.status, text, _seconds(response.headers.get("Retry-After", ""))
-        )
 
     def _connections(self) -> urllib3.PoolManager:
         """Return the maker of connections: direct ones, or through the environment's proxy."""
@@ -193,18 +190,6 @@ class _Wire:
                 self.release()
         if was_cut.is_set():  # what was read until then may look like an answer
             raise TimeoutError
-
-
-def server_of(sink: Sink, content: str, scheme: str) -> Server:
-    """Return the server of a sink, to which its token is sent by ``scheme``. Raises UsageError."""
-    headers = {"Content-Type": content}
-    if sink.token:
-        token = secret_of(sink.token, f"the token of the sink {sink.name}")
-        headers["Authorization"] = basic(sink.user, token) if sink.user else f"{scheme} {token}"
-    url = sink.url
-    if url.startswith(("env:", "file:")):
-        url = secret_of(url, f"the URL of the sink {sink.name}")
-    return Server(url, headers, seconds(sink.timeout), sink.ca, sink.verify)
 
 
 def shown_url(url: SplitResult) -> str:

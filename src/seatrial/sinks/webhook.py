@@ -9,34 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.journal.encoding import encode
-from seatrial.journal.events import Event
 from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.lifetime import SinkLifetime
-from seatrial.sinks.post import Unreachable, server_of
-from seatrial.sinks.protocol import Reply
+from seatrial.sinks.post import Server, Unreachable
+from seatrial.sinks.protocol import Reply, SinkTarget, record
 from seatrial.trial.folder import TrialFolder
 
 LOOK_S = 1.0
-BEGINNING = b'{"seq":'
 
 _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
 
 
-class Webhook:
+class Webhook(SinkTarget):
     """A URL to which events are posted."""
-
-    folds = False
 
     def __init__(self, sink: Sink) -> None:
         self._array = sink.body == "array"
         kind = "application/json" if self._array else "application/x-ndjson"
-        self._server = server_of(sink, kind, "Bearer")
+        self._server = Server(sink, kind, "Bearer")
         self.shown = self._server.shown
-
-    def pieces(self, event: Event, number: int) -> list[bytes]:
-        return [record(event, number)]
 
     def send(self, pieces: Sequence[bytes]) -> Reply:
         body = b"[" + b",".join(pieces) + b"]" if self._array else b"\n".join([*pieces, b""])
@@ -53,11 +45,6 @@ class Webhook:
 
     def close(self) -> None:
         self._server.close()
-
-
-def record(event: Event, number: int) -> bytes:
-    """Return an event's record in the journal as JSON, with its number as ``seq``."""
-    return BEGINNING + b"%d," % number + encode(event)[1:]
 
 
 def records(folder: TrialFolder, lifetime: SinkLifetime) -> Iterator[bytes]:

@@ -72,7 +72,15 @@ class Driver:
         # Two trials may have one tag: in another folder, or after this one is deleted. Their jobs
         # need different names.
         unique = f"{record.tag} {record.created}"
-        self.conductor = Conductor(unique, folder.cases(), self._limits(), record.policy)
+        jobs = record.asked.jobs or record.machine.jobs or self.backend.jobs
+        limits = Limits(
+            room=self.backend.room,
+            jobs=jobs,
+            builds=max(2, os.cpu_count() or 2),
+            refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
+            max_failures=record.asked.max_failures,
+        )
+        self.conductor = Conductor(unique, folder.cases(), limits, record.policy)
         self._tasks = Tasks()
         self._alert_command = AlertCommand(record, observer or Observer(), self._tasks)
         self.ledger = Ledger(record, self.conductor, self._alert_command)
@@ -93,17 +101,6 @@ class Driver:
         self._interrupts = 0
         self._drive: asyncio.Task[Any] | None = None
         self._stop: Stop | None = None
-
-    def _limits(self) -> Limits:
-        asked, machine = self.record.asked, self.record.machine
-        jobs = asked.jobs or machine.jobs or self.backend.jobs
-        return Limits(
-            room=self.backend.room,
-            jobs=jobs,
-            builds=max(2, os.cpu_count() or 2),
-            refill=1 if self.backend.room else max(1, jobs // REFILL_SHARE),
-            max_failures=asked.max_failures,
-        )
 
     # ---- driving --------------------------------------------------------------------------
 
@@ -137,8 +134,13 @@ class Driver:
                 return DriveOutcome(self.ledger.verdicts, True, "it was complete already")
             if self.conductor.state.abandoned and not unresolved:
                 raise TrialError(f"{self.folder.tag} was abandoned: {self.conductor.state.held}")
-            if unresolved and not host_is_gone:
-                self._require_same_host()
+            there, here = self.conductor.state.trial.host, gethostname()
+            if unresolved and not host_is_gone and self.backend.room and there not in ("", here):
+                # This host cannot see the processes of the other, and would run them a second time.
+                raise TrialError(
+                    f"{self.folder.tag}: its runs were started on {there}, and this is {here}; "
+                    f"resume it there, or with --host-is-gone if {there} is down for good"
+                )
             await self.backend.open()
             try:
                 self.ledger.open()
@@ -170,16 +172,6 @@ class Driver:
         if self.record.rehearsed:
             raise TrialError(
                 f"{self.folder.tag} is a rehearsal; `seatrial accept` runs its plan for real"
-            )
-
-    def _require_same_host(self) -> None:
-        """Raise TrialError where another host drove the trial and its jobs are processes: this host
-        cannot see them, and would run them a second time."""
-        there, here = self.conductor.state.trial.host, gethostname()
-        if self.backend.room and there not in ("", here):
-            raise TrialError(
-                f"{self.folder.tag}: its runs were started on {there}, and this is {here}; resume "
-                f"it there, or with --host-is-gone if {there} is down for good"
             )
 
     def _begin_to_watch(self) -> None:

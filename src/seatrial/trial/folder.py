@@ -51,16 +51,14 @@ class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):
-    """The record of a trial (``trial.json``), written once when the trial is created.
-
-    ``created`` is in ns since the epoch. ``references`` is the file of the machine's references,
-    ``expected`` has its contents at that time (version 0.1 wrote its text), so that a trial judges
-    all its runs by the same references. ``inputs`` are the hashes of the input files of the tests
-    by their paths, "" for files that are too large. A trial of a plan has the plan's name and file,
-    the component, the phase and the policy. A ``rehearsed`` trial ran in virtual time on a
-    simulated machine, with random numbers from its ``seed``; ``assumed`` are the assumptions of its
-    plan, in words.
-    """
+    """The record of a trial (``trial.json``), written once when the trial is created. ``created``
+    is in ns since the epoch. ``references`` is the file of the machine's references, ``expected``
+    has its contents at that time (version 0.1 wrote its text), so that a trial judges all its runs
+    by the same references. ``inputs`` are the hashes of the input files of the tests by their
+    paths, "" for files that are too large. A trial of a plan has the plan's name and file, the
+    component, the phase and the policy. A ``rehearsed`` trial ran in virtual time on a simulated
+    machine, with random numbers from its ``seed``; ``assumed`` are the assumptions of its plan, in
+    words."""
 
     tag: str
     created: int

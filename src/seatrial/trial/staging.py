@@ -57,15 +57,13 @@ class Staging:
         self._dropping: set[asyncio.Task[None]] = set()
 
     def file_system(self, test: str) -> str:
-        """Return the file system that runs of a test are placed on; "" for the trial's own
-        folder."""
+        """Return the file system of a test's runs; "" for the trial's own folder."""
         return self._file_systems.get(test, "")
 
     def place(self, test: str, target: str) -> PlacementTarget:
         return self._placement.place(self._file_systems.get(test, ""), target)
 
     def path(self, test: str, run_id: str, target: str) -> Path:
-        """Return the directory of a run."""
         if not self._file_systems.get(test):
             return self._folder.run(test, run_id)
         return self.place(test, target).root / test / run_id
@@ -144,11 +142,9 @@ class Staging:
         if deck is None:
             return []
         source = self._source(test.name, deck)
-        name = deck.name or source.name
-        if deck.how == "per_target":
-            return [Input(source=str(copy_of(place, source)), name=name, how="link")]
+        path = copy_of(place, source) if deck.how == "per_target" else source
         how: Literal["link", "copy"] = "copy" if deck.how == "per_run" else "link"
-        return [Input(source=str(source), name=name, how=how)]
+        return [Input(source=str(path), name=deck.name or source.name, how=how)]
 
     def drop_decks(self, judged: Iterable[tuple[str, Path]]) -> None:
         """Remove, in the background, the own copies of decks of runs that are over (test,

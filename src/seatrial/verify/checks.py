@@ -30,9 +30,9 @@ from seatrial.verify.search import SearchFailed, find_all
 def find_faults(checks: Sequence[Check], folder: Path, exit_code: int | None) -> list[Finding]:
     """Return the findings of a test's checks on a run, the exit code first. If no check is about
     the exit code, it must be 0. ``exit_code`` is None if the script left none."""
-    codes = [check for check in checks if check.exit_code is not None]
-    others = [check for check in checks if check.exit_code is None]
-    ordered = [*(codes or [Check(exit_code=0)]), *others]
+    ordered = sorted(checks, key=lambda check: check.exit_code is None)
+    if not ordered or ordered[0].exit_code is None:
+        ordered.insert(0, Check(exit_code=0))
     found = [find_fault(check, folder, exit_code) for check in ordered]
     return [finding for finding in found if finding is not None]
 

@@ -22,6 +22,7 @@ _HEADER = re.compile(
     r"[ \t]+Std ?Dev\b.*$",
     re.MULTILINE,
 )
+_BLANK_WITHIN = re.compile(r"[ \t](?=\(|Dev\b)")  # "Max (MiB)" and "Std Dev", in old versions
 _RAN = re.compile(r"^(write|read)[ \t]", re.MULTILINE)
 _MAX = re.compile(r"Max (Write|Read):[ \t]+(\S+) MiB/sec[ \t]+\((\S+) MB/sec\)[ \t]*")
 _FAULT = re.compile(r"^(?:ior )?ERROR\b.*|incorrect data on (?:write|read).*", re.M | re.I)
@@ -44,7 +45,7 @@ def parse(text: str) -> list[MetricValue]:
 
 
 def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
-    columns = _columns(head[0])
+    columns = _BLANK_WITHIN.sub("", head[0]).split()
     figures: list[MetricValue] = []
     for line in text[head.end() + 1 :].split("\n"):
         words = line.split()
@@ -62,18 +63,6 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
     if not figures:
         raise ValueError("its summary of all tests has no rows")
     return figures
-
-
-def _columns(line: str) -> list[str]:
-    """Return the titles of the columns; in old versions ``Max (MiB)`` and ``Std Dev`` have
-    blanks."""
-    columns: list[str] = []
-    for word in line.split():
-        if word == "Dev" or word.startswith("("):
-            columns[-1] += word
-        else:
-            columns.append(word)
-    return columns
 
 
 def _of_maxima(text: str) -> list[MetricValue]:

@@ -27,17 +27,14 @@ def parse(text: str) -> list[MetricValue]:
     """Return rate (and rate_per_process or rate_per_thread) and time, labelled ``benchmark`` and
     ``class``. Raises ValueError with the reason if a benchmark did not complete, or its
     verification was not successful."""
-    completed = list(_COMPLETED.finditer(text))
+    _, *parts = _COMPLETED.split(text)
+    completed = list(zip(parts[::2], parts[1::2], strict=True))
     if not completed:
         raise ValueError("its line '... Benchmark Completed' is missing")
     started = len(_STARTED.findall(text))
     if started > len(completed):
         raise ValueError(f"{started} benchmarks were started, and {len(completed)} completed")
-    ends = [*(match.start() for match in completed[1:]), len(text)]
-    figures: list[MetricValue] = []
-    for match, end in zip(completed, ends, strict=True):
-        figures += _of_one(match[1], text[match.end() : end])
-    return figures
+    return [figure for benchmark, block in completed for figure in _of_one(benchmark, block)]
 
 
 def _of_one(benchmark: str, block: str) -> list[MetricValue]:
