@@ -306,11 +306,10 @@ class Delivery:
         if cursor.error or now - self._looked >= LOOK_S:
             cursor.behind = behind(self._folder, cursor)
             self._looked = now
+        before, self._unsaved = self._unsaved, ""
         try:
             cursors.save(self._folder, cursor)
         except OSError as error:
-            if error.strerror != self._unsaved:
-                self._tell(f"{self.sink.name}: its cursor cannot be written: {error.strerror}")
             self._unsaved = error.strerror or "unknown"
-        else:
-            self._unsaved = ""
+            if self._unsaved != before:
+                self._tell(f"{self.sink.name}: its cursor cannot be written: {self._unsaved}")

@@ -86,7 +86,6 @@ def behind(folder: TrialFolder, cursor: Cursor) -> Behind:
 
 
 def _waiting(lines: bytes) -> float:
-    """Return the seconds since the first event of some lines. The clocks are those of the driver
-    and of this host."""
+    """Return the seconds since the first event, by the clocks of the driver and of this host."""
     events, _ = decode_lines(lines.split(b"\n", 20)[:20])
     return max(0.0, (time.time_ns() - events[0].time) / SECOND_NS) if events else 0.0

@@ -27,8 +27,7 @@ _INTEGER_LIMIT = 1 << 63
 
 
 def tag_text(tags: Mapping[str, str]) -> str:
-    """Return ``,key=value`` for every tag that is not empty. They are ordered by key, as InfluxDB
-    recommends for speed."""
+    """Return ``,key=value`` for each tag that is not empty, sorted, as InfluxDB recommends."""
     return "".join(
         f",{key_text(key)}={text}"
         for key, value in sorted(tags.items())

@@ -81,8 +81,7 @@ _MEMBERS: dict[type[Event], Callable[[Any], tuple[Any, ...]]] = {
 
 
 class _Written(NamedTuple):
-    """The members of an event that the points name, as they are on disk; None where its kind does
-    not have them."""
+    """The members of an event that points name, as on disk; None for those that it lacks."""
 
     value: int | float | None
     alias: str | None
@@ -96,8 +95,7 @@ class _Written(NamedTuple):
 
 
 class _Run(RunLife, kw_only=True):
-    """The life of a run that is not over; ``moment`` is the time of its points, ``checked`` that of
-    its judging (ns)."""
+    """A run that is not over. ``moment``: time of its points; ``checked``: of its judging (ns)."""
 
     moment: int
     checked: int = 0

@@ -32,8 +32,7 @@ def run_header(record: Record, case: Case, run_id: str) -> RunEventHeader:
 
 
 def header_of(record: Record, event: Event) -> dict[str, str]:
-    """Return the header of an event that is of no run. ``app`` is "" where the event is of no test,
-    as an alert about a gauge."""
+    """Return the header of an event of no run. ``app`` is "" if it is of no test either."""
     header = {"trial": record.tag, "machine": record.machine.machine}
     if not isinstance(event, BuildEvent | TestStopped | TestAdmitted | AlertRaised):
         return header

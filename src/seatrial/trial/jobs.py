@@ -191,8 +191,7 @@ class Jobs:
                 self._tasks.spawn(self._make_and_submit(submission, rooms))
 
     def _announce(self, *groups: Sequence[Job]) -> list[list[Submission]]:
-        """Record that jobs will be submitted, and have that on disk. Returns the submissions of
-        each group of jobs."""
+        """Record on disk that jobs will be submitted. Return the submissions of each group."""
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
             for job in submission.jobs:

@@ -76,8 +76,7 @@ class Ledger:
         return self.conductor.state.cases[self.runs[run_id]]
 
     def replay(self) -> list[Unresolved]:
-        """Apply the events of the journal. Returns the runs that were submitted and have no
-        verdict."""
+        """Apply the journal. Return the runs that were submitted and have no verdict."""
         reading = read(self.journal.path)
         lives: dict[str, RunLife] = {}
         ends: dict[str, JobEnded] = {}

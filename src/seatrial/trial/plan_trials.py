@@ -43,8 +43,7 @@ class PlanTrial(NamedTuple):
 
 
 def latest(trials: Path, plan: str, part: PreparedComponent, name: str = "") -> PlanTrial | None:
-    """Return the latest trial of a component in a phase. ``name`` replaces the plan's in the
-    tag."""
+    """Return a component's latest trial in a phase. ``name`` replaces the plan's in its tag."""
     newest = None
     for tag in _tags(part.tag, plan, name):
         folder = TrialFolder(trials / tag)

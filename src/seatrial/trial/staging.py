@@ -97,8 +97,7 @@ class Staging:
         return self._threads.setdefault(root, asyncio.Semaphore(AT_ONCE))
 
     async def _ready(self, room: Room) -> None:
-        """Make what all runs at a place share: the directory of the test, and the copy of its
-        deck."""
+        """Make what runs at a place share: the directory of the test, the copy of its deck."""
         place, test = room.place, room.case.test
         if place.file_system:
             with self._alert_if_slow(place, self._placement.timeout(place) + SILENT_SECONDS):

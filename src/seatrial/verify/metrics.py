@@ -68,8 +68,7 @@ def figure_names(test: Test) -> frozenset[str] | None:
 
 
 def _searched(metrics: dict[str, Metric], folder: Path) -> Measured:
-    """Return the matches of all patterns. Those of one file are searched together, so that it is
-    read once."""
+    """Return the figures that patterns find. A file is read once for all of its patterns."""
     figures: dict[str, MetricValue] = {}
     findings: list[Finding] = []
     by_file: dict[tuple[str, str | int | None], list[str]] = {}

@@ -108,8 +108,7 @@ def _piece(path: Path, limit: int, from_end: bool) -> FileExcerpt | None:
 
 
 def plain(text: str) -> str:
-    """Return text that is safe on a terminal: everything unprintable is escaped except newline and
-    tab."""
+    """Return text that is safe on a terminal: all unprintable but newline and tab is escaped."""
     return _escaped(text, "\n\t")
 
 

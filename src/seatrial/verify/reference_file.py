@@ -126,8 +126,7 @@ def _spliced(
 
 
 def _starts(old: str, lines: list[str], path: Path) -> list[int] | None:
-    """Return the index of the line in which each reference starts; None unless each starts with a
-    dash."""
+    """Return the index of the first line of each reference; None unless all have a dash."""
     node = parse(old.encode(), path, Faults())
     if node is None:
         return None

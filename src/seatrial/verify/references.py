@@ -90,8 +90,7 @@ class AmbiguousReference(UsageError):
 
 
 def load(path: Path) -> References:
-    """Return the references of a file; none if it does not exist. Raises InvalidFiles with all
-    faults."""
+    """Return the references of a file; none if it does not exist. Raises InvalidFiles."""
     with contextlib.suppress(OSError):  # read() reports other errors
         if not path.is_symlink() and not path.exists():
             return References()
@@ -100,8 +99,7 @@ def load(path: Path) -> References:
 
 
 def loads(text: str, path: Path) -> References:
-    """Return the references of a text. ``path`` is used in messages only. Raises InvalidFiles with
-    all faults."""
+    """Return the references of a text. ``path`` is for messages only. Raises InvalidFiles."""
     faults = Faults()
     return _checked(parse(text.encode(), path, faults), faults)
 
@@ -207,8 +205,7 @@ def applies(reference: Reference, parameters: dict[str, Scalar], toolchain: str)
 
 
 def _same(one: Scalar, other: Scalar) -> bool:
-    """Return True if two values are equal as a script sees them (2 and "2"), or as numbers (2 and
-    2.0)."""
+    """Return True if two values are equal to a script (2 and "2") or as numbers (2 and 2.0)."""
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (one, other))
     return show(one) == show(other) or (numbers and one == other)
 

@@ -37,10 +37,9 @@ def parse(text: str) -> list[MetricValue]:
         kernel, name, value = whole(_LINE, line).groups()
         values[name if name == "construction_time" else f"{kernel or 'bfs'} {name}"] = value
     figures = [MetricValue("construction_time", number(values["construction_time"]), "s", "lower")]
-    kernels = [
-        name for name in KERNELS if name == "bfs" or any(key.startswith(name) for key in values)
-    ]
-    for kernel in kernels:
+    for kernel in KERNELS:
+        if kernel == "sssp" and not any(key.startswith(kernel) for key in values):
+            continue
         teps = number(values[f"{kernel} harmonic_mean_TEPS"])
         time = number(values[f"{kernel} median_time"])
         number(values[f"{kernel} harmonic_stddev_TEPS"])
