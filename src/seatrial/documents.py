@@ -173,10 +173,8 @@ def _blank(shape: Type) -> Any:
 @functools.cache
 def _fields(shape: type[msgspec.Struct]) -> dict[str, Field]:
     """The fields of a Struct by the key that files use."""
-    return {
-        field.encode_name: field
-        for field in cast(shapes.StructType, shapes.type_info(shape)).fields
-    }
+    about = cast(shapes.StructType, shapes.type_info(shape))
+    return {field.encode_name: field for field in about.fields}
 
 
 def _show(value: Any) -> str:

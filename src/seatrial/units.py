@@ -149,9 +149,8 @@ def show_number(value: float | None) -> str:
         return ""
     if value == 0:
         return "0"
-    magnitude = abs(value)
-    if 1e-3 <= magnitude < 1e7:
-        return f"{value:.0f}" if magnitude >= 1000 else f"{value:.4g}"
+    if 1e-3 <= abs(value) < 1e7:
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{value:.3e}"
 
 

@@ -57,11 +57,13 @@ def measure(test: Test, folder: Path) -> Measured:
 def figure_names(test: Test) -> frozenset[str] | None:
     """Return the names of a test's figures; None if they are known only after it has run: those of
     a function, and of a parser that does not name them."""
-    form = test.metrics.get(FROM)
-    known = form in formats() and find_format(str(form)).figures
-    if PYTHON in test.metrics or (form is not None and not known):
+    if PYTHON in test.metrics:
         return None
-    return frozenset(test.metrics.keys() - {FROM, PYTHON}) | frozenset(known or ())
+    names = frozenset(test.metrics.keys() - {FROM})
+    if (form := test.metrics.get(FROM)) is None:
+        return names
+    figures = find_format(str(form)).figures if form in formats() else None
+    return None if figures is None else names | set(figures)
 
 
 # ---- by pattern ---------------------------------------------------------------------------

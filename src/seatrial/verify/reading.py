@@ -44,7 +44,7 @@ def read_text(
     the replacement character. ``name`` is relative to ``folder``, or absolute; ``limit`` in bytes.
     Raises TooLarge, Missing or Unreadable, which name the file as ``name``."""
     with _opened(folder / name, name) as (file, size):
-        data = b"" if size > limit else file.read(limit + 1)
+        data = b"" if size > limit else file.read(min(limit, size + CHUNK) + 1)
     size = max(size, len(data))  # the file may have grown meanwhile
     if size > limit:
         raise TooLarge(f"{name} has {show_bytes(size)}; the limit is {show_bytes(limit)}; {remedy}")
