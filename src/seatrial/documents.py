@@ -45,8 +45,8 @@ _KINDS: dict[type[Type], tuple[tuple[type, ...], str]] = {
 
 
 def decode(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
-    """The value of ``node`` as ``shape`` (a msgspec Struct); None with faults added when it does
-    not fit. ``given`` are fields of the Struct that the file does not hold, such as its name."""
+    """Return ``node`` as ``shape`` (a msgspec Struct); None, with faults added, if it does not fit.
+    ``given`` are fields of the Struct that the file does not hold, such as its name."""
     own = Faults()
     value = decode_partly(node, shape, own, **given)
     faults.add_all(own)
@@ -54,8 +54,8 @@ def decode(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | 
 
 
 def decode_partly(node: YamlNode, shape: type[T], faults: Faults, **given: Any) -> T | None:
-    """As ``decode``, but with defaults in place of what does not fit, so that the rest can be
-    checked too. None only where the node is no mapping at all."""
+    """Decode, with defaults in place of what does not fit, so that the rest can be checked too.
+    Return None only if the node is no mapping."""
     value = _decode_struct(node, cast(Any, shape), faults, "", given)
     return None if value is INVALID else cast(T, value)
 
@@ -74,7 +74,7 @@ def _decode(node: YamlNode, shape: Type, faults: Faults, key: str) -> Any:
 
 
 def _options(shape: Type) -> list[Type]:
-    """The alternatives of a type."""
+    """Return the alternatives of a type."""
     if isinstance(shape, shapes.Metadata):
         return _options(shape.type)
     if isinstance(shape, shapes.UnionType):
@@ -126,7 +126,7 @@ def _decode_option(node: YamlNode, option: Type, faults: Faults, key: str) -> An
 
 
 def _beyond(value: float, bound: shapes.IntType | shapes.FloatType) -> str:
-    """How a number is outside its bounds; "" when it is inside."""
+    """Return how a number is outside its bounds; "" if it is inside."""
     if bound.ge is not None and value < bound.ge:
         return f"is less than {bound.ge}"
     if bound.gt is not None and value <= bound.gt:
@@ -161,7 +161,7 @@ def _decode_struct(
 
 
 def _blank(shape: Type) -> Any:
-    """Stands in a value whose fault has been added, so that its other fields can be checked."""
+    """Return a value in place of one whose fault has been added, so that others can be checked."""
     option = _options(shape)[0]
     if isinstance(option, shapes.StructType):
         return option.cls(**{f.name: _blank(f.type) for f in option.fields if f.required})
@@ -172,7 +172,7 @@ def _blank(shape: Type) -> Any:
 
 @functools.cache
 def _fields(shape: type[msgspec.Struct]) -> dict[str, Field]:
-    """The fields of a Struct by the key that files use."""
+    """Return the fields of a Struct by the key that files use."""
     about = cast(shapes.StructType, shapes.type_info(shape))
     return {field.encode_name: field for field in about.fields}
 
@@ -217,15 +217,15 @@ class Spot(NamedTuple):
             self.faults.add(self.node.place_of(*whole), text, message)
 
     def given(self, *key: Step) -> bool:
-        """Whether the file gives a value for a key inside."""
+        """Return whether the file gives a value for a key inside."""
         node: YamlNode | None = self.node
         for step in (*self.key, *key):
             node = node.child(step) if node is not None else None
         return node is not None
 
     def parsed(self, parse: Callable[[Any], T], value: Any, *key: Step) -> T | None:
-        """What ``parse`` makes of a value inside, such as the seconds of a duration; None with a
-        fault added where it raises ValueError."""
+        """Return what ``parse`` makes of a value inside, such as the seconds of a duration; None,
+        with a fault added, if it raises ValueError."""
         try:
             return parse(value)
         except ValueError as error:
@@ -234,7 +234,7 @@ class Spot(NamedTuple):
 
 
 def key_text(key: Sequence[Step]) -> str:
-    """A key as faults show it: ``components[0].tests.cm4.share``."""
+    """Return a key as faults show it: ``components[0].tests.cm4.share``."""
     text = ""
     for step in key:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -242,14 +242,14 @@ def key_text(key: Sequence[Step]) -> str:
 
 
 def _related(key: str, other: str) -> bool:
-    """Whether one of two keys is, or is part of, the other."""
+    """Return whether one of two keys is, or is part of, the other."""
     shorter, longer = sorted((key, other), key=len)
     return longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
 
 
 def json_schema(shape: type[msgspec.Struct], title: str) -> dict[str, Any]:
-    """The JSON Schema of a file's shape, as editors use it. Where a file may inherit, one that does
-    need not have what it takes over: no key of it is required but ``inherits`` itself."""
+    """Return the JSON Schema of a file's shape, as editors use it. Where a file may inherit, one
+    that does need not have what it takes over: no key of it is required but ``inherits`` itself."""
     schema = msgspec.json.schema(shape)
     if "inherits" in _fields(shape):
         template = "#/$defs/Inheriting{name}"

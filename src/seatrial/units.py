@@ -34,9 +34,9 @@ _LONGEST_SECONDS = 10 * 365 * 86400
 
 
 def seconds(text: str | int | float) -> float:
-    """Seconds of a duration: a number of seconds, ``5m``, ``1h30m``, ``2d``, or as Slurm has it:
-    ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours[:minutes[:seconds]]``. Raises
-    ValueError with a remedy."""
+    """Return the seconds of a duration: a number of seconds, ``5m``, ``1h30m``, ``2d``, or as Slurm
+    has it: ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours[:minutes[:seconds]]``.
+    Raises ValueError with a remedy."""
     if isinstance(text, bool):
         raise ValueError(f"{text!r} is not a duration; write e.g. 90s, 5m or 1h30m")
     value = _seconds_of_text(text.strip()) if isinstance(text, str) else float(text)
@@ -46,14 +46,14 @@ def seconds(text: str | int | float) -> float:
 
 
 def span_of(text: str | int | float) -> float:
-    """As ``seconds``, but 0 (or ``0h``) is one, too: none at all."""
+    """Return the seconds of a duration that may be 0 (or ``0h``)."""
     if isinstance(text, str) and _NOTHING.fullmatch(text.strip()):
         return 0.0
     return 0.0 if text == 0 and not isinstance(text, bool) else seconds(text)
 
 
 def moment_of(text: str, now: float | None = None) -> int:
-    """The time in ns since the epoch of a date, a time, or a while ago: ``2026-11-20``,
+    """Return the ns since the epoch of a date, a time, or a while ago: ``2026-11-20``,
     ``2026-11-20T14:03``, ``2h``; ``now`` in seconds. Raises ValueError with a remedy."""
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * SECOND_NS)
@@ -81,7 +81,7 @@ def _seconds_of_text(text: str) -> float:
 
 
 def bytes_of(text: str | int) -> int:
-    """Bytes of a size: a number of bytes, ``64MiB`` (2^20), ``64MB`` (10^6) or ``64M`` (2^20, as
+    """Return the bytes of a size: a number, ``64MiB`` (2^20), ``64MB`` (10^6) or ``64M`` (2^20, as
     in Slurm). Raises ValueError with a remedy."""
     if isinstance(text, int) and not isinstance(text, bool):
         if text < 0:
@@ -98,7 +98,7 @@ def bytes_of(text: str | int) -> int:
 
 
 def share_of(text: str | float) -> float:
-    """A share: a number (``0.05``) or per cent (``5%``). Raises ValueError with a remedy."""
+    """Return a share: a number (``0.05``) or per cent (``5%``). Raises ValueError."""
     if isinstance(text, str):
         found = _PERCENT.fullmatch(text.strip()[:_LONGEST_TEXT])
         if not found:
@@ -110,7 +110,7 @@ def share_of(text: str | float) -> float:
 
 
 def show_seconds(value: float) -> str:
-    """A duration as a person reads it, in two units at most: ``1.3 s``, ``3 d 4 h``."""
+    """Return a duration for people, in two units at most: ``1.3 s``, ``3 d 4 h``."""
     if value < 0.9995:
         return f"{1000 * value:.3g} ms"
     if value < 60:
@@ -123,7 +123,7 @@ def show_seconds(value: float) -> str:
 
 
 def show_bytes(value: float) -> str:
-    """A size as a person reads it: ``512 B``, ``1.5 MiB``."""
+    """Return a size for people: ``512 B``, ``1.5 MiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
@@ -132,7 +132,7 @@ def show_bytes(value: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things: ``1 run``, ``2 runs``."""
+    """Return a number of things: ``1 run``, ``2 runs``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -143,8 +143,7 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def show_number(value: float | None) -> str:
-    """A figure with four significant digits and no needless exponent: ``5694``, ``0.4213``; "" for
-    none."""
+    """Return a figure with four significant digits: ``5694``, ``0.4213``; "" for none."""
     if value is None:
         return ""
     if value == 0:
@@ -165,7 +164,7 @@ def show_figure(value: float, unit: str) -> str:
 
 
 def unfit(value: float) -> str:
-    """Why a figure cannot be judged; "" where it can."""
+    """Return why a figure cannot be judged; "" if it can."""
     if not math.isfinite(value):
         return "not a finite number"
     if abs(value) > MAX_FIGURE:
@@ -176,7 +175,7 @@ def unfit(value: float) -> str:
 
 
 def unfit_of(values: Sequence[float]) -> str:
-    """How many of these figures cannot be judged, and why; "" where all can."""
+    """Return how many of these figures cannot be judged, and why; "" if all can."""
     if values and min(values) >= 1 / MAX_FIGURE and sum(values) <= MAX_FIGURE:  # NaN is neither
         return ""
     reasons = Counter(filter(None, map(unfit, values)))

@@ -46,7 +46,7 @@ class Faults:
 
     @property
     def texts(self) -> list[str]:
-        """Each fault once, by file and line."""
+        """Return each fault once, by file and line."""
         return sorted(self.found, key=lambda text: self.found[text][0])
 
     def add(self, place: SourceLocation, key: str, message: str) -> None:
@@ -76,14 +76,14 @@ class YamlNode:
     keys: dict[str, SourceLocation] = field(default_factory=dict)
 
     def child(self, step: str | int) -> YamlNode | None:
-        """The value of a key or at an index, if there is one."""
+        """Return the value of a key or at an index, if there is one."""
         inside = self.value
         if isinstance(step, str):
             return inside.get(step) if isinstance(inside, dict) else None
         return inside[step] if isinstance(inside, list) and step < len(inside) else None
 
     def place_of(self, *path: str | int) -> SourceLocation:
-        """The place of a value inside this one, as near as the file goes."""
+        """Return the place of a value inside this one, as near as the file goes."""
         node, place = self, self.place
         for step in path:
             found = node.child(step)
@@ -98,7 +98,7 @@ class YamlNode:
 
 
 def read(path: Path, faults: Faults) -> YamlNode | None:
-    """Read a YAML file; None when it cannot be read, with the faults added."""
+    """Read a YAML file; return None, with the faults added, if it cannot be read."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -114,7 +114,7 @@ def read(path: Path, faults: Faults) -> YamlNode | None:
 
 
 def parse(data: bytes, path: Path, faults: Faults) -> YamlNode | None:
-    """As ``read``, for bytes at hand; ``path`` is only named in faults."""
+    """Read YAML from bytes; ``path`` is only named in faults."""
     try:
         return _Reader(data.decode("utf-8"), path, faults).document()
     except UnicodeDecodeError as error:
