@@ -37,6 +37,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.lifecycle import RunLife, RunState
 from seatrial.suite.model import Case
+from seatrial.trial.observer import Observer
 from seatrial.trial.outcome import INTERRUPTED, TWICE
 from seatrial.units import count, show_number, show_seconds
 from seatrial.verify.reading import plain
@@ -104,7 +105,7 @@ def _sustained(conductor: Conductor, passed: int) -> list[str]:
     ]
 
 
-class Progress:
+class Progress(Observer):
     """An observer that prints. It keeps the runs in flight and forgets those that have ended."""
 
     def __init__(self, quiet: bool) -> None:

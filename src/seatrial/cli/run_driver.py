@@ -17,7 +17,7 @@ from seatrial.sinks.process import Starting
 from seatrial.trial import requests
 from seatrial.trial.driver import DriveOutcome, Driver, Stop
 from seatrial.trial.folder import TrialFolder
-from seatrial.trial.observer import Observer, Silent
+from seatrial.trial.observer import Observer
 from seatrial.trial.requests import Request
 
 
@@ -98,7 +98,7 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
 def cancel(folder: TrialFolder, folders: Folders) -> int:
     """Cancel through the trial's driver, or by driving the trial for that; return 0."""
     folders = folders.around(folder.path)
-    driver = Driver(folder, _with_sinks(folder, folders, Silent()))
+    driver = Driver(folder, _with_sinks(folder, folders, Observer()))
     try:
         outcome = _drive(driver, folders, cancel="cancelled by `seatrial cancel`")
     except Owned:
@@ -141,7 +141,7 @@ def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
     command that begins anew."""
     folders = folders.around(folder.path)
     try:
-        _drive(Driver(folder, _with_sinks(folder, folders, Silent())), folders, abandon=why)
+        _drive(Driver(folder, _with_sinks(folder, folders, Observer())), folders, abandon=why)
     except Owned:
         requests.ask(folder, Request(request="abandon", text=why))
         click.echo(f"{folder.tag}: its driver was asked to give it up; it will say when it has.")

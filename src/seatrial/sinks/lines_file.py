@@ -17,20 +17,16 @@ from collections.abc import Sequence
 
 from msgspec import json
 
-from seatrial.journal.events import Event
 from seatrial.machine.sinks import Sink, path_of
 from seatrial.sinks.lock import locked_within
-from seatrial.sinks.protocol import Reply
-from seatrial.sinks.webhook import BEGINNING, record
+from seatrial.sinks.protocol import BEGINNING, Reply, SinkTarget
 from seatrial.units import seconds
 
 TAIL = 4 << 20  # bytes at a file's end that are searched for events of this trial
 
 
-class LinesFile:
+class LinesFile(SinkTarget):
     """A path that lines are appended to."""
-
-    folds = False
 
     def __init__(self, sink: Sink, tag: str) -> None:
         self._path = path_of(sink.path)
@@ -39,9 +35,6 @@ class LinesFile:
         self._held: set[bytes] | None = None  # lines in the file that may be sent again
         self._torn = False  # the FIFO's reader may have half a line
         self.shown = str(self._path)
-
-    def pieces(self, event: Event, number: int) -> list[bytes]:
-        return [record(event, number)]
 
     def send(self, pieces: Sequence[bytes]) -> Reply:
         try:
@@ -54,9 +47,6 @@ class LinesFile:
         except OSError as error:
             return Reply("again", f"it cannot be written: {error.strerror}")
         return Reply("taken")
-
-    def close(self) -> None:
-        pass
 
     # ---- a file ---------------------------------------------------------------------------
 
@@ -71,7 +61,7 @@ class LinesFile:
             start = max(0, size - TAIL)
             tail = os.pread(descriptor, size - start, start).split(b"\n")
             torn = tail.pop()
-            if torn and _is_ours(torn):
+            if torn and (torn.startswith(BEGINNING) or BEGINNING.startswith(torn)):  # ours
                 size -= len(torn)
                 os.ftruncate(descriptor, size)
                 torn = b""
@@ -82,10 +72,8 @@ class LinesFile:
             os.close(descriptor)
 
     def _missing(self, tail: Sequence[bytes], pieces: Sequence[bytes]) -> Sequence[bytes]:
-        """Return the pieces that are not in the file yet.
-
-        A process that wrote some may have died before its cursor was saved.
-        """
+        """Return the pieces that are not in the file yet. A process that wrote some may have died
+        before its cursor was saved."""
         if self._held is None:
             self._held = {text for text in tail if self._mark in text}
         if not self._held:
@@ -98,7 +86,6 @@ class LinesFile:
     # ---- a FIFO ---------------------------------------------------------------------------
 
     def _into_fifo(self, pieces: Sequence[bytes]) -> Reply:
-        """Write pieces to a FIFO that somebody reads."""
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -111,11 +98,6 @@ class LinesFile:
             return reply
         finally:
             os.close(descriptor)
-
-
-def _is_ours(torn: bytes) -> bool:
-    """Return whether a line without an end is the beginning of an event of Seatrial."""
-    return torn.startswith(BEGINNING) or BEGINNING.startswith(torn)
 
 
 def _write(descriptor: int, size: int, lines: Sequence[bytes]) -> None:

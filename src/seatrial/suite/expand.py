@@ -12,7 +12,6 @@ import base64
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -26,21 +25,10 @@ from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError, compile_expression
 from seatrial.suite.load import Suite
-from seatrial.suite.model import Case, Test, show
+from seatrial.suite.model import Case, CaseSelection, Test, show
 from seatrial.suite.parameters import ParameterSpace, fault_of_value
 from seatrial.suite.select import compile_keyword
 from seatrial.units import seconds
-
-
-@dataclass(frozen=True, slots=True)
-class CaseSelection:
-    """The filters of ``seatrial run``."""
-
-    keyword: str = ""
-    tags: Sequence[str] = ()
-    toolchains: Sequence[str] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
-    repeat: int = 0
 
 
 class Expansion(NamedTuple):

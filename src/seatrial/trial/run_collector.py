@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -17,7 +17,7 @@ from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, job_events
 from seatrial.runs.environment_capture import capture
 from seatrial.runs.script import CLAIMED
-from seatrial.suite.model import Case, Metric, Test
+from seatrial.suite.model import Case, Metric
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.verify.figures import MetricValue
@@ -104,7 +104,13 @@ class RunCollector:
         test = self.record.tests[run.case.test]
         if run.explain(own).code is not None or not (test.verify or test.metrics):
             return True
-        return _reads_stdout_alone(test) and _size(f"{run.path}/stdout") <= PAGE
+        by_patterns = all(
+            isinstance(metric, Metric) and metric.in_file == "stdout"
+            for metric in test.metrics.values()
+        ) and all(check.identical is None and check.in_file == "stdout" for check in test.verify)
+        with contextlib.suppress(OSError):  # there is no stdout
+            return by_patterns and (run.path / "stdout").stat().st_size <= PAGE
+        return True
 
     def _collected(self, run: EndedRun, own: JobEvents) -> CollectedRun:
         ended = run.explain(own)
@@ -115,36 +121,14 @@ class RunCollector:
             code = code_of(ended.code)
             reason = end_reason(code, ended.state, ended.nodes, run.case.walltime)
             return CollectedRun(events, (), code, reason)
-        if own.end is None and ended.exit_code == CLAIMED:
-            return CollectedRun(events, (), LOST, "it was started twice, and the first left no end")
-        if own.end is None and ended.exit_code is None:
-            return CollectedRun(
-                events, (), LOST, "the job ended without a word and left no exit code"
-            )
         if own.end is None:
-            reason = (
-                "the job script ended before the test's own did, "
-                f"with exit code {ended.exit_code}: see stderr"
-            )
-            return CollectedRun(events, (), FAILED, reason)
+            code, reason = LOST, "the job ended without a word and left no exit code"
+            if ended.exit_code == CLAIMED:
+                reason = "it was started twice, and the first left no end"
+            elif ended.exit_code is not None:
+                code, reason = FAILED, "the job script ended before the test's own did, "
+                reason += f"with exit code {ended.exit_code}: see stderr"
+            return CollectedRun(events, (), code, reason)
         test = self.record.tests[run.case.test]
         verdict = judge(test, run.case, run.path, own.exit_code, self.references)
         return CollectedRun(events, verdict.figures, verdict.code, verdict.why)
-
-
-def _reads_stdout_alone(test: Test) -> bool:
-    """Return whether the checks and metrics of a test search stdout by patterns, and read nothing
-    else (exit codes and sizes aside)."""
-    return all(
-        check.identical is None and check.in_file == "stdout" for check in test.verify
-    ) and all(
-        isinstance(metric, Metric) and metric.in_file == "stdout"
-        for metric in test.metrics.values()
-    )
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116
-    except OSError:
-        return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from itertools import islice
 
 PAGE = 8192
 SEARCH_SECONDS = 30.0
@@ -35,7 +36,7 @@ def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[li
     header = json.dumps({"patterns": patterns, "most": most, "seconds": SEARCH_SECONDS})
     question = header.encode() + b"\n" + text.encode("utf-8", errors="surrogatepass")
     try:
-        answer = run_apart(__file__, ["-I", "-S"], question, SEARCH_SECONDS, "/")
+        answer = run_apart(__file__, ["-I", "-S"], question, SEARCH_SECONDS)
         found: list[list[str]] = json.loads(answer)
     except (Apart, ValueError) as error:
         raise SearchFailed(f"{error} for {len(text)} characters; make it more specific") from None
@@ -43,13 +44,8 @@ def find_all(patterns: list[str], text: str, most: int = MAX_MATCHES) -> list[li
 
 
 def _find(pattern: re.Pattern[str], text: str, most: int) -> list[str]:
-    found = []
-    for match in pattern.finditer(text):
-        group = match.group(1) if pattern.groups else match.group()
-        found.append((group or "")[:LONGEST_MATCH])
-        if len(found) >= most:
-            break
-    return found
+    group = 1 if pattern.groups else 0
+    return [(found[group] or "")[:LONGEST_MATCH] for found in islice(pattern.finditer(text), most)]
 
 
 def _answer() -> None:
