@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import time
+from asyncio.subprocess import PIPE
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -21,7 +22,6 @@ from seatrial.machine.model import Machine
 QUERY_SECONDS = 60.0
 SUBMIT_SECONDS = 180.0
 IDS_AT_ONCE = 500
-DEFAULT_ARRAY = 1001
 
 _T = TypeVar("_T")
 
@@ -41,21 +41,16 @@ class Unanswered(Exception):
         self.command = command
 
 
-class SubmitResult(NamedTuple):
-    """The result of sbatch: a job id, or the reason for its absence; ``temporary``: repeating may
-    help."""
-
-    job_id: int | None
-    reason: str
-    temporary: bool
+class SubmissionRefused(Exception):
+    """sbatch refused a submission, and would refuse it again."""
 
 
 class Config(NamedTuple):
     """Settings of the cluster: the maximum number of tasks in an array, and whether it has an
-    accounting database."""
+    accounting database. The defaults count until Slurm answers."""
 
-    largest_array: int
-    accounting: bool
+    largest_array: int = 1001
+    accounting: bool = False
 
 
 class SlurmClient:
@@ -63,14 +58,20 @@ class SlurmClient:
 
     def __init__(self, machine: Machine, on_answer: Callable[[str], None]) -> None:
         self.machine = machine
+        self.config = Config()
+        self._config_known = False
         self._on_answer = on_answer
         self._cluster = slurm_batch.cluster_option(machine.slurm)
         self._environment = {
             name: value for name, value in os.environ.items() if not _MISLEADING.fullmatch(name)
         }
 
-    async def config(self) -> Config:
-        return await self._ask(_config, "scontrol", *self._cluster, "show", "config")
+    async def learn_config(self) -> None:
+        """Ask for the settings of the cluster, unless they are known."""
+        if not self._config_known:
+            line = ("scontrol", *self._cluster, "show", "config")
+            self.config = await self._ask(_config, *line)
+            self._config_known = True
 
     async def queue(self, *only: str) -> list[TaskState]:
         """Return all array tasks of Seatrial that the controller has, ended ones included."""
@@ -87,9 +88,9 @@ class SlurmClient:
         )
 
     async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
-        """Return the tasks of these arrays, by the accounting."""
+        """Return the tasks of these arrays, by the accounting; none where the cluster has none."""
         tasks: list[TaskState] = []
-        ids = sorted(arrays)
+        ids = sorted(arrays) if self.config.accounting else []
         for start in range(0, len(ids), IDS_AT_ONCE):
             listed = ",".join(map(str, ids[start : start + IDS_AT_ONCE]))
             tasks += await self._accounted(f"--jobs={listed}")
@@ -119,10 +120,10 @@ class SlurmClient:
             self._on_answer(error.command)
             return None
 
-    async def find(self, name: str, since: float, accounting: bool) -> int | None:
+    async def find(self, name: str, since: float) -> int | None:
         """Return the job id of the array with a name; None where the scheduler has none."""
         tasks = await self.queue(f"--name={name}")
-        if not tasks and accounting:
+        if not tasks and self.config.accounting:
             start = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since))
             tasks = await self._accounted(f"--name={name}", f"--starttime={start}")
         return next((task.array for task in tasks if task.name == name), None)
@@ -134,36 +135,29 @@ class SlurmClient:
 
     # ---- submitting -----------------------------------------------------------------------
 
-    async def submit(self, folder: Path, submission: Submission) -> SubmitResult:
-        """Run sbatch. It writes its answer to a file, so that the answer is kept even if this
-        process is killed. While it runs it holds a lock on that file."""
+    async def submit(self, folder: Path, submission: Submission) -> int:
+        """Run sbatch; return the job id. Raises Unanswered where repeating may help, else
+        SubmissionRefused. sbatch writes its answer to a file, so that the answer is kept even if
+        this process is killed. While it runs it holds a lock on that file."""
         line = slurm_batch.sbatch_line(folder, submission, self.machine)
         with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
             fcntl.flock(answer, fcntl.LOCK_EX)
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *line,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=answer,
-                    stderr=errors,
-                    env=self._environment,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                return SubmitResult(None, f"sbatch cannot be started: {error.strerror}", True)
-            answered = await _ended(process, SUBMIT_SECONDS)
-        if not answered:
-            return SubmitResult(None, f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s", True)
+            process = await self._start(*line, out=answer.fileno(), errors=errors.fileno())
+            if not await _ended(process, SUBMIT_SECONDS):
+                raise Unanswered("sbatch", f"sbatch did not answer in {SUBMIT_SECONDS:.0f} s")
         if (job_id := self.answer(folder)) is not None:
-            return SubmitResult(job_id, "", False)
-        errors_text = (folder / "errors").read_text(errors="replace")
-        if process.returncode != 0 and errors_text.strip():
-            reason = slurm_parse.first_words(errors_text)
-            return SubmitResult(None, reason, slurm_parse.is_temporary(errors_text))
+            self._on_answer("sbatch")
+            return job_id
+        said = (folder / "errors").read_text(errors="replace")
+        words = slurm_parse.first_words(said)
+        if process.returncode != 0 and said.strip():
+            if slurm_parse.is_temporary(said):
+                raise Unanswered("sbatch", words)
+            self._on_answer("sbatch")
+            raise SubmissionRefused(words)
         out = (folder / "answer").read_bytes()[:80].decode(errors="replace")
         reason = f"sbatch ended with {process.returncode} and answered {out!r}, no job id"
-        reason += f": {slurm_parse.first_words(errors_text)}" if errors_text.strip() else ""
-        return SubmitResult(None, reason, True)
+        raise Unanswered("sbatch", reason + (f": {words}" if said.strip() else ""))
 
     def answer(self, folder: Path) -> int | None:
         """Return the job id that sbatch wrote, if it did."""
@@ -198,28 +192,31 @@ class SlurmClient:
         self._on_answer(line[0])
         return answer
 
-    async def _run(self, *line: str) -> str:
+    async def _start(
+        self, *line: str, out: int = PIPE, errors: int = PIPE
+    ) -> asyncio.subprocess.Process:
         try:
-            process = await asyncio.create_subprocess_exec(
+            return await asyncio.create_subprocess_exec(
                 *line,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                stdout=out,
+                stderr=errors,
                 env=self._environment,
                 start_new_session=True,
             )
         except OSError as error:
             raise Unanswered(line[0], f"{line[0]} cannot be started: {error.strerror}") from error
+
+    async def _run(self, *line: str) -> str:
+        process = await self._start(*line)
         try:
             async with asyncio.timeout(QUERY_SECONDS):
                 out, errors = await process.communicate()
         except TimeoutError:
-            await _ended(process, 0)
             text = f"{line[0]} did not answer in {QUERY_SECONDS:.0f} s"
             raise Unanswered(line[0], text) from None
-        except asyncio.CancelledError:
+        finally:
             await _ended(process, 0)
-            raise
         if process.returncode != 0:
             message = slurm_parse.first_words((errors.strip() or out).decode(errors="replace"))
             raise Unanswered(line[0], f"{line[0]} failed: {message}")

@@ -61,6 +61,9 @@ _STATE = re.compile(r"[a-z_]+")
 _TASK = re.compile(r"([0-9]{1,18})(?:_([0-9]{1,18}))?")
 
 
+TaskKey = tuple[str, int, int | None]  # name of the job, job id of the array, task number
+
+
 class UnexpectedOutput(ValueError):
     """The output of a command is not as documented."""
 
@@ -77,6 +80,10 @@ class TaskState(NamedTuple):
     state: str
     exit_code: int
     nodes: str
+
+    @property
+    def key(self) -> TaskKey:
+        return (self.name, self.array, self.task)
 
     @property
     def active(self) -> bool:
