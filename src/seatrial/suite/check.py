@@ -5,9 +5,9 @@ from __future__ import annotations
 import keyword
 import os
 import re
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from seatrial.documents import Spot
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
@@ -25,13 +25,11 @@ _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
-Report = Callable[[Sequence[str | int], str], None]
 
-
-def check(test: Test, report: Report, names_known: bool = True) -> None:
-    """Report every fault of a decoded test by key and message. ``names_known`` is False if the
-    parameters could not be read; undefined names are then not reported."""
-    checker = _Checker(test, report, names_known)
+def check(test: Test, spot: Spot, names_known: bool = True) -> None:
+    """Add every fault of a decoded test at ``spot``. ``names_known`` is False if the parameters
+    could not be read; undefined names are then not reported."""
+    checker = _Checker(test, spot, names_known)
     checker.words()
     checker.parameters()
     checker.run()
@@ -40,13 +38,11 @@ def check(test: Test, report: Report, names_known: bool = True) -> None:
 
 
 class _Checker:
-    def __init__(self, test: Test, report: Report, names_known: bool) -> None:
+    def __init__(self, test: Test, spot: Spot, names_known: bool) -> None:
         self.test = test
-        self.report = report
+        self.spot = spot
+        self.fault = spot.fault
         self.names_known = names_known
-
-    def fault(self, message: str, *key: str | int) -> None:
-        self.report(key, message)
 
     # ---- names and words ------------------------------------------------------------------
 
@@ -167,18 +163,14 @@ class _Checker:
                 self.fault(f"{value} is less than 1", "run", key)
         if run.scope == "each_node" and run.nodes != 1:
             self.fault("scope: each_node runs on one node at a time; remove nodes", "run", "nodes")
-        self._walltime(known)
-        self._no_nul(run.script, "run", "script")
-
-    def _walltime(self, known: set[str]) -> None:
-        value = self.test.run.walltime
         try:
-            seconds(value)
+            seconds(run.walltime)
         except ValueError as error:
-            if isinstance(value, str) and _is_expression(value, known):
-                self._expression(value, known, "run", "walltime")
+            if isinstance(run.walltime, str) and _is_expression(run.walltime, known):
+                self._expression(run.walltime, known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
+        self._no_nul(run.script, "run", "script")
 
     def build(self) -> None:
         build = self.test.build
@@ -203,10 +195,7 @@ class _Checker:
                 )
             self._free_in_build(path.name, "build", "sources", i)
             names.add(path.name)
-        try:
-            seconds(build.timeout)
-        except ValueError as error:
-            self.fault(str(error), "build", "timeout")
+        self.spot.parsed(seconds, build.timeout, "build", "timeout")
 
     def _prebuilt(self, build: Build) -> None:
         path = Path(build.prebuilt)
