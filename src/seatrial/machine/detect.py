@@ -7,11 +7,8 @@ import re
 import socket
 from pathlib import Path
 
-from seatrial.machine.detect_slurm import detect_slurm
 from seatrial.machine.model import Machine, NodeGroup
 from seatrial.machine.toolchains import detect_toolchains
-
-__all__ = ["detect", "detect_slurm", "this_host"]
 
 CPUS = Path("/sys/devices/system/cpu")
 NUMA_DOMAINS = Path("/sys/devices/system/node")

@@ -72,16 +72,7 @@ def _has_header(mpicc: str) -> bool:
 
 def _takes(program: str, *compiler: str) -> bool:
     """Return True if a compiler with these arguments accepts a C program."""
-    try:
-        done = subprocess.run(
-            [*compiler, "-x", "c", "-"],
-            input=program.encode(),
-            capture_output=True,
-            timeout=PATIENCE_SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    return _output(*compiler, "-x", "c", "-", program=program) is not None
 
 
 def _with_mpi(plain: Toolchain, mpi: Mpi) -> Toolchain:
@@ -134,10 +125,20 @@ def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
 
 
 def _first_line(*command: str) -> str:
+    return (_output(*command) or "").partition("\n")[0].strip()
+
+
+def _output(*command: str, program: str = "") -> str | None:
+    """Return the output of a command, given a program as input; None where it fails."""
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=PATIENCE_SECONDS, text=True, errors="replace"
+            command,
+            input=program,
+            capture_output=True,
+            timeout=PATIENCE_SECONDS,
+            text=True,
+            errors="replace",
         )
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.partition("\n")[0].strip() if done.returncode == 0 else ""
+        return None
+    return done.stdout if done.returncode == 0 else None
