@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from random import Random
+from typing import Any
 
 from seatrial.backends.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.backends.simulated.background import Arrival, background
@@ -89,8 +90,8 @@ class SimulatedCluster:
             size = next(iter(self._partitions.values())).bit_count()
             chance = Random(f"{seed}: background")
             self._others, self.remarks = background(model.background, size, chance)
-        self._next_failure()
-        self._next_other()
+        self._plan(self._failures, self._failed)
+        self._plan(self._others, self._other_queued)
 
     # ---- calls ----------------------------------------------------------------------------
 
@@ -140,10 +141,6 @@ class SimulatedCluster:
     def target_loads(self) -> list[TargetLoad]:
         """Return the load of each metadata target so far."""
         return self._files.loads(self._now)
-
-    def free_nodes(self) -> int:
-        """Return the number of nodes that are up and run nothing."""
-        return sum(queue.free.bit_count() for queue in self._queues)
 
     # ---- events ---------------------------------------------------------------------------
 
@@ -276,15 +273,16 @@ class SimulatedCluster:
             if queue.nodes & nodes:
                 queue.look_again()
 
-    def _next_failure(self) -> None:
-        if (failure := next(self._failures, None)) is not None:
-            time = self._start + ns(failure.time)
+    def _plan(self, stream: Iterator[Any], happen: Callable[..., None]) -> None:
+        """Plan the next event of a random stream, unless it comes too late."""
+        if (event := next(stream, None)) is not None:
+            time = self._start + ns(event.time)
             if time <= self._last:
-                self._at(time, self._failed, failure)
+                self._at(time, happen, event)
 
     def _failed(self, failure: NodeFailure) -> None:
         """Fail a node and the job on it."""
-        self._next_failure()
+        self._plan(self._failures, self._failed)
         node = 1 << failure.node
         if self._down & node:
             return
@@ -310,16 +308,10 @@ class SimulatedCluster:
         self._changed = True
         self._tell_at_poll(NodesUp(self._names.names[place]))
 
-    def _next_other(self) -> None:
-        if (arrival := next(self._others, None)) is not None:
-            time = self._start + ns(arrival.time)
-            if time <= self._last:
-                self._at(time, self._other_queued, arrival.job)
-
-    def _other_queued(self, job: SimulatedJob) -> None:
+    def _other_queued(self, arrival: Arrival) -> None:
         """Queue a job of somebody else."""
-        self._next_other()
-        self._queued([self._record(job, ours=False)])
+        self._plan(self._others, self._other_queued)
+        self._queued([self._record(arrival.job, ours=False)])
 
     # ---- updates --------------------------------------------------------------------------
 
@@ -343,9 +335,9 @@ class SimulatedCluster:
     # ---- jobs and nodes -------------------------------------------------------------------
 
     def _record(self, job: SimulatedJob, ours: bool = True) -> JobRecord:
-        record = JobRecord(job, ours, ns(job.elapsed), ns(job.keeps), ns(job.walltime))
         self._given += 1
-        record.id = self._given
+        times = ns(job.elapsed), ns(job.keeps), ns(job.walltime)
+        record = JobRecord(job, ours, *times, job.nodes, self._given)
         if ours:
             self._jobs[job.run_id] = record
         return record
