@@ -251,10 +251,7 @@ def _quantity(written: int | float | str, key: str, convert: Callable[[Any], Any
         expression = compile_expression(str(written))
 
     def quantity(names: Mapping[str, Any]) -> Any:
-        try:
-            value = expression.evaluate(names)
-        except ExpressionError as error:
-            raise ExpressionError(str(error), "run", key) from None
+        value = expression.evaluate(names, "run", key)
         try:
             return convert(value)
         except (TypeError, ValueError) as error:

@@ -56,18 +56,19 @@ class Expression(NamedTuple):
     names: frozenset[str]
     function: _Function
 
-    def evaluate(self, names: Names) -> Value:
-        """Return the value. Raises ExpressionError, which names the expression."""
+    def evaluate(self, names: Names, *key: str | int) -> Value:
+        """Return the value. Raises ExpressionError, which names the expression and has the key."""
         try:
             return self.function(names)
         except ExpressionError as error:
-            raise ExpressionError(f"{self.text!r}: {error}") from None
+            reason = f": {error}"
         except ZeroDivisionError:
-            raise ExpressionError(f"{self.text!r} divides by zero") from None
+            reason = " divides by zero"
         except KeyError as error:
-            raise ExpressionError(f"{self.text!r}: {error.args[0]} has no value here") from None
+            reason = f": {error.args[0]} has no value here"
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise ExpressionError(f"{self.text!r} has no value: {error}") from None
+            reason = f" has no value: {error}"
+        raise ExpressionError(f"{self.text!r}{reason}", *key)
 
 
 @functools.lru_cache(maxsize=4096)
