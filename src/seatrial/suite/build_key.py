@@ -27,8 +27,9 @@ from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.suite.model import Build, Case, Test, show
 
-MAX_LINKED_FILES = 200  # files of a linked folder; of a larger one only the name counts
-MAX_LINKED_BYTES = 1 << 28  # bytes of these files
+# Of a larger link or input only the name counts.
+MAX_FILES = 200
+MAX_BYTES = 1 << 28
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -129,17 +130,23 @@ def _led_to(link: Path, within: set[Path]) -> Path | None:
     large."""
     try:
         target = link.resolve(strict=True)
-        held = islice(target.rglob("*"), MAX_LINKED_FILES + 1) if target.is_dir() else [target]
-        sizes = [one.lstat().st_size for one in held]
+        large = is_large(target)
     except (OSError, RuntimeError):  # RuntimeError: a cycle of links (OSError from Python 3.13)
         return None
-    if any(target.is_relative_to(one) or one.is_relative_to(target) for one in within):
-        return None
-    if len(sizes) > MAX_LINKED_FILES or sum(sizes) > MAX_LINKED_BYTES:
+    if large or any(target.is_relative_to(one) or one.is_relative_to(target) for one in within):
         return None
     if target.is_dir():
         within.add(target)
     return target
+
+
+def is_large(path: Path) -> bool:
+    """Return True for a folder of more than ``MAX_FILES`` files, or more bytes than ``MAX_BYTES``.
+    Raises OSError."""
+    if not path.is_dir():
+        return path.stat().st_size > MAX_BYTES
+    sizes = [file.lstat().st_size for file in islice(path.rglob("*"), MAX_FILES + 1)]
+    return len(sizes) > MAX_FILES or sum(sizes) > MAX_BYTES
 
 
 def _files_below(folder: Path) -> list[str]:
