@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import re
-import signal
 import time
 from asyncio.subprocess import PIPE
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +16,7 @@ from seatrial.backends import slurm_batch, slurm_parse
 from seatrial.backends.protocol import Submission
 from seatrial.backends.slurm_parse import TaskState, UnexpectedOutput
 from seatrial.machine.model import Machine
+from seatrial.runs.shell import ends_within, kill_group
 
 QUERY_SECONDS = 60.0
 SUBMIT_SECONDS = 180.0
@@ -238,12 +237,7 @@ def _config(text: str) -> Config:
 
 async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
     """Return whether a process ended within some seconds; kill it if not."""
-    try:
-        async with asyncio.timeout(seconds):
-            await process.wait()
-        return True
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    if not (ended := await ends_within(process, seconds)):
+        kill_group(process.pid)
         await process.wait()
-        return False
+    return ended

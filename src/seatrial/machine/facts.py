@@ -47,13 +47,10 @@ def _usable(machine: Machine, features: Sequence[str]) -> list[NodeGroup]:
 
 def _facts(machine: Machine, usable: list[NodeGroup]) -> NodeFacts:
     kind = usable[0] if usable else NodeGroup(names="", cores=1)
+    keys = ("cores", "sockets", "numa_domains", "threads_per_core", "gpus")
     names: dict[str, Any] = {
-        "node.cores": kind.cores,
-        "node.sockets": kind.sockets,
-        "node.numa_domains": kind.numa_domains,
-        "node.threads_per_core": kind.threads_per_core,
+        **{f"node.{key}": getattr(kind, key) for key in keys},
         "node.memory_gib": bytes_of(kind.memory) / 2**30,
-        "node.gpus": kind.gpus,
         "machine.name": machine.machine,
         "machine.nodes": sum(len(unfold(each.names)) for each in machine.nodes),
     }

@@ -11,12 +11,10 @@ time, with or without a driver.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import shlex
 import shutil
-import signal
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +23,7 @@ from seatrial.errors import UsageError
 from seatrial.journal.codes import TIMEOUT
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, toolchain_variables, write_script
+from seatrial.runs.shell import kill_group
 from seatrial.suite.build_key import BuildKeys, build_parameters
 from seatrial.suite.model import Case, Test
 from seatrial.units import seconds, show_seconds
@@ -169,7 +168,7 @@ async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
     try:
         code = await process.wait()
     finally:
-        _kill(process.pid)  # with its background processes
+        kill_group(process.pid)  # with its background processes
     if (done := _result(directory)) is not None:
         return done
     if time.monotonic() - began >= timeout:
@@ -177,11 +176,6 @@ async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
         return BuildResult(TIMEOUT.number, f"{reason}\n{log_tail(directory)}")
     reason = f"its set-up ended with {code}" if 0 <= code < 128 else "it was killed"
     return BuildResult(1, f"{reason}\n{log_tail(directory)}")
-
-
-def _kill(process_group: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process_group, signal.SIGKILL)
 
 
 def _result(directory: Path) -> BuildResult | None:

@@ -49,7 +49,7 @@ class BuildKeys:
     """Computes keys, and reads each source once."""
 
     def __init__(self) -> None:
-        self._digests: dict[str, str] = {}
+        self._digest = functools.cache(_digest_of_source)
         self._keys: dict[tuple[str, ...], str] = {}
 
     def key(self, test: Test, case: Case, machine: Machine) -> str:
@@ -57,25 +57,21 @@ class BuildKeys:
         source."""
         assert test.build is not None
         parameters = build_parameters(test.build, case.parameters)
-        memo = (test.name, case.toolchain, *(f"{n}={show(v)}" for n, v in parameters.items()))
+        shown = {name: show(value) for name, value in parameters.items()}
+        memo = (test.name, case.toolchain, *(f"{n}={v}" for n, v in shown.items()))
         if memo not in self._keys:
-            self._keys[memo] = self._compute(test, test.build, case.toolchain, parameters, machine)
+            self._keys[memo] = self._compute(test, test.build, case.toolchain, shown, machine)
         return self._keys[memo]
 
     def _compute(
-        self,
-        test: Test,
-        build: Build,
-        toolchain: str,
-        parameters: dict[str, Scalar],
-        machine: Machine,
+        self, test: Test, build: Build, toolchain: str, shown: dict[str, str], machine: Machine
     ) -> str:
         if build.prebuilt:
             return _hash({"prebuilt": build.prebuilt, "sha256": build.sha256.lower()})
         content = {
             "sources": {Path(s).name: self._digest(s) for s in build.sources},
             "script": build.script,
-            "parameters": {name: show(value) for name, value in parameters.items()},
+            "parameters": shown,
             "toolchain": [toolchain, replace(machine.toolchains[toolchain], launcher=None)],
             "machine": machine.machine,
             "environment": [machine.environment, test.environment],
@@ -85,13 +81,12 @@ class BuildKeys:
         }
         return _hash(content)
 
-    def _digest(self, source: str) -> str:
-        if source not in self._digests:
-            try:
-                self._digests[source] = digest_of(Path(source))
-            except OSError as error:
-                raise UsageError(f"{error.filename}: cannot be read: {error.strerror}") from error
-        return self._digests[source]
+
+def _digest_of_source(source: str) -> str:
+    try:
+        return digest_of(Path(source))
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def _hash(content: object) -> str:
