@@ -68,23 +68,14 @@ class SlurmClient:
     async def learn_config(self) -> None:
         """Ask for the settings of the cluster, unless they are known."""
         if not self._config_known:
-            line = ("scontrol", *self._cluster, "show", "config")
-            self.config = await self._ask(_config, *line)
+            self.config = await self._ask(_config, "scontrol", "show", "config")
             self._config_known = True
 
     async def queue(self, *only: str) -> list[TaskState]:
         """Return all array tasks of Seatrial that the controller has, ended ones included."""
-        return await self._ask(
-            slurm_parse.parse_squeue,
-            "squeue",
-            *self._cluster,
-            "--noheader",
-            "--array",
-            "--states=all",
-            f"--user={os.geteuid()}",
-            f"--Format={slurm_parse.SQUEUE_FORMAT}",
-            *only,
-        )
+        line = ("squeue", "--noheader", "--array", "--states=all", f"--user={os.geteuid()}")
+        layout = f"--Format={slurm_parse.SQUEUE_FORMAT}"
+        return await self._ask(slurm_parse.parse_squeue, *line, layout, *only)
 
     async def accounts(self, arrays: Iterable[int]) -> list[TaskState]:
         """Return the tasks of these arrays, by the accounting; none where the cluster has none."""
@@ -96,25 +87,25 @@ class SlurmClient:
         return tasks
 
     async def _accounted(self, *which: str) -> list[TaskState]:
-        line = ("sacct", *self._cluster, "-X", "-n", "-P", "-o", slurm_parse.SACCT_FORMAT)
+        line = ("sacct", "-X", "-n", "-P", "-o", slurm_parse.SACCT_FORMAT)
         return await self._ask(slurm_parse.parse_sacct, *line, *which)
 
     async def nodes(self) -> dict[str, str]:
         """Return, for each node of the machine, the reason why it takes no jobs, "" where it
         does."""
         names = ",".join(kind.names for kind in self.machine.nodes)
-        line = ("sinfo", *self._cluster, "--Node", "--noheader", f"--nodes={names}")
-        line = (*line, f"--format={slurm_parse.SINFO_FORMAT}")
-        return await self._ask(slurm_parse.parse_sinfo, *line)
+        line = ("sinfo", "--Node", "--noheader", f"--nodes={names}")
+        layout = f"--format={slurm_parse.SINFO_FORMAT}"
+        return await self._ask(slurm_parse.parse_sinfo, *line, layout)
 
     async def job(self, job_id: str) -> TaskState | None:
         """Return the state of an array task, also where squeue hides it; None where the controller
         does not have it."""
-        line = ("scontrol", *self._cluster, "--oneliner", "show", "job", job_id)
+        line = ("scontrol", "--oneliner", "show", "job", job_id)
         try:
             return await self._ask(slurm_parse.parse_job, *line)
         except Unanswered as error:
-            if not slurm_parse.is_no_job(str(error)):
+            if not slurm_parse.NO_JOB.search(str(error)):
                 raise
             self._on_answer(error.command)
             return None
@@ -128,7 +119,7 @@ class SlurmClient:
         return next((task.array for task in tasks if task.name == name), None)
 
     async def cancel(self, tasks: Sequence[str], pending_only: bool = False) -> None:
-        line = ("scancel", *self._cluster, *(["--state=PENDING"] if pending_only else []))
+        line = ("scancel", *(["--state=PENDING"] if pending_only else []))
         for start in range(0, len(tasks), IDS_AT_ONCE):
             await self._ask(str, *line, *tasks[start : start + IDS_AT_ONCE])
 
@@ -150,7 +141,7 @@ class SlurmClient:
         said = (folder / "errors").read_text(errors="replace")
         words = slurm_parse.first_words(said)
         if process.returncode != 0 and said.strip():
-            if slurm_parse.is_temporary(said):
+            if slurm_parse.TEMPORARY.search(said):
                 raise Unanswered("sbatch", words)
             self._on_answer("sbatch")
             raise SubmissionRefused(words)
@@ -183,12 +174,12 @@ class SlurmClient:
 
     # ---- asking ---------------------------------------------------------------------------
 
-    async def _ask(self, parse: Callable[[str], _T], *line: str) -> _T:
+    async def _ask(self, parse: Callable[[str], _T], command: str, *arguments: str) -> _T:
         try:
-            answer = parse(await self._run(*line))
+            answer = parse(await self._run(command, *self._cluster, *arguments))
         except UnexpectedOutput as error:
-            raise Unanswered(line[0], str(error)) from error
-        self._on_answer(line[0])
+            raise Unanswered(command, str(error)) from error
+        self._on_answer(command)
         return answer
 
     async def _start(
@@ -223,16 +214,11 @@ class SlurmClient:
 
 
 def _config(text: str) -> Config:
-    settings = {}
-    for line in text.splitlines():
-        name, equals, value = line.partition("=")
-        if equals:
-            settings[name.strip()] = value.strip()
-    size = settings.get("MaxArraySize", "")
-    if not re.fullmatch(r"[0-9]{1,9}", size):
+    size = re.search(r"(?m)^MaxArraySize\s*=\s*([0-9]{1,9})\s*$", text)
+    if size is None:
         raise UnexpectedOutput(f"scontrol answered {text[:80]!r}")
-    accounting = settings.get("AccountingStorageType", "").endswith("slurmdbd")
-    return Config(max(1, int(size)), accounting)
+    accounting = re.search(r"(?m)^AccountingStorageType\s*=.*slurmdbd\s*$", text)
+    return Config(max(1, int(size[1])), accounting is not None)
 
 
 async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:

@@ -47,14 +47,17 @@ SINFO_FORMAT = "%N|%T|%E"
 # States of a node in which it takes no jobs, without suffixes such as * and ~.
 NODE_DOWN = frozenset({"down", "drained", "draining", "drain", "fail", "failing", "error"})
 
-_TEMPORARY = re.compile(
+# Errors of sbatch that may pass: the controller was down, or a limit on the number of jobs was
+# reached. An error about an option, a partition or an account is permanent.
+TEMPORARY = re.compile(
     r"contact|timed out|time out|refused by|connect|temporarily|try again|zero bytes|unreachable"
     r"|MaxSubmit|SubmitJobsLimit|MaxJobCount|slot limit|not responding|munge|credential|protocol"
     r"|configuration source|configuration file|backup controller|reset by peer|broken pipe"
     r"|I/O error|host name|Transport endpoint|retrying",
     re.IGNORECASE,
 )
-_NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
+# Errors of scontrol: the controller does not have the job.
+NO_JOB = re.compile(r"Invalid job id|Job \S+ not found")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _JOB_ID = re.compile(r"([0-9]{1,18})(?:;\S+)?")
 _STATE = re.compile(r"[a-z_]+")
@@ -159,11 +162,6 @@ def parse_job(text: str) -> TaskState:
     return TaskState(int(array), int(task), name, state, code, nodes)
 
 
-def is_no_job(text: str) -> bool:
-    """Return whether an error of scontrol says that the controller does not have the job."""
-    return bool(_NO_JOB.search(text))
-
-
 def parse_job_id(text: str) -> int | None:
     """Return the job id from the last line of ``sbatch --parsable``; None where the output is
     binary or has no job id."""
@@ -175,18 +173,12 @@ def parse_job_id(text: str) -> int | None:
     return int(job_id[1]) if job_id else None
 
 
-def is_temporary(text: str) -> bool:
-    """Return whether sbatch may succeed later: the controller was down, or a limit on the number of
-    jobs was reached. An error about an option, a partition or an account is permanent."""
-    return bool(_TEMPORARY.search(text))
-
-
-def first_words(text: str, most: int = 300) -> str:
+def first_words(text: str) -> str:
     """Return the error message of a command on one line."""
     words = " ".join(
         text.replace("sbatch: error:", "").replace("slurm_load_jobs error:", "").split()
     )
-    return words[:most] or "no message"
+    return words[:300] or "no message"
 
 
 def _known(state: str) -> bool:

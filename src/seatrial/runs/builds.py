@@ -83,31 +83,23 @@ class BuildResult(NamedTuple):
 async def build(directory: Path, test: Test, case: Case, machine: Machine) -> BuildResult:
     """Build, or return the result of an earlier build. Never raises for what the build does."""
     assert test.build is not None
+    lock = -1
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        lock = await _lock(directory / LOCK)
         if (done := _result(directory)) is not None:
             return done
-        lock = await _lock(directory / LOCK)
+        _stage(directory, test, case, machine)
+        if BuildKeys().key(test, case, machine) != case.build:  # after the copy
+            return BuildResult(1, CHANGED)
+        return await _run(directory, lock, seconds(test.build.timeout))
     except OSError as error:
-        return BuildResult(1, _reason(error, directory))
-    try:
-        done = _result(directory)
-        if done is None:
-            _stage(directory, test, case, machine)
-            if BuildKeys().key(test, case, machine) != case.build:  # after the copy
-                return BuildResult(1, CHANGED)
-            done = await _run(directory, lock, seconds(test.build.timeout))
-        return done
-    except OSError as error:
-        return BuildResult(1, _reason(error, directory))
+        return BuildResult(1, f"{error.filename or directory}: {error.strerror or error}")
     except UsageError as error:
         return BuildResult(1, str(error))
     finally:
-        os.close(lock)
-
-
-def _reason(error: OSError, directory: Path) -> str:
-    return f"{error.filename or directory}: {error.strerror or error}"
+        if lock >= 0:
+            os.close(lock)
 
 
 def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:

@@ -22,7 +22,7 @@ import msgspec
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
 from seatrial.file_model import Scalar
-from seatrial.machine.facts import NodeFacts, facts_of, facts_of_each_kind
+from seatrial.machine.facts import NodeFacts, facts_of
 from seatrial.machine.model import Machine
 from seatrial.suite.build_key import BuildKeys
 from seatrial.suite.expressions import ExpressionError, compile_expression
@@ -167,13 +167,14 @@ class _Binder:
             if shutil.which(command) is None:
                 self._skip(f"needs the command {command}, which is not on PATH")
                 return []
-        facts = facts_of(self.machine, requires.features)
+        kinds = [kind for kind in self.machine.nodes if set(requires.features) <= {*kind.features}]
+        facts = facts_of(self.machine, kinds)
         if facts.available < requires.nodes:
             having = f" with {', '.join(requires.features)}" if requires.features else ""
             self._skip(f"needs {requires.nodes} nodes{having}; there are {facts.available}")
             return []
         if self.test.run.scope == "each_node":
-            return facts_of_each_kind(self.machine, requires.features)
+            return [facts_of(self.machine, [kind]) for kind in kinds]
         return [facts]
 
     def _toolchains(self, chains: list[str]) -> list[str]:

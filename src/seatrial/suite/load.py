@@ -186,9 +186,6 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
     def absolute(text: str, *key: str | int) -> str:
         return os.path.abspath(node.place_of(*key).path.parent / text)
 
-    def from_own_folder(text: str, *key: str | int) -> str:
-        return absolute(text, *key).removeprefix(f"{test.folder}/")
-
     build = test.build
     if build is not None:
         sources = [absolute(s, "build", "sources", i) for i, s in enumerate(build.sources)]
@@ -200,5 +197,6 @@ def _with_paths(test: Test, node: YamlNode) -> Test:
         inputs.append(replace(written, source=absolute(written.source, "inputs", i)))
     metrics = dict(test.metrics)
     if isinstance(custom := metrics.get("python"), str):
-        metrics["python"] = from_own_folder(custom, "metrics", "python")
+        path = absolute(custom, "metrics", "python")
+        metrics["python"] = path.removeprefix(f"{test.folder}/")
     return replace(test, build=build, inputs=inputs, metrics=metrics)
