@@ -152,8 +152,7 @@ def parse_sinfo(text: str) -> dict[str, str]:
 
 def parse_job(text: str) -> TaskState:
     """Return the task from ``scontrol --oneliner show job ARRAY_TASK``. Raises UnexpectedOutput."""
-    pairs = (word.partition("=") for word in text.split())
-    fields = {key: value for key, equals, value in pairs if equals}
+    fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
     array, task, state = (fields.get(k, "") for k in ("ArrayJobId", "ArrayTaskId", "JobState"))
     if not (_NUMBER.fullmatch(array) and _NUMBER.fullmatch(task) and _known(state)):
         raise UnexpectedOutput(f"scontrol answered {text[:80]!r}")

@@ -21,9 +21,7 @@ def this_host() -> str:
 
 def detect(name: str) -> Machine:
     """Describe this host under that name. The local backend runs its jobs."""
-    processors = sorted(
-        os.sched_getaffinity(0)
-    )  # in a container often fewer than those of the host
+    processors = sorted(os.sched_getaffinity(0))  # in a container not all of the host's
     cores = _distinct(processors, "thread_siblings_list")
     node = NodeGroup(
         names=name,
@@ -41,17 +39,11 @@ def detect(name: str) -> Machine:
 def _distinct(processors: list[int], name: str) -> int:
     """Return the number of distinct values of a topology file over processors. If the kernel has no
     such file, each processor counts as a core, and all are on one socket."""
-    told = {_topology(processor, name) for processor in processors}
-    if "" in told:
-        return len(processors) if name == "thread_siblings_list" else 1
-    return len(told)
-
-
-def _topology(processor: int, name: str) -> str:
     try:
-        return (CPUS / f"cpu{processor}/topology/{name}").read_text().strip()
+        files = [CPUS / f"cpu{processor}/topology/{name}" for processor in processors]
+        return len({file.read_text().strip() for file in files})
     except OSError:
-        return ""
+        return len(processors) if name == "thread_siblings_list" else 1
 
 
 def _numa_domains(processors: list[int]) -> int:

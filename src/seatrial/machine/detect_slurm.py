@@ -78,10 +78,8 @@ def _ask(*command: str) -> str:
 def _fields(line: str) -> dict[str, str]:
     """Return KEY=VALUE of a node's line. The first of equal keys counts: a Reason at the end may
     hold more."""
-    fields: dict[str, str] = {}
-    for key, value in _FIELD.findall(line):
-        fields.setdefault(key, "" if value == "(null)" else value)
-    return fields
+    found = reversed(_FIELD.findall(line))
+    return {key: "" if value == "(null)" else value for key, value in found}
 
 
 def _words(fields: dict[str, str], key: str) -> list[str]:

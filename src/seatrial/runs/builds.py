@@ -60,7 +60,7 @@ exit "$_code"
 """
 
 
-# The script of a prebuilt binary, which is not copied.
+# The script of a prebuilt binary, which is not copied but linked, if it has this checksum.
 _PREBUILT = """\
 _found=$(sha256sum < {path}) || exit 1
 _found=${{_found%% *}}
@@ -113,7 +113,12 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
             path.unlink()
     script = test.build.script + "\n"
     if test.build.prebuilt:
-        script = _link_script(Path(test.build.prebuilt), test.build.sha256)
+        binary = Path(test.build.prebuilt)
+        script = _PREBUILT.format(
+            path=shlex.quote(str(binary)),
+            name=shlex.quote(f"./{binary.name}"),
+            sha256=test.build.sha256.lower(),
+        )
     parameters = build_parameters(test.build, case.parameters)
     environment = exports({**parameters, "BUILD": str(directory)})
     environment += exports(toolchain_variables(machine, case.toolchain))
@@ -134,22 +139,12 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     write_script(directory / JOB, shell)
 
 
-def _link_script(binary: Path, sha256: str) -> str:
-    """Return bash that links a binary into the directory of the build, if the binary has this
-    checksum."""
-    path, name = shlex.quote(str(binary)), shlex.quote(f"./{binary.name}")
-    return _PREBUILT.format(path=path, name=name, sha256=sha256.lower())
-
-
 async def _run(directory: Path, lock: int, timeout: float) -> BuildResult:
     began = time.monotonic()
+    line = ("timeout", f"--kill-after={GRACE_SECONDS}", str(timeout), "bash", directory / JOB)
     with (directory / LOG).open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            "timeout",
-            f"--kill-after={GRACE_SECONDS}",
-            str(timeout),
-            "bash",
-            str(directory / JOB),
+            *line,
             str(lock),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,

@@ -11,7 +11,7 @@ from seatrial.documents import Spot
 from seatrial.errors import suggest
 from seatrial.file_model import Scalar
 from seatrial.machine.check import faults_of_variables
-from seatrial.suite.expressions import FACTS, Expression, ExpressionError, compile_expression
+from seatrial.suite.expressions import FACTS, ExpressionError, compile_expression
 from seatrial.suite.inputs import name_of
 from seatrial.suite.model import Build, Input, Test, show
 from seatrial.suite.parameters import fault_of_value
@@ -43,6 +43,7 @@ class _Checker:
         self.spot = spot
         self.fault = spot.fault
         self.names_known = names_known
+        self.used: dict[str, frozenset[str]] = {}  # names in the expression of each parameter
 
     # ---- names and words ------------------------------------------------------------------
 
@@ -68,7 +69,7 @@ class _Checker:
             if isinstance(value, list):
                 self._literals(name, value)
             elif isinstance(value, str):
-                self._expression(value, known, "parameters", name)
+                self.used[name] = self._expression(value, known, "parameters", name)
             known.add(name)
         self._groups()
         for i, condition in enumerate(self.test.exclude):
@@ -94,11 +95,7 @@ class _Checker:
         order = list(self.test.parameters)
         first = min((order.index(name) for name in group if name in order), default=0)
         for name in group:
-            value = self.test.parameters.get(name)
-            try:
-                used = compile_expression(value).names if isinstance(value, str) else ()
-            except ExpressionError:
-                continue  # reported for the parameter itself
+            used = self.used.get(name, ())
             if late := [other for other in used if other in order[first:]]:
                 message = f"{name} depends on {late[0]}, which is bound with it or after it"
                 self.fault(f"{message}; a parameter that depends needs no zip", "zip", i)
@@ -127,15 +124,16 @@ class _Checker:
                 self.fault(f"{message}: '[1, {value}]'", "parameters", name, i)
             seen.add(show(value))
 
-    def _expression(self, text: str, known: set[str], *key: str | int) -> Expression | None:
+    def _expression(self, text: str, known: set[str], *key: str | int) -> frozenset[str]:
+        """Check an expression; return the names that it uses."""
         try:
-            expression = compile_expression(text)
+            names = compile_expression(text).names
         except ExpressionError as error:
             self.fault(str(error), *key)
-            return None
-        for name in sorted(expression.names - known if self.names_known else ()):
+            return frozenset()
+        for name in sorted(names - known if self.names_known else ()):
             self.fault(f"{text!r}: {name} is not defined{self._remedy(name, key[0])}", *key)
-        return expression
+        return names
 
     def _remedy(self, name: str, key: str | int) -> str:
         known = [*self.test.parameters, *FACTS]

@@ -51,26 +51,28 @@ def compile_keyword(text: str) -> Predicate:
     try:
         tree = ast.parse(_TOKEN.sub(name_of, text).strip(), mode="eval")
         return _joined(tree.body, words, 0)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise UsageError(
-            f"-k {text!r}: a word, a parenthesis, and, or, or not is missing or out of place; "
-            "write e.g. -k 'stream and not (one or threads=2)'"
-        ) from None
+    except (SyntaxError, MemoryError, RecursionError):
+        reason = "a word, a parenthesis, and, or, or not is missing or out of place"
+    except ValueError as error:
+        reason = str(error)
+    raise UsageError(f"-k {text!r}: {reason}; write e.g. -k 'stream and not (one or threads=2)'")
 
 
 def _joined(node: ast.expr, words: Sequence[Predicate], depth: int) -> Predicate:
     """Return the predicate of a part of a condition. Raises ValueError."""
+    if depth > _DEEPEST:
+        raise ValueError("it is nested too deeply")
     match node:
         case ast.Name():
             return words[int(node.id[1:])]
-        case ast.UnaryOp(op=ast.Not()) if depth < _DEEPEST:
+        case ast.UnaryOp(op=ast.Not()):
             inner = _joined(node.operand, words, depth + 1)
             return lambda case, tags: not inner(case, tags)
-        case ast.BoolOp() if depth < _DEEPEST:
+        case ast.BoolOp():
             join = all if isinstance(node.op, ast.And) else any
             parts = [_joined(value, words, depth + 1) for value in node.values]
             return lambda case, tags: join(part(case, tags) for part in parts)
-    raise ValueError("a condition has words, and, or, not")
+    raise ValueError("and, or, or not is missing before a parenthesis")
 
 
 def _word(token: str) -> Predicate:

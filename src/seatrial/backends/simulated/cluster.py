@@ -26,7 +26,7 @@ from seatrial.backends.simulated.jobs import FinishedJob, Hangs, SimulatedJob
 from seatrial.backends.simulated.names import NodeNames
 from seatrial.backends.simulated.queue import Queue, SimulatedOutage
 from seatrial.backends.simulated.record import JobRecord
-from seatrial.backends.simulated.sharing import FileSystems, TargetLoad
+from seatrial.backends.simulated.sharing import FileSystems
 from seatrial.conduct.policy import Window
 from seatrial.journal import codes
 from seatrial.machine.model import Machine
@@ -76,7 +76,7 @@ class SimulatedCluster:
         self._places: dict[tuple[str, str, str, int], tuple[Queue, int, int]] = {}
         for outage in self._planned:
             self._at(outage.end, self._changed_queues, outage.nodes)
-        self._files = FileSystems(machine, start_ns, self._at, self._script_ended)
+        self.files = FileSystems(machine, start_ns, self._at, self._script_ended)
         self._slow_by = model.slow_by
         self._slow = slow_nodes(
             len(nodes), share_of(model.slow_nodes), Random(f"{seed}: slow nodes")
@@ -129,15 +129,6 @@ class SimulatedCluster:
             self.now = max(self.now, until or 0)
         updates, self._updates = self._updates, []
         return updates
-
-    def load(self, file_system: str, target: str = "") -> float:
-        """Return the number of open files on a metadata target now; without a target, the highest
-        of those of the file system."""
-        return self._files.load(file_system, target)
-
-    def target_loads(self) -> list[TargetLoad]:
-        """Return the load of each metadata target so far."""
-        return self._files.loads(self.now)
 
     # ---- events ---------------------------------------------------------------------------
 
@@ -196,7 +187,7 @@ class SimulatedCluster:
         job, now = record.job, self.now
         if job.hangs and record.ours:
             self._tell(Hangs(job.run_id))
-        entered = bool(job.file_system) and self._files.enter(now, record)
+        entered = bool(job.file_system) and self.files.enter(now, record)
         if not entered and not job.hangs:
             self._runs(now, record)
             return
@@ -214,7 +205,7 @@ class SimulatedCluster:
     def _script_ended(self, record: JobRecord) -> None:
         """End the script of a run that shared a file system."""
         if not record.over:
-            self._files.leave(self.now, record)
+            self.files.leave(self.now, record)
             self._leaves(self.now, record)
 
     def _leaves(self, end: int, record: JobRecord) -> None:
@@ -248,7 +239,7 @@ class SimulatedCluster:
             return
         record.over = self._changed = True
         if record.group is not None:
-            self._files.leave(self.now, record)
+            self.files.leave(self.now, record)
         queue = record.queue
         if queue is not None and record.nodes:
             queue.release(record)
