@@ -241,7 +241,7 @@ def test_a_word_is_not_looked_for_inside_of_the_words_of_a_toolchain(
         ("(a", "a word, a parenthesis, .* is missing or out of place"),
         ("a b", "a word, .* is missing or out of place"),
         ("a)", "a word, a parenthesis, .* is missing or out of place"),
-        ("a (b)", "and, or, or not is missing before a parenthesis"),
+        ("a (b)", "words and parentheses are joined by and, or, not"),
         ("not " * 60 + "a", "it is nested too deeply"),
         ("(" * 60, "a word, a parenthesis, .* is missing or out of place"),
     ],

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from seatrial.documents import Faults, plain_scalar
 from seatrial.errors import UsageError
@@ -69,7 +69,7 @@ def expand(
         if name in suite.faulty or not set(selection.tags) <= set(test.tags):
             continue
         try:
-            binder = _Binder(test, machine, settings)
+            binder = _Binder(test, machine, settings, selection.repeat or test.repeat)
             found = list(binder.cases(chains))
         except ExpressionError as error:
             suite.fault(faults, name, error.key or ["parameters"], str(error))
@@ -81,19 +81,10 @@ def expand(
         tags = frozenset(test.tags)
         for case in found:
             if keep is None or keep(case, tags):
-                expansion.cases.append(_finished(case, test, machine, selection, build_keys))
+                if build_keys and test.build:  # only selected cases need its key
+                    case = replace(case, build=build_keys.key(test, case, machine))
+                expansion.cases.append(case)
     return expansion
-
-
-def _finished(
-    case: Case, test: Test, machine: Machine, selection: CaseSelection, build_keys: BuildKeys | None
-) -> Case:
-    """Return the case with its repeats and the key of its build, which only selected cases need."""
-    key = build_keys.key(test, case, machine) if build_keys and test.build else ""
-    repeat = selection.repeat or test.repeat
-    if not key and repeat == case.repeat:
-        return case
-    return msgspec.structs.replace(case, repeat=repeat, build=key)
 
 
 def _settings(suite: Suite, given: Mapping[str, str]) -> dict[str, list[Scalar]]:
@@ -137,9 +128,12 @@ def _selected_toolchains(machine: Machine, patterns: Sequence[str]) -> list[str]
 class _Binder:
     """Binds the parameters of one test on one machine."""
 
-    def __init__(self, test: Test, machine: Machine, settings: Mapping[str, list[Scalar]]) -> None:
+    def __init__(
+        self, test: Test, machine: Machine, settings: Mapping[str, list[Scalar]], repeat: int
+    ) -> None:
         self.test = test
         self.machine = machine
+        self.repeat = repeat
         self.skipped: list[tuple[str, str]] = []  # cases, with the reasons
         self.space = ParameterSpace.of(test, settings)
         run = test.run
@@ -215,7 +209,7 @@ class _Binder:
                 walltime=walltime,
                 node=node,
                 exclusive=self.test.run.exclusive,
-                repeat=self.test.repeat,
+                repeat=self.repeat,
             )
             if nodes > facts.available:
                 self._skip(f"needs {nodes} nodes; there are {facts.available}", case.name)

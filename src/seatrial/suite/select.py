@@ -72,7 +72,7 @@ def _joined(node: ast.expr, words: Sequence[Predicate], depth: int) -> Predicate
             join = all if isinstance(node.op, ast.And) else any
             parts = [_joined(value, words, depth + 1) for value in node.values]
             return lambda case, tags: join(part(case, tags) for part in parts)
-    raise ValueError("and, or, or not is missing before a parenthesis")
+    raise ValueError("words and parentheses are joined by and, or, not")
 
 
 def _word(token: str) -> Predicate:

@@ -13,7 +13,7 @@ import gzip
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
 
@@ -54,10 +54,8 @@ class SwfLog(NamedTuple):
 def read(path: Path) -> SwfLog:
     """Read a log, compressed (``.gz``) or not. Raises UsageError."""
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path, "rt", encoding="utf-8", errors="replace") as lines:
-                return parse(lines)
-        with path.open(encoding="utf-8", errors="replace") as lines:
+        opened: Any = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
             return parse(lines)
     except (OSError, EOFError) as error:
         raise UsageError(f"{path}: the workload cannot be read: {error}") from error
