@@ -43,11 +43,14 @@ def detect_toolchains() -> dict[str, Toolchain]:
     for family, cc, cxx, fc in COMPILERS:
         if shutil.which(cc) is None:
             continue
+        # Debian's clang comes without the OpenMP runtime.
+        program = "int main(void) { return 0; }\n"
+        openmp = family != "clang" or _takes(program, cc, "-fopenmp", "-o", os.devnull)
         plain = Toolchain(
             cc=cc,
             cxx=cxx if shutil.which(cxx) else "",
             fc=fc if shutil.which(fc) else "",
-            openmp=OPENMP_FLAGS.get(family, "-fopenmp") if _has_openmp(family, cc) else "",
+            openmp=OPENMP_FLAGS.get(family, "-fopenmp") if openmp else "",
             version=_first_line(cc, "--version"),
         )
         for mpi in mpis:
@@ -55,19 +58,6 @@ def detect_toolchains() -> dict[str, Toolchain]:
         if not mpis:
             toolchains[family] = plain
     return toolchains
-
-
-def _has_openmp(family: str, cc: str) -> bool:
-    """Return True if a program with the OpenMP flag links. Debian's clang comes without the
-    runtime."""
-    if family != "clang":
-        return True
-    return _takes("int main(void) { return 0; }\n", cc, "-fopenmp", "-o", os.devnull)
-
-
-def _has_header(mpicc: str) -> bool:
-    """Return True if ``mpi.h`` is installed. Debian's MPI for running programs comes without it."""
-    return _takes("#include <mpi.h>\n", mpicc, "-E", "-o", os.devnull)
 
 
 def _takes(program: str, *compiler: str) -> bool:
@@ -105,7 +95,8 @@ def _mpis_on(path: str) -> Iterator[Mpi]:
         ending = name.removeprefix("mpicc")
         flavour = _flavour(mpicc)
         mpirun = _beside(mpicc, f"mpirun{ending}") or _beside(mpicc, f"mpiexec{ending}")
-        if flavour and mpirun and _has_header(mpicc):
+        # Debian's MPI for running programs comes without its header.
+        if flavour and mpirun and _takes("#include <mpi.h>\n", mpicc, "-E", "-o", os.devnull):
             mpicxx, mpifc = _beside(mpicc, f"mpicxx{ending}"), _beside(mpicc, f"mpif90{ending}")
             yield Mpi(flavour, mpicc, mpicxx, mpifc, mpirun)
 

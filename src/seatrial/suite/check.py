@@ -54,6 +54,9 @@ class _Checker:
             for i, word in enumerate(getattr(self.test, key)):
                 if not word.strip() or any(c.isspace() for c in word):
                     self.fault(f"{word!r} is not one word", key, i)
+        for part, scripted in (("run", self.test.run), ("build", self.test.build)):
+            if scripted and "\0" in scripted.script:
+                self.fault("holds a NUL character", part, "script")
         for name, message in faults_of_variables(self.test.environment):
             self.fault(message, "environment", name)
         for name in self.test.environment:
@@ -168,7 +171,6 @@ class _Checker:
                 self._expression(run.walltime, known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
-        self._no_nul(run.script, "run", "script")
 
     def build(self) -> None:
         build = self.test.build
@@ -178,7 +180,6 @@ class _Checker:
             self._prebuilt(build)
         elif not build.script.strip():
             self.fault("is empty; give a script, or name a prebuilt binary", "build", "script")
-        self._no_nul(build.script, "build", "script")
         for i, name in enumerate(build.parameters):
             if name not in self.test.parameters:
                 self.fault(f"{name!r} is not a parameter", "build", "parameters", i)
@@ -227,10 +228,6 @@ class _Checker:
             elif other := next((one for one in taken if collide(one, name)), ""):
                 self.fault(f"{name!r} is not free: {other!r} is there already", "inputs", i)
             taken.append(name)
-
-    def _no_nul(self, text: str, *key: str) -> None:
-        if "\0" in text:
-            self.fault("holds a NUL character", *key)
 
 
 def collide(one: str, other: str) -> bool:
