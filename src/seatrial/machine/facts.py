@@ -30,30 +30,14 @@ class NodeFacts(NamedTuple):
         return [name for folded in self.sets for name in unfold(folded)]
 
 
-def facts_of(machine: Machine, features: Sequence[str] = ()) -> NodeFacts:
-    """Return the facts of all nodes that have the features. ``node.*`` describe the first kind; a
-    test for mixed nodes names a feature."""
-    return _facts(machine, _usable(machine, features))
-
-
-def facts_of_each_kind(machine: Machine, features: Sequence[str] = ()) -> list[NodeFacts]:
-    """Return the facts of the nodes that have the features, kind by kind."""
-    return [_facts(machine, [kind]) for kind in _usable(machine, features)]
-
-
-def _usable(machine: Machine, features: Sequence[str]) -> list[NodeGroup]:
-    return [kind for kind in machine.nodes if set(features) <= set(kind.features)]
-
-
-def _facts(machine: Machine, usable: list[NodeGroup]) -> NodeFacts:
+def facts_of(machine: Machine, usable: Sequence[NodeGroup]) -> NodeFacts:
+    """Return the facts of the nodes of these kinds. ``node.*`` describe the first kind; a test for
+    mixed nodes names a feature."""
     kind = usable[0] if usable else NodeGroup(names="", cores=1)
+    keys = ("cores", "sockets", "numa_domains", "threads_per_core", "gpus")
     names: dict[str, Any] = {
-        "node.cores": kind.cores,
-        "node.sockets": kind.sockets,
-        "node.numa_domains": kind.numa_domains,
-        "node.threads_per_core": kind.threads_per_core,
+        **{f"node.{key}": getattr(kind, key) for key in keys},
         "node.memory_gib": bytes_of(kind.memory) / 2**30,
-        "node.gpus": kind.gpus,
         "machine.name": machine.machine,
         "machine.nodes": sum(len(unfold(each.names)) for each in machine.nodes),
     }

@@ -112,7 +112,7 @@ class VirtualDriver:
         else:
             self.note(TrialPaused(reason=why))
         self._writer.tell_all()
-        loads = self.cluster.target_loads()
+        loads = self.cluster.files.loads(self.cluster.now)
         return Ending(complete, why, self.now, loads, self.cluster.remarks)
 
     # ---- time -----------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class VirtualDriver:
     def _read_gauge(self, now: int, gauge: RehearsedGauge) -> bool:
         """There is something to decide only where a throttle has opened or closed."""
         self._at(now + gauge.every, self._read_gauge, gauge)
-        value = gauge.read(now, self.cluster.load)
+        value = gauge.read(now, self.cluster.files.load)
         if value is None:
             return False
         admission = self.conductor.state.admission

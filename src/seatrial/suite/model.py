@@ -190,11 +190,6 @@ class Case(Struct, frozen=True, kw_only=True):
     build: str = ""
 
     @property
-    def bindings(self) -> str:
-        """The parameters as people read them: ``touch=all,threads=2``."""
-        return bindings_text(self.parameters)
-
-    @property
     def name(self) -> str:
         """The display name: ``stream{touch=all,threads=2}@gcc``."""
         return case_name(self.test, self.parameters, self.toolchain, self.node)
