@@ -66,7 +66,7 @@ def test_a_case_whose_only_run_was_recalled_has_no_verdict(store: Store) -> None
 
 
 def test_what_is_compared_does_not_count_them(store: Store) -> None:
-    groups = {group.case.test: group for group in by_case(store, queries.trials(store))}
+    groups = {group.test: group for group in by_case(store, queries.trials(store))}
     assert groups["stream"].excluded == {"failed": 1}
     assert groups["hpl"].excluded == {}
 

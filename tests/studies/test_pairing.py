@@ -3,20 +3,21 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.store.by_case import CaseRuns
 from seatrial.studies.pairing import pair
-from seatrial.studies.selection import Member, Side
+from seatrial.studies.selection import Side
 
 RATE = ("rate", "MB/s", "higher")
 
 
-def member(trial: str, size: int, toolchain: str = "gcc", node: str = "", n: int = 2) -> Member:
-    return Member(
+def member(trial: str, size: int, toolchain: str = "gcc", node: str = "", n: int = 2) -> CaseRuns:
+    return CaseRuns(
         *("stream", {"size": str(size)}, "frost", toolchain, "", node, trial),
         *(1, 4, 1, "b1", list(range(n)), {RATE: [1.0] * n}, {"failed": 1}),
     )
 
 
-def side(trial: str, *members: Member) -> Side:
+def side(trial: str, *members: CaseRuns) -> Side:
     return Side(trial, [], list(members))
 
 

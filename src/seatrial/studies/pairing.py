@@ -17,8 +17,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.store.by_case import Kind
-from seatrial.studies.selection import Member, Side
+from seatrial.store.by_case import CaseRuns, Kind
+from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
 
 CROSSED = ("machine", "toolchain", "stage")
@@ -29,7 +29,7 @@ Key = tuple[str, ...]
 class CaseGroup(Struct):
     """The cases of a side that are one row."""
 
-    members: list[Member]
+    members: list[CaseRuns]
     figures: dict[Kind, list[float]]
     excluded: dict[str, int]
 
@@ -90,7 +90,7 @@ def _crossed(first: Side, second: Side) -> list[str]:
     ]
 
 
-def _key(member: Member, crossed: Sequence[str], each_node: bool) -> Key:
+def _key(member: CaseRuns, crossed: Sequence[str], each_node: bool) -> Key:
     fixed = [f"{name}={getattr(member, name)}" for name in CROSSED if name not in crossed]
     bound = sorted(f"{n}={v}" for n, v in member.parameters.items() if n not in crossed)
     return (member.test, member.node if each_node else "", *fixed, *bound)
@@ -113,7 +113,7 @@ def _several(name: str, first: Side, second: Side) -> bool:
 
 
 def _name(
-    one: Member, crossed: Sequence[str], shown: Sequence[str], each_node: bool
+    one: CaseRuns, crossed: Sequence[str], shown: Sequence[str], each_node: bool
 ) -> tuple[str, dict[str, str]]:
     """A case as people read it, and its parameters; what all cases share is not ``shown``."""
     bound = {name: value for name, value in one.parameters.items() if name not in crossed}

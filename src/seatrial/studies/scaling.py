@@ -24,9 +24,9 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
-from seatrial.store.by_case import Kind
+from seatrial.store.by_case import NUMBERS, CaseRuns, Kind
 from seatrial.studies.compare import causes
-from seatrial.studies.selection import NUMBERS, Member, Side
+from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
 from seatrial.units import Better, better_of, unfit_of
 
@@ -112,7 +112,7 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     for test in dict.fromkeys(one.test for one in members):
         cases = [one for one in members if one.test == test]
         along = _along(cases, asked)
-        panels: dict[tuple[str, ...], list[Member]] = {}
+        panels: dict[tuple[str, ...], list[CaseRuns]] = {}
         for one in cases:
             panels.setdefault(_panel(one, asked, along), []).append(one)
         tables += [
@@ -127,7 +127,7 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
     return tables
 
 
-def _require_names(members: Sequence[Member], asked: ScalingQuery) -> None:
+def _require_names(members: Sequence[CaseRuns], asked: ScalingQuery) -> None:
     parameters = sorted({name for one in members for name in one.parameters})
     for option, name, others in (
         ("--x", asked.x, NUMBERS),
@@ -152,7 +152,7 @@ def _number(text: str) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def _along(cases: Sequence[Member], asked: ScalingQuery) -> list[str]:
+def _along(cases: Sequence[CaseRuns], asked: ScalingQuery) -> list[str]:
     """Parameters that are one to one with x in a test: zipped with it, or what x follows from."""
     found = []
     for name in dict.fromkeys(name for one in cases for name in one.parameters):
@@ -169,17 +169,17 @@ def _fixed(asked: ScalingQuery) -> list[str]:
     return [name for name in ("toolchain", "machine", "stage") if name not in asked.by]
 
 
-def _panel(one: Member, asked: ScalingQuery, along: Sequence[str]) -> tuple[str, ...]:
+def _panel(one: CaseRuns, asked: ScalingQuery, along: Sequence[str]) -> tuple[str, ...]:
     left_out = {asked.x, *asked.by, *along}
     bound = sorted(f"{name}={v}" for name, v in one.parameters.items() if name not in left_out)
     return (*(one.attribute(name) for name in _fixed(asked)), *bound)
 
 
-def _varies(panel: Sequence[Member], asked: ScalingQuery) -> bool:
+def _varies(panel: Sequence[CaseRuns], asked: ScalingQuery) -> bool:
     return len({one.attribute(asked.x) for one in panel}) > 1
 
 
-def _nothing_varies(members: Sequence[Member], asked: ScalingQuery) -> str:
+def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
     if not members:
         return f"--x {asked.x}: no case has it"
     values = sorted({one.attribute(asked.x) for one in members})
@@ -193,7 +193,7 @@ def _nothing_varies(members: Sequence[Member], asked: ScalingQuery) -> str:
     )
 
 
-def _nothing_measured(members: Sequence[Member], asked: ScalingQuery) -> str:
+def _nothing_measured(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
     known = sorted({kind[0] for one in members for kind in one.values})
     if odd := unfit_of([v for one in members for v in _values(one.values, asked.metric)]):
         return f"no figure of {asked.metric} can be judged; {odd}"
@@ -205,7 +205,7 @@ def _nothing_measured(members: Sequence[Member], asked: ScalingQuery) -> str:
 # ---- one table ----------------------------------------------------------------------------
 
 
-def _table(panel: Sequence[Member], asked: ScalingQuery, along: list[str]) -> ScalingTable:
+def _table(panel: Sequence[CaseRuns], asked: ScalingQuery, along: list[str]) -> ScalingTable:
     one = panel[0]
     bound = {n: v for n, v in one.parameters.items() if n not in {asked.x, *asked.by, *along}}
     toolchain = "" if "toolchain" in asked.by else one.toolchain
@@ -225,7 +225,7 @@ def _table(panel: Sequence[Member], asked: ScalingQuery, along: list[str]) -> Sc
     if len(kinds) > 1:
         said = " and ".join(sorted(f"{u or 'no unit'}, {b}" for _, u, b in kinds))
         return replace(table, why=f"unit or direction differ: {said}; nothing is compared")
-    groups: dict[str, list[Member]] = {}
+    groups: dict[str, list[CaseRuns]] = {}
     for member in panel:
         by = ", ".join(member.attribute(name) or "none" for name in asked.by)
         groups.setdefault(by, []).append(member)
@@ -233,8 +233,8 @@ def _table(panel: Sequence[Member], asked: ScalingQuery, along: list[str]) -> Sc
     return replace(table, lines=lines, best=_best(lines, better))
 
 
-def _line(by: str, members: Sequence[Member], better: Better, asked: ScalingQuery) -> ScalingLine:
-    groups: dict[float, list[Member]] = {}
+def _line(by: str, members: Sequence[CaseRuns], better: Better, asked: ScalingQuery) -> ScalingLine:
+    groups: dict[float, list[CaseRuns]] = {}
     for member in members:
         groups.setdefault(float(member.attribute(asked.x)), []).append(member)
     cells = [_cell(x, groups[x], asked.metric) for x in sorted(groups)]
@@ -249,7 +249,7 @@ def _line(by: str, members: Sequence[Member], better: Better, asked: ScalingQuer
     return _with_knee(line, better, asked)
 
 
-def _cell(x: float, members: Sequence[Member], metric: str) -> Cell:
+def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
     excluded: dict[str, int] = {}
     for member in members:
         for verdict, count in member.excluded.items():

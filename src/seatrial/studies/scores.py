@@ -18,6 +18,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.store.by_case import CaseRuns
 from seatrial.studies.compare import causes
 from seatrial.studies.formulas import (
     graph500,
@@ -30,7 +31,7 @@ from seatrial.studies.formulas import (
     utilisation,
 )
 from seatrial.studies.score_file import ScoreFile, ScoreTerm
-from seatrial.studies.selection import Member, Side
+from seatrial.studies.selection import Side
 from seatrial.suite.model import show
 from seatrial.units import seconds, show_unit, unfit, unfit_of
 from seatrial.verify.outputs.io500 import BANDWIDTH, METADATA
@@ -173,7 +174,7 @@ def _part(wanted: ScoreFile, name: str, part: ScoreTerm, side: Side, size: int |
 def _rated(
     wanted: ScoreFile,
     part: ScoreTerm,
-    members: Sequence[Member],
+    members: Sequence[CaseRuns],
     figure: float,
     kind: tuple[str, str],
     size: int | None,
@@ -210,7 +211,7 @@ def _require_seconds(part: ScoreTerm, unit: str, why: str) -> None:
         raise ValueError(f"{part.metric} is in {unit or 'no unit'}; {why}: name one in s")
 
 
-def _order(part: ScoreTerm, members: Sequence[Member]) -> float:
+def _order(part: ScoreTerm, members: Sequence[CaseRuns]) -> float:
     if not isinstance(part.order, str):
         return float(part.order or 0)
     values = {member.parameters.get(part.order, "") for member in members}
@@ -225,7 +226,7 @@ def _order(part: ScoreTerm, members: Sequence[Member]) -> float:
     return order
 
 
-def _count(wanted: ScoreFile, part: ScoreTerm, members: Sequence[Member]) -> int:
+def _count(wanted: ScoreFile, part: ScoreTerm, members: Sequence[CaseRuns]) -> int:
     if part.count is not None:
         return part.count
     counts = {
@@ -239,7 +240,7 @@ def _count(wanted: ScoreFile, part: ScoreTerm, members: Sequence[Member]) -> int
     return known.pop()
 
 
-Found = tuple[list[Member], str, str, list[float]]
+Found = tuple[list[CaseRuns], str, str, list[float]]
 
 
 def _figures(name: str, part: ScoreTerm, side: Side) -> Found | TermScore:
@@ -259,14 +260,14 @@ def _figures(name: str, part: ScoreTerm, side: Side) -> Found | TermScore:
     return members, unit, better, values
 
 
-def _no_figure(part: ScoreTerm, members: Sequence[Member], excluded: dict[str, int]) -> str:
+def _no_figure(part: ScoreTerm, members: Sequence[CaseRuns], excluded: dict[str, int]) -> str:
     known = sorted({kind[0] for one in members for kind in one.values})
     if known:
         return f"{part.test} has no metric {part.metric}; it has {', '.join(known[:20])}"
     return f"no right answer: {causes(excluded)}" if excluded else "no run of it is over"
 
 
-def _members(part: ScoreTerm, side: Side) -> tuple[list[Member], str]:
+def _members(part: ScoreTerm, side: Side) -> tuple[list[CaseRuns], str]:
     """The cases that a part is of; and what is wrong where these are none or several."""
     members = [one for one in side.cases if one.test == part.test]
     if not members:
@@ -292,7 +293,7 @@ def _members(part: ScoreTerm, side: Side) -> tuple[list[Member], str]:
     return fitting, ""
 
 
-def _excluded(members: Sequence[Member]) -> dict[str, int]:
+def _excluded(members: Sequence[CaseRuns]) -> dict[str, int]:
     total: dict[str, int] = {}
     for one in members:
         for verdict, number in one.excluded.items():
