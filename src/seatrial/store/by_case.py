@@ -71,12 +71,11 @@ def _by_case(store: Store, trials: Sequence[TrialRow], since: int, until: int) -
     where = f"runs.trial IN ({rows})"
     where += f" AND runs.created >= {since}" if since else ""
     where += f" AND runs.created < {until}" if until else ""
+    where += f" AND runs.code NOT IN ({listed(NO_OUTCOME)})"
     groups: dict[tuple[int, str], CaseRuns] = {}
     of_run: dict[int, CaseRuns] = {}
     sql = f"SELECT id, case_row, code, again, elapsed, stage FROM runs WHERE {where} ORDER BY id"
     for run, case, code, again, elapsed, stage in store.rows(sql):
-        if code in NO_OUTCOME:
-            continue
         group = groups.get((case, stage))
         if group is None:
             nothing: dict[str, Any] = {"runs": [], "values": {}, "excluded": {}}

@@ -25,7 +25,6 @@ class NodeRuns(NamedTuple):
     row: list[int]
     case: list[int]
     code: list[int]
-    again: list[bool]
     created: list[int]
     script_started: list[int]
     judged: list[int]
@@ -43,7 +42,7 @@ class NodeCase(NamedTuple):
 
 
 _COLUMNS = (
-    "id, case_row, code, again, created, coalesce(script_started, -1), coalesce(judged, -1),"
+    "id, case_row, code, created, coalesce(script_started, -1), coalesce(judged, -1),"
     " elapsed, nodes"
 )
 

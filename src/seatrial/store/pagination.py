@@ -97,14 +97,6 @@ def number_of(store: Store, filters: Filters, more: Sequence[str] = ()) -> int:
         return int(store.rows(f"SELECT count(*) FROM runs {where}", values)[0][0])
 
 
-def again_of(store: Store, found: Collection[RunRow]) -> set[int]:
-    """Return the rows of those runs that do not count, as their cases run again."""
-    if not found:
-        return set()
-    rows = listed(run.row for run in found)
-    return {row for (row,) in store.rows(f"SELECT id FROM runs WHERE id IN ({rows}) AND again")}
-
-
 def exact_run(store: Store, trial: str, run_id: str) -> RunRow | None:
     """Return the run with that id in that trial; None where there is none."""
     where = "WHERE runs.run_id = ? AND runs.trial = ?"

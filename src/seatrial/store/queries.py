@@ -50,9 +50,8 @@ _RUN_COLUMNS = (
     " tests.app, cases.toolchain, runs.seq, runs.code, runs.why, runs.created, runs.submitted,"
     " runs.queued, runs.job_started, runs.script_started, runs.script_ended, runs.job_ended,"
     " runs.judged, runs.elapsed, runs.exit_code, runs.job_id, runs.nodes, runs.path,"
-    " runs.target, runs.stage, trials.rehearsed, runs.environment"
+    " runs.target, runs.stage, trials.rehearsed, runs.environment, runs.again"
 )
-_REHEARSED = -2
 # What a run is of, for a query that begins with the runs.
 OF_RUNS = (
     " LEFT JOIN trials ON trials.id = runs.trial LEFT JOIN cases ON cases.id = runs.case_row"
@@ -78,13 +77,7 @@ def run_rows(
         chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)} OFFSET {int(skip)}"
         looked_up = f"({chosen}) AS chosen LEFT JOIN runs ON runs.id = chosen.id{OF_RUNS}"
         sql = f"SELECT {_RUN_COLUMNS} FROM {looked_up} {order}"
-    return [_run_row(row) for row in store.rows(sql, values)]
-
-
-def _run_row(row: Sequence[Any]) -> RunRow:
-    values = list(row)
-    values[_REHEARSED] = bool(values[_REHEARSED])
-    return RunRow(*values)
+    return [RunRow(*row) for row in store.rows(sql, values)]
 
 
 def count_runs(store: Store, filters: Filters) -> int:
@@ -179,12 +172,6 @@ def figures(store: Store, found: Sequence[RunRow]) -> dict[int, list[MetricRow]]
     return result
 
 
-def run_again(store: Store, trial: TrialRow) -> set[int]:
-    """Return the ``row`` of each run that does not count, as its case runs again."""
-    sql = "SELECT id FROM runs WHERE trial = ? AND again"
-    return {row for (row,) in store.rows(sql, (trial.row,))}
-
-
 _EVENT_NAMES = {kind.number: name for name, kind in EVENT_KINDS.items()}
 
 
@@ -265,7 +252,7 @@ def _trial_row(row: Sequence[Any]) -> TrialRow:
     return TrialRow(
         *(number, tag, path, machine, created, started, last, state, elapsed, cases),
         *(max(planned, passed + failed + running + waiting), passed, failed, running, waiting),
-        *(damaged, *row[11:14], bool(row[14])),
+        *(damaged, *row[11:14], row[14]),
     )
 
 

@@ -53,7 +53,7 @@ class RunRow(Struct, frozen=True):
     """One run. Times in ns since the epoch, None where there is none yet: see ``RUN_TIMES``.
     ``elapsed`` is in seconds, of its script; ``target`` is the metadata target that it was placed
     on, ``stage`` is ``alone`` or ``full``; ``environment`` is the hash of its script's
-    environment."""
+    environment; ``again``: it does not count, as its case runs again."""
 
     row: int
     trial: str
@@ -84,6 +84,7 @@ class RunRow(Struct, frozen=True):
     stage: str = ""
     rehearsed: bool = False
     environment: str = ""
+    again: bool = False
 
     @property
     def verdict(self) -> str:

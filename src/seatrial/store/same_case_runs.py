@@ -1,7 +1,7 @@
 """The other runs of a case, in the same trial and in others on the same machine.
 
-siblings(store, run)                 # the newest first, the run itself among them earlier(store,
-found, run)           # the figures of each metric up to it, by time
+siblings(store, run)                 # the newest first, the run itself among them
+earlier(store, found, run)           # the figures of each metric up to it, by time
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_SIBLINGS = 200
 MAX_TRIALS = 500  # the latest of those that have the case
 
 
-class Sibling(Struct, frozen=True, kw_only=True):
+class Sibling(Struct, frozen=True):
     """A run of the same case. Times in ns, ``elapsed`` in seconds; ``environment`` is the hash of
     its script's environment."""
 
@@ -30,10 +30,10 @@ class Sibling(Struct, frozen=True, kw_only=True):
     created: int
     elapsed: float | None
     code: int
-    verdict: str
     again: bool
     nodes: str
     environment: str
+    verdict: str
 
 
 class Siblings(Struct, frozen=True, kw_only=True):
@@ -107,21 +107,7 @@ def _rows(store: Store, rows: Sequence[int]) -> list[Sibling]:
         " LEFT JOIN trials ON trials.id = runs.trial"
         f" WHERE runs.id IN ({listed(rows)})"
     )
-    return [
-        Sibling(
-            row=row,
-            trial=trial,
-            run_id=run_id,
-            created=created,
-            elapsed=elapsed,
-            code=code,
-            verdict=codes.code_of(code).name,
-            again=bool(again),
-            nodes=nodes,
-            environment=environment,
-        )
-        for row, trial, run_id, created, elapsed, code, again, nodes, environment in store.rows(sql)
-    ]
+    return [Sibling(*(*row, codes.code_of(row[5]).name)) for row in store.rows(sql)]
 
 
 Kind = tuple[str, str]  # a metric's name and unit

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from itertools import repeat
 from operator import attrgetter
-from typing import Any
 
 from seatrial.journal import codes
 from seatrial.store.queries import MEASURED, NO_OUTCOME, OF_RUNS
@@ -29,10 +28,7 @@ def case_names(store: Store) -> dict[int, CaseName]:
         " toolchain, node FROM cases JOIN trials ON trials.id = cases.trial"
         " JOIN tests ON tests.id = cases.test"
     )
-    return {
-        row: CaseName(tag, machine, bool(rehearsed), *rest)
-        for row, tag, machine, rehearsed, *rest in store.rows(sql)
-    }
+    return {row: CaseName(*names) for row, *names in store.rows(sql)}
 
 
 def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
@@ -87,7 +83,4 @@ def outcomes(store: Store, filters: Filters) -> list[RunOutcome]:
         " runs.script_started, runs.elapsed, runs.nodes"
     )
     sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
-    found: list[list[Any]] = [list(row) for row in store.rows(sql, values)]
-    for row in found:
-        row[11] = bool(row[11])
-    return [RunOutcome(*row) for row in found]
+    return [RunOutcome(*row) for row in store.rows(sql, values)]

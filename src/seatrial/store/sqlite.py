@@ -32,6 +32,8 @@ PAUSE_S = 0.02
 _ERROR, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL = 1, 5, 6, 8, 11, 13
 _CANTOPEN, _NOTADB = 14, 26
 
+sqlite3.register_converter("BOOLEAN", lambda text: text != b"0")
+
 
 class _Opened(NamedTuple):
     """A connection and its properties."""
@@ -229,7 +231,12 @@ def _connect(uri: str, place: str, wait_s: float) -> sqlite3.Connection:
     with _raising_store_errors(place):
         # Store sees to it that one thread uses a connection at a time.
         connection = sqlite3.connect(
-            uri, timeout=wait_s, isolation_level=None, uri=True, check_same_thread=False
+            uri,
+            timeout=wait_s,
+            detect_types=sqlite3.PARSE_DECLTYPES,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
         )
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA temp_store = MEMORY")

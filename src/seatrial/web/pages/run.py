@@ -71,7 +71,6 @@ class RunPage(Struct, frozen=True, kw_only=True):
     verdict: str
     meaning: str
     why: str
-    again: bool
     state: str
     trial: TrialRow
     case: CaseRow
@@ -110,7 +109,6 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         case = queries.case_of(store, run)
         events = queries.events_of(store, run)
         metrics = queries.metrics_of(store, run)
-        again = bool(pagination.again_of(store, [run]))
         build = pagination.build_of(store, trial.row, case.build)
         beside = siblings(store, run)
         past = earlier(store, beside.runs, run)
@@ -129,8 +127,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         verdict=code.name,
         meaning=code.meaning,
         why=plain(run.why),
-        again=again,
-        state=_STATES[outcome_of(run.code, again)],
+        state=_STATES[outcome_of(run.code, run.again)],
         trial=trial,
         case=case,
         build=build,
