@@ -6,7 +6,8 @@ for found in by_case(store, trials, since, until):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -54,6 +55,27 @@ class CaseRuns(Struct, frozen=True):
             return self.parameters[name]
         value = getattr(self, name) if name in _ATTRIBUTES else None
         return "" if value is None else str(value)
+
+
+def figures_of(cases: Iterable[CaseRuns], kinds: Iterable[Kind]) -> list[float]:
+    """Return the figures of cases in metrics of these kinds."""
+    return [value for case in cases for kind in kinds for value in case.values.get(kind, ())]
+
+
+def excluded_of(cases: Iterable[CaseRuns]) -> dict[str, int]:
+    """Return the runs of cases that are excluded, by verdict."""
+    total: Counter[str] = Counter()
+    for case in cases:
+        total.update(case.excluded)
+    return dict(total)
+
+
+def differing(cases: Iterable[CaseRuns], *attributes: str) -> str:
+    """Return the parameters, and those of the ``attributes``, that cases do not share; "" if they
+    share all."""
+    shapes = [one.parameters | {name: getattr(one, name) for name in attributes} for one in cases]
+    names = {name for shape in shapes for name in shape}
+    return ", ".join(sorted(n for n in names if len({shape.get(n) for shape in shapes}) > 1))
 
 
 def by_case(

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
-from seatrial.store.by_case import NUMBERS, CaseRuns, Kind
+from seatrial.store.by_case import NUMBERS, CaseRuns, Kind, differing, excluded_of
 from seatrial.studies.compare import causes
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
@@ -250,14 +250,9 @@ def _line(by: str, members: Sequence[CaseRuns], better: Better, asked: ScalingQu
 
 
 def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
-    excluded: dict[str, int] = {}
-    for member in members:
-        for verdict, count in member.excluded.items():
-            excluded[verdict] = excluded.get(verdict, 0) + count
-    shapes = {tuple(sorted(member.parameters.items())) for member in members}
-    if len(shapes) > 1:
-        names = sorted({name for shape in shapes for name, _ in set(shape) ^ set(min(shapes))})
-        return Cell(x=x, n=0, why=f"several cases, which differ in {', '.join(names)}")
+    excluded = excluded_of(members)
+    if names := differing(members):
+        return Cell(x=x, n=0, why=f"several cases, which differ in {names}")
     values = [v for member in members for v in _values(member.values, metric)]
     if not values:
         right = sum(len(member.runs) for member in members)

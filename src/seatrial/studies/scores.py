@@ -18,7 +18,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.store.by_case import CaseRuns
+from seatrial.store.by_case import CaseRuns, differing, excluded_of, figures_of
 from seatrial.studies.compare import causes
 from seatrial.studies.formulas import (
     graph500,
@@ -149,7 +149,7 @@ def _part(wanted: ScoreFile, name: str, part: ScoreTerm, side: Side, size: int |
     if isinstance(found, TermScore):
         return found
     members, unit, better, values = found
-    excluded = _excluded(members)
+    excluded = excluded_of(members)
     figure = graph500(values) if wanted.score == "graph500" and min(values) > 0 else median(values)
     shown = TermScore(
         part=name,
@@ -247,8 +247,8 @@ def _figures(name: str, part: ScoreTerm, side: Side) -> Found | TermScore:
     """The cases of a part with unit, direction and figures; or the part with what is wrong."""
     members, why = _members(part, side)
     kinds = {kind for one in members for kind in one.values if kind[0] == part.metric}
-    values = [value for one in members for kind in kinds for value in one.values.get(kind, ())]
-    excluded = _excluded(members)
+    values = figures_of(members, kinds)
+    excluded = excluded_of(members)
     if not why and len(kinds) > 1:
         why = f"{part.metric} differs in unit or direction among its runs"
     if not why and not values:
@@ -282,23 +282,9 @@ def _members(part: ScoreTerm, side: Side) -> tuple[list[CaseRuns], str]:
     ]
     if not fitting:
         return [], f"no case of {part.test} has the parameters and toolchain of this part"
-    shapes = {
-        (*sorted(m.parameters.items()), ("toolchain", m.toolchain), ("stage", m.stage))
-        for m in fitting
-    }
-    if len(shapes) > 1:
-        names = {pair[0] for shape in shapes for pair in set(shape) ^ set(min(shapes))}
-        said = ", ".join(sorted(names))
-        return [], f"several cases of {part.test} fit, which differ in {said}; choose by where"
+    if names := differing(fitting, "toolchain", "stage"):
+        return [], f"several cases of {part.test} fit, which differ in {names}; choose by where"
     return fitting, ""
-
-
-def _excluded(members: Sequence[CaseRuns]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for one in members:
-        for verdict, number in one.excluded.items():
-            total[verdict] = total.get(verdict, 0) + number
-    return total
 
 
 def _io500(name: str, part: ScoreTerm, side: Side) -> Score:
@@ -332,7 +318,7 @@ def _phase(phase: str, wanted: ScoreTerm, side: Side) -> TermScore:
         metric=phase,
         unit=unit,
         n=len(values),
-        excluded=_excluded(members),
+        excluded=excluded_of(members),
         figure=figure,
         rate=None if why else figure,
         rate_unit=unit,
