@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -31,6 +32,8 @@ from seatrial.runs.environment import write_script
 from seatrial.suite.model import Case, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
+
+T = TypeVar("T")
 
 MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
@@ -144,9 +147,13 @@ class TrialFolder:
 
     def record(self) -> Record:
         """Read the record. Raises TrialError."""
+        return self.record_as(Record)
+
+    def record_as(self, kind: type[T]) -> T:
+        """Read the record as a type that has some of its fields. Raises TrialError."""
         path = self.path / "trial.json"
         try:
-            return decoder(Record).decode(read_regular(path, MAX_RECORD_BYTES))
+            return decoder(kind).decode(read_regular(path, MAX_RECORD_BYTES))
         except OSError as error:
             raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
         except DAMAGED as error:
