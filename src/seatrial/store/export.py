@@ -36,7 +36,7 @@ _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\
 def trial_record(store: Store, trial: TrialRow) -> dict[str, Any]:
     """Return a trial as one object: trial, cases, runs (the oldest first), metrics."""
     found = _runs_of(store, trial)
-    figures = queries.figures(store, found)
+    figures = queries.figures(store, [run.row for run in found])
     return {
         "trial": record(trial),
         "cases": [record(case) for case in queries.cases_of(store, trial)],
@@ -88,7 +88,7 @@ def junit(store: Store, trial: TrialRow) -> Iterator[str]:
     """Yield JUnit XML: a suite for each test, a test case for each run and for each case without a
     run."""
     found = _runs_of(store, trial)
-    figures = queries.figures(store, found)
+    figures = queries.figures(store, [run.row for run in found])
     entries = _entries(queries.cases_of(store, trial), found)
     total = _counts([run for _, run in entries])
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'

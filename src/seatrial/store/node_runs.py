@@ -91,19 +91,6 @@ def cases_of(store: Store, trial: int) -> list[NodeCase]:
     ]
 
 
-def metrics_of(store: Store, rows: Sequence[int]) -> dict[int, list[str]]:
-    """The names of the metrics of each of these runs."""
-    found: dict[int, list[str]] = {}
-    for some in chunks(rows):
-        sql = (
-            "SELECT run, name FROM metrics JOIN metric_names ON metric_names.id = metrics.metric"
-            f" WHERE run IN ({marks(len(some))}) ORDER BY run, name"
-        )
-        for run, name in store.rows(sql, some):
-            found.setdefault(run, []).append(name)
-    return found
-
-
 class MetricKind(NamedTuple):
     """A metric's name with its unit and direction."""
 

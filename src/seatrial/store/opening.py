@@ -25,9 +25,11 @@ def open_store(location: Location, wait_s: float = WAIT_S) -> Store:
     if isinstance(location, Path):
         return open_file(location, wait_s)
     _require_psycopg(location)
-    from seatrial.store.postgres import connect
+    from seatrial.store.postgres import PostgresStore
 
-    return connect(location, wait_s)
+    store = PostgresStore(location, wait_s)
+    store.rows("SELECT 1")
+    return store
 
 
 def open_memory(notices: Sequence[str] = ()) -> Store:
@@ -41,9 +43,11 @@ def reopen_empty(location: Location, wait_s: float = WAIT_S) -> Store:
     if isinstance(location, Path):
         return reopen_file(location, wait_s)
     _require_psycopg(location)
-    from seatrial.store.postgres import connect_empty
+    from seatrial.store.postgres import PostgresStore
 
-    return connect_empty(location, wait_s)
+    store = PostgresStore(location, wait_s)
+    store.empty()
+    return store
 
 
 def create(url: str, writer: str = "", viewers: Sequence[str] = ()) -> str:

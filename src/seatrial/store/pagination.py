@@ -97,14 +97,6 @@ def number_of(store: Store, filters: Filters, more: Sequence[str] = ()) -> int:
         return int(store.rows(f"SELECT count(*) FROM runs {where}", values)[0][0])
 
 
-def exact_run(store: Store, trial: str, run_id: str) -> RunRow | None:
-    """Return the run with that id in that trial; None where there is none."""
-    where = "WHERE runs.run_id = ? AND runs.trial = ?"
-    with store.reading():
-        found = run_rows(store, where, [run_id, trial_row(store, trial)], "ORDER BY runs.id")
-    return found[0] if found else None
-
-
 class BuildRow(Struct, frozen=True):
     """The build that a run has used. Times in ns; ``ended`` and ``failed`` are None while it is
     being built."""

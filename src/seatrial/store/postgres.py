@@ -1,6 +1,6 @@
 """A store in a PostgreSQL database, for a site with several collectors and viewers.
 
-    store = connect("postgresql://ana@db.example.org/seatrial", wait_s=10)
+    store = PostgresStore("postgresql://ana@db.example.org/seatrial", wait_s=10)
 
 All tables are in the schema ``seatrial``, which ``provisioning`` makes. A collector holds a lock on
 the trial that it writes, and a shared lock on the tables, so that nobody can replace them
@@ -31,17 +31,17 @@ from seatrial.store.postgres_server import (
     clean,
     connected,
     do,
+    lock_tables,
     make_tables,
     select,
     store_error,
     version_of,
 )
 from seatrial.store.schema import (
-    ROWS_AT_ONCE,
     Store,
     Writer,
-    newer_store_error,
-    transposed,
+    columns_of,
+    require_known,
     upsert_sql,
 )
 from seatrial.store.tables import VERSION
@@ -67,12 +67,7 @@ class PostgresStore(Store):
         return self._once_more(lambda connection: select(connection, sql, parameters))
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
-        def ask(connection: Connection) -> list[list[Any]]:
-            cursor = asked(connection, sql, parameters)
-            batches = iter(lambda: cursor.fetchmany(ROWS_AT_ONCE), [])
-            return transposed(batches, len(cursor.description or ()))
-
-        return self._once_more(ask)
+        return self._once_more(lambda connection: columns_of(asked(connection, sql, parameters)))
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -121,7 +116,7 @@ class PostgresStore(Store):
             connection = self._open()
             self._require_writable()
             with connection.transaction():
-                do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
+                lock_tables(connection)
                 make_tables(connection)
 
     # ---- the connection -------------------------------------------------------------------
@@ -176,7 +171,7 @@ class PostgresStore(Store):
             ) from error
         if version < VERSION and self.writable:
             with connection.transaction():
-                do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
+                lock_tables(connection)
                 if version_of(connection) < VERSION:  # another process may have been first
                     make_tables(connection)
             self.notices.append(
@@ -193,8 +188,7 @@ class PostgresStore(Store):
 
     def _check_version(self, connection: Connection) -> None:
         version = version_of(connection)
-        if version > VERSION:
-            raise newer_store_error(self.place, version)
+        require_known(self.place, version)
         if version < VERSION:
             raise StoreError(
                 f"{self.place}: is of version {version}, this reads {VERSION}, and {self.role} may "
@@ -263,23 +257,6 @@ class _Writer:
 
     def lock(self, what: str) -> None:
         self.execute(f"SELECT pg_advisory_xact_lock({_NAMED}, hashtext(?))", (what,))
-
-
-# ---- opening ------------------------------------------------------------------------------
-
-
-def connect(url: str, wait_s: float) -> Store:
-    """Return the store in that database."""
-    store = PostgresStore(url, wait_s)
-    store.rows("SELECT 1")
-    return store
-
-
-def connect_empty(url: str, wait_s: float) -> Store:
-    """Return the store in that database with nothing in it."""
-    store = PostgresStore(url, wait_s)
-    store.empty()
-    return store
 
 
 # ---- what is sent -------------------------------------------------------------------------

@@ -100,6 +100,11 @@ def act(connection: Connection, text: str, *names: str) -> None:
 # ---- tables -------------------------------------------------------------------------------
 
 
+def lock_tables(connection: Connection) -> None:
+    """Keep all others away from the tables, until the caller's transaction ends."""
+    do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
+
+
 def version_of(connection: Connection) -> int:
     """Return the version of the tables. Raises psycopg's UndefinedTable where there are none."""
     ((version,),) = select(connection, f"SELECT version FROM {SCHEMA}.about")

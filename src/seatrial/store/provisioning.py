@@ -16,20 +16,18 @@ from seatrial.errors import StoreError
 from seatrial.store.location import NoStore, shown
 from seatrial.store.postgres_server import (
     SCHEMA,
-    TABLES_LOCK,
     TABLES_THERE,
     Connection,
     act,
     become_owner,
     connected,
-    do,
+    lock_tables,
     make_tables,
     select,
     store_error,
     version_of,
 )
-from seatrial.store.schema import WAIT_S, newer_store_error
-from seatrial.store.tables import VERSION
+from seatrial.store.schema import WAIT_S, require_known
 
 
 def found(url: str, writer: str, viewers: Sequence[str]) -> str:
@@ -39,7 +37,7 @@ def found(url: str, writer: str, viewers: Sequence[str]) -> str:
     try:
         with connected(url, WAIT_S) as connection, connection.transaction():
             _require(connection, place, [writer, *viewers])
-            do(connection, f"SELECT pg_advisory_xact_lock({TABLES_LOCK}, 0)")
+            lock_tables(connection)
             _make_schema(connection, place, writer)
             done = _make_tables(connection, place)
             for viewer in viewers:
@@ -83,9 +81,7 @@ def _make_tables(connection: Connection, place: str) -> str:
     if not select(connection, TABLES_THERE, (SCHEMA,)):
         make_tables(connection)
         return "made"
-    version = version_of(connection)
-    if version > VERSION:
-        raise newer_store_error(place, version)
+    require_known(place, version_of(connection))
     return "was there"
 
 

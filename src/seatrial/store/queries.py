@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,6 @@ from seatrial.store.rows import (
     MetricRow,
     RunCounts,
     RunRow,
-    Samples,
     SummaryRow,
     TrialRow,
 )
@@ -124,7 +125,8 @@ def run(store: Store, wanted: str) -> RunRow:
     if tag:
         where += " AND runs.trial = ?"
         values.append(trial_row(store, tag))
-    found = run_rows(store, where, values, NEWEST, limit=50) if prefix else []
+    order = "ORDER BY runs.run_id, runs.id DESC"  # the one whose id is no longer comes first
+    found = run_rows(store, where, values, order, limit=50) if prefix else []
     exact = [row for row in found if row.run_id == prefix]
     if len(exact or found) == 1:
         return (exact or found)[0]
@@ -152,17 +154,13 @@ def short_ids(store: Store, ids: Sequence[str], least: int = 8) -> dict[str, str
 
 def metrics_of(store: Store, run: RunRow) -> list[MetricRow]:
     """Return the figures of a run, by name."""
-    sql = (
-        "SELECT name, value, unit, better FROM metrics JOIN metric_names ON id = metric"
-        " WHERE run = ? ORDER BY name, id"
-    )
-    return [MetricRow(*row) for row in store.rows(sql, (run.row,))]
+    return figures(store, [run.row]).get(run.row, [])
 
 
-def figures(store: Store, found: Sequence[RunRow]) -> dict[int, list[MetricRow]]:
-    """Return the figures of many runs, by their ``row``."""
+def figures(store: Store, runs: Sequence[int]) -> dict[int, list[MetricRow]]:
+    """Return the figures of many runs (their rows), by run and name."""
     result: dict[int, list[MetricRow]] = {}
-    for rows in chunks([run.row for run in found]):
+    for rows in chunks(runs):
         sql = (
             "SELECT run, name, value, unit, better FROM metrics JOIN metric_names ON id = metric"
             f" WHERE run IN ({marks(len(rows))}) ORDER BY run, name, id"
@@ -231,28 +229,25 @@ def trial_of(store: Store, run: RunRow) -> TrialRow:
 
 def _trials(store: Store, where: str, values: Sequence[Any]) -> list[TrialRow]:
     sql = (
-        "SELECT id, tag, path, machine, created, started, last, state, cases, planned, damaged,"
-        " plan, component, phase, rehearsed, waiting, running, passed, failed, again"
+        "SELECT id, tag, path, machine, created, started, last, state, cases, planned, passed,"
+        " failed, running, waiting, damaged, plan, component, phase, rehearsed"
         f" FROM trials {where} ORDER BY created DESC, id DESC"
     )
     return [_trial_row(row) for row in store.rows(sql, values)]
 
 
 def _trial_row(row: Sequence[Any]) -> TrialRow:
-    number, tag, path, machine, created, started, last, state, cases, planned, damaged = row[:11]
-    pending, running, passed, failed, _ = row[15:]
-    waiting = max(pending, planned - passed - failed - running)
-    end = last
+    started, end, state, cases, planned, passed, failed, running, waiting = row[5:14]
+    waiting = max(waiting, planned - passed - failed - running)
     if state == "running":
-        if owned(path):
+        if owned(row[2]):
             end = time.time_ns()
         else:
             state = "interrupted"
     elapsed = (end - started) / SECOND_NS if end is not None and started is not None else None
+    runs = max(planned, passed + failed + running + waiting)
     return TrialRow(
-        *(number, tag, path, machine, created, started, last, state, elapsed, cases),
-        *(max(planned, passed + failed + running + waiting), passed, failed, running, waiting),
-        *(damaged, *row[11:14], row[14]),
+        *(*row[:7], state, elapsed, cases, runs, passed, failed, running, waiting, *row[14:])
     )
 
 
@@ -268,50 +263,29 @@ def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
         f" FROM cases JOIN tests ON tests.id = cases.test {where}"
     )
     decode = msgspec.json.Decoder(dict[str, Any]).decode
-    rows: list[list[Any]] = [list(row) for row in store.rows(sql, (value,))]
-    for row in rows:
-        row[5] = decode(row[5])
-    return [CaseRow(*row) for row in rows]
+    return [CaseRow(*(*row[:5], decode(row[5]), *row[6:])) for row in store.rows(sql, (value,))]
 
 
-def samples(store: Store, trial: TrialRow) -> list[Samples]:
-    """Return the metrics of each case with the figures of its runs, in the order of the cases."""
+def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
+    """Return a summary of each case's metrics over its runs, in the order of the cases."""
+    from statistics import median  # takes long to import, for this query alone
+
     sql = (
         "SELECT cases.case_id, cases.name, metric_names.name, unit, better, runs.code, value"
         " FROM cases JOIN runs ON runs.case_row = cases.id JOIN metrics ON run = runs.id"
         " JOIN metric_names ON metric_names.id = metric WHERE cases.trial = ?"
         " ORDER BY cases.id, metric_names.name, metric_names.id"
     )
-    values: dict[tuple[str, str, str, str, str], list[float]] = {}
-    excluded: dict[tuple[str, str, str, str, str], int] = {}
-    for case, name, metric, unit, better, code, value in store.rows(sql, (trial.row,)):
-        key = (case, name, metric, unit, better)
-        values.setdefault(key, [])
-        if code in MEASURED:
-            values[key].append(value)
-        else:
-            excluded[key] = excluded.get(key, 0) + 1
-    return [Samples(*key, found, excluded.get(key, 0)) for key, found in values.items()]
-
-
-def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
-    """Return a summary of each case's metrics over its runs, in the order of the cases."""
-    return [_summarised(one) for one in samples(store, trial)]
-
-
-def _summarised(one: Samples) -> SummaryRow:
-    from statistics import median  # takes long to import, for this query alone
-
-    middle = median(one.values) if one.values else None
-    least, largest = min(one.values, default=None), max(one.values, default=None)
-    spread = None
-    if least is not None and largest is not None and middle and len(one.values) > 1:
-        spread = (largest - least) / abs(middle)
-    return SummaryRow(
-        *(one.case, one.case_name, one.metric, one.unit, one.better),
-        *(len(one.values), one.excluded),
-        *(least, middle, largest, spread),
-    )
+    found = []
+    for key, rows in groupby(store.rows(sql, (trial.row,)), itemgetter(0, 1, 2, 3, 4)):
+        figures = [(code in MEASURED, value) for *_, code, value in rows]
+        values = sorted(value for right, value in figures if right)
+        counts = (len(values), len(figures) - len(values))
+        middle = median(values) if values else None
+        spread = (values[-1] - values[0]) / abs(middle) if middle and len(values) > 1 else None
+        ends = (values[0], middle, values[-1]) if values else (None, None, None)
+        found.append(SummaryRow(*(*key, *counts, *ends, spread)))
+    return found
 
 
 def failed_cases(store: Store, trial: TrialRow) -> list[str]:

@@ -182,19 +182,6 @@ class MetricRow(Struct, frozen=True):
     better: str
 
 
-class Samples(Struct, frozen=True):
-    """The figures of one metric of a case. ``values`` are of runs whose answer was right (verdict
-    pass or performance); ``excluded`` counts the figures of other runs."""
-
-    case: str
-    case_name: str
-    metric: str
-    unit: str
-    better: str
-    values: list[float]
-    excluded: int
-
-
 class CaseName(Struct, frozen=True):
     """The names of a case in a series. ``case`` is its id, ``node`` the one that it is pinned
     to."""
@@ -226,6 +213,7 @@ class RunOutcome(Struct, frozen=True):
     """How a run that is over went. ``elapsed`` and ``walltime`` in seconds, ``script_started`` in
     ns; ``parameters`` as JSON; ``node`` is the one that its case is pinned to."""
 
+    row: int
     run_id: str
     trial: str
     machine: str

@@ -140,10 +140,10 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + ROWS_AT_ONCE]
 
 
-def transposed(batches: Iterable[Sequence[Sequence[Any]]], width: int) -> list[list[Any]]:
-    """Transpose batches of rows into columns. No batch is kept for long."""
-    columns: list[list[Any]] = [[] for _ in range(width)]
-    for batch in batches:
+def columns_of(cursor: Any) -> list[list[Any]]:
+    """Return the columns of what a database's cursor selects. No batch of rows is kept for long."""
+    columns: list[list[Any]] = [[] for _ in cursor.description]
+    while batch := cursor.fetchmany(ROWS_AT_ONCE):
         for column, values in zip(columns, zip(*batch, strict=True), strict=True):
             column.extend(values)
     return columns
@@ -162,9 +162,10 @@ def insert_sql(table: str, columns: Sequence[str], mark: str, rows: int = 1) -> 
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([marks] * rows)}"
 
 
-def newer_store_error(place: str, version: int) -> StoreError:
-    """Return the error for a store that a newer Seatrial made."""
-    return StoreError(
-        f"{place}: is of version {version}, made by a newer Seatrial; this one knows {VERSION}: "
-        "upgrade it, or name another store with --store"
-    )
+def require_known(place: str, version: int) -> None:
+    """Raise StoreError for a store that a newer Seatrial made."""
+    if version > VERSION:
+        raise StoreError(
+            f"{place}: is of version {version}, made by a newer Seatrial; this one knows {VERSION}:"
+            " upgrade it, or name another store with --store"
+        )

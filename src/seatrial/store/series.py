@@ -78,9 +78,9 @@ def outcomes(store: Store, filters: Filters) -> list[RunOutcome]:
     """Return the matching runs that are over, the oldest first. Recalled runs are left out."""
     where, values = conditions(store, filters, f"runs.code NOT IN ({listed(NO_OUTCOME)})")
     columns = (
-        "runs.run_id, trials.tag, trials.machine, tests.name, cases.name, cases.parameters,"
-        " cases.toolchain, cases.node, cases.walltime, runs.code, runs.why, runs.again,"
-        " runs.script_started, runs.elapsed, runs.nodes"
+        "runs.id, runs.run_id, trials.tag, trials.machine, tests.name, cases.name,"
+        " cases.parameters, cases.toolchain, cases.node, cases.walltime, runs.code, runs.why,"
+        " runs.again, runs.script_started, runs.elapsed, runs.nodes"
     )
     sql = f"SELECT {columns} FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
     return [RunOutcome(*row) for row in store.rows(sql, values)]

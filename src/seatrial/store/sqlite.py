@@ -15,12 +15,22 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from sqlite3 import (
+    SQLITE_BUSY,
+    SQLITE_CANTOPEN,
+    SQLITE_CORRUPT,
+    SQLITE_ERROR,
+    SQLITE_FULL,
+    SQLITE_LOCKED,
+    SQLITE_NOTADB,
+    SQLITE_READONLY,
+)
 from typing import Any, NamedTuple
 
 from seatrial.errors import StoreError
 from seatrial.store.file_system import LOCAL_FILE_SYSTEMS, file_system
 from seatrial.store.location import NoStore
-from seatrial.store.schema import ROWS_AT_ONCE, Store, Writer, newer_store_error, transposed
+from seatrial.store.schema import Store, Writer, columns_of, require_known
 from seatrial.store.sqlite_writer import SqliteWriter
 from seatrial.store.tables import VERSION, statements
 
@@ -28,9 +38,16 @@ APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
 LONGEST_HOLD_S = 0.3  # a writer pauses after so long, as SQLite does not queue waiting writers
 PAUSE_S = 0.02
 
-# Results and extended results of SQLite, by their lowest byte.
-_ERROR, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL = 1, 5, 6, 8, 11, 13
-_CANTOPEN, _NOTADB = 14, 26
+_IS_LOCKED = "is locked by another process; wait for it, or name another with --store"
+_REMEDIES = {
+    SQLITE_BUSY: _IS_LOCKED,
+    SQLITE_LOCKED: _IS_LOCKED,
+    SQLITE_READONLY: "cannot be written; name another place with --store",
+    SQLITE_CORRUPT: "is damaged; run `seatrial store rebuild`",
+    SQLITE_FULL: "cannot grow: the disk is full; free some space",
+    SQLITE_CANTOPEN: "cannot be opened; check its permissions, or name another with --store",
+    SQLITE_NOTADB: "is not a store; run `seatrial store rebuild`, or name another with --store",
+}
 
 sqlite3.register_converter("BOOLEAN", lambda text: text != b"0")
 
@@ -61,9 +78,7 @@ class SqliteStore(Store):
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
         with self._turn, self._raising_store_errors():
-            cursor = self._current().execute(sql, parameters)
-            batches = iter(lambda: cursor.fetchmany(ROWS_AT_ONCE), [])
-            return transposed(batches, len(cursor.description))
+            return columns_of(self._current().execute(sql, parameters))
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -148,10 +163,9 @@ class SqliteStore(Store):
             with _raising_store_errors(self.place):
                 yield
         except StoreError as error:
-            if _kind(error) == _ERROR:  # perhaps the tables are others by now
+            if _kind(error) == SQLITE_ERROR:  # perhaps the tables are others by now
                 with contextlib.suppress(sqlite3.Error):
-                    if (version := _marks(self._connection)[1]) > VERSION:
-                        raise newer_store_error(self.place, version) from error
+                    require_known(self.place, _marks(self._connection)[1])
             raise
 
 
@@ -171,7 +185,7 @@ def open_file(path: Path, wait_s: float) -> Store:
 
 def in_memory(notices: Sequence[str]) -> Store:
     """Return a store that lives as long as this process."""
-    connection = _connect(":memory:", ":memory:", 0)
+    connection = _connect(None, "", 0)
     for statement in statements():
         connection.execute(statement)
     return SqliteStore(_Opened(connection, True, list(notices)), None, 0)
@@ -184,10 +198,15 @@ def reopen_file(path: Path, wait_s: float) -> Store:
         if not _was_store(path):
             raise NoStore(f"{path}: is no store; name another with --store")
         aside = path.with_name(path.name + ".damaged")
-        with _raising_system_errors(path):
+        try:
             path.replace(aside)
             for ending in ("-wal", "-shm", "-journal"):
                 path.with_name(path.name + ending).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"{path}: cannot be replaced: {error.strerror}; remove it, or name another with"
+                " --store"
+            ) from error
         notices.append(f"{path}: was no readable store; it is kept as {aside.name}")
     opened = _open(path, wait_s)
     if opened is None or not opened.writable:
@@ -206,7 +225,7 @@ def _open(path: Path, wait_s: float) -> _Opened | None:
     none."""
     if not _may_write(path):
         return _readable(path, wait_s) if path.exists() else None
-    connection = _connect(f"{_uri(path)}?mode=rwc", str(path), wait_s)
+    connection = _connect(path, "mode=rwc", wait_s)
     try:
         with _raising_store_errors(str(path)):
             return _Opened(connection, True, _prepare(connection, path))
@@ -223,15 +242,11 @@ def _may_write(path: Path) -> bool:
     return folder.is_dir() and writable(folder) and (not path.exists() or writable(path))
 
 
-def _uri(path: Path) -> str:
-    return path.absolute().as_uri()
-
-
-def _connect(uri: str, place: str, wait_s: float) -> sqlite3.Connection:
-    with _raising_store_errors(place):
+def _connect(path: Path | None, mode: str, wait_s: float) -> sqlite3.Connection:
+    with _raising_store_errors(str(path or ":memory:")):
         # Store sees to it that one thread uses a connection at a time.
         connection = sqlite3.connect(
-            uri,
+            f"{path.absolute().as_uri()}?{mode}" if path else ":memory:",
             timeout=wait_s,
             detect_types=sqlite3.PARSE_DECLTYPES,
             isolation_level=None,
@@ -254,8 +269,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> list[str]:
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if tables and application != APPLICATION:
         raise NoStore(f"{path}: is a database of another program; name another with --store")
-    if tables and version > VERSION:
-        raise newer_store_error(str(path), version)
+    if tables:
+        require_known(str(path), version)
     outdated = bool(tables) and version != VERSION
     if outdated or not tables:
         _create(connection)
@@ -301,33 +316,33 @@ def _readable(path: Path, wait_s: float) -> _Opened | None:
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         connection = None
         try:
-            connection = _connect(f"{_uri(path)}?{mode}", str(path), wait_s)
+            connection = _connect(path, mode, wait_s)
             application, version = _marks(connection)
             ours = (application, version) == (APPLICATION, VERSION)
             connection.execute("SELECT count(*) FROM trials WHERE id < 0" if ours else "SELECT 1")
         except (sqlite3.Error, StoreError) as error:
             if connection is not None:
                 connection.close()
-            if _kind(error) not in (_CANTOPEN, _READONLY) or "immutable" in mode:
+            if _kind(error) not in (SQLITE_CANTOPEN, SQLITE_READONLY) or "immutable" in mode:
                 with _raising_store_errors(str(path)):
                     raise
             continue
         if ours:
             return _Opened(connection, False, [], frozen="immutable" in mode)
         connection.close()
-        if application == APPLICATION and version > VERSION:
-            raise newer_store_error(str(path), version)
+        if application == APPLICATION:
+            require_known(str(path), version)
         return None
     return None
 
 
 def _is_damaged(path: Path, wait_s: float) -> bool:
     try:
-        with contextlib.closing(_connect(f"{_uri(path)}?mode=ro", str(path), wait_s)) as connection:
+        with contextlib.closing(_connect(path, "mode=ro", wait_s)) as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()
             return bool(found[0] != "ok")
     except (sqlite3.DatabaseError, StoreError) as error:
-        return _kind(error) in (_NOTADB, _CORRUPT)
+        return _kind(error) in (SQLITE_NOTADB, SQLITE_CORRUPT)
 
 
 def _was_store(path: Path) -> bool:
@@ -352,28 +367,11 @@ def _raising_store_errors(place: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if _kind(error) == _NOTADB and not _was_store(Path(place)):
+        if _kind(error) == SQLITE_NOTADB and not _was_store(Path(place)):
             raise NoStore(f"{place}: is no store; name another with --store") from error
-        remedy = {
-            _BUSY: "is locked by another process; wait for it, or name another with --store",
-            _LOCKED: "is locked by another process; wait for it, or name another with --store",
-            _READONLY: "cannot be written; name another place with --store",
-            _CORRUPT: "is damaged; run `seatrial store rebuild`",
-            _FULL: "cannot grow: the disk is full; free some space",
-            _CANTOPEN: "cannot be opened; check its permissions, or name another with --store",
-            _NOTADB: "is not a store; run `seatrial store rebuild`, or name another with --store",
-        }.get(_kind(error), "cannot be used; if that stays so, run `seatrial store rebuild`")
+        other = "cannot be used; if that stays so, run `seatrial store rebuild`"
+        remedy = _REMEDIES.get(_kind(error), other)
         raise StoreError(f"{place}: {remedy} ({error})") from error
-
-
-@contextlib.contextmanager
-def _raising_system_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"{path}: cannot be replaced: {error.strerror}; remove it, or name another with --store"
-        ) from error
 
 
 def _kind(error: BaseException) -> int:

@@ -89,7 +89,7 @@ def _pools(store: Store, trials: Sequence[TrialRow], metric: str, since: int) ->
         return pools.setdefault(key, _Pool(case, name, set(), []))
 
     for trial in trials:
-        for samples in queries.samples(store, trial):
+        for samples in queries.summary(store, trial):
             if metric in ("", samples.metric):
                 pool_of(cases[trial.tag, samples.case], samples.metric)
     for name in dict.fromkeys(pool.metric for pool in pools.values()):

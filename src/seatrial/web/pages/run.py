@@ -157,7 +157,7 @@ def _run(store: Store, query: PageQuery) -> RunRow:
     tag, run_id = query.path["trial"], query.path["run_id"]
     if not tag.strip() or not run_id.strip():
         raise UsageError("a run's address is /runs/TRIAL/RUN")
-    return pagination.exact_run(store, tag, run_id) or queries.run(store, f"{tag}/{run_id}")
+    return queries.run(store, f"{tag}/{run_id}")
 
 
 def _now(run: RunRow, trial: TrialRow) -> int:
