@@ -50,16 +50,12 @@ class Note(Struct, frozen=True, omit_defaults=True):
         return self.machine in ("", machine)
 
 
-class _Line(Struct, omit_defaults=True):
+class _Line(Note, frozen=True, omit_defaults=True):
     """A line of the file: a note, or the id of one that is removed."""
 
     id: str = ""
     time: int = 0
     text: str = ""
-    machine: str = ""
-    written: int = 0
-    user: str = ""
-    host: str = ""
     removes: str = ""
 
 
@@ -97,8 +93,7 @@ def read(path: Path) -> Diary:
         if found.removes:
             notes.pop(found.removes, None)
         elif found.id and found.text:
-            fields = (found.machine, found.written, found.user, found.host)
-            notes[found.id] = Note(found.id, found.time, found.text, *fields)
+            notes[found.id] = msgspec.convert(found, Note, from_attributes=True)
         else:
             damaged += 1
     return Diary(sorted(notes.values(), key=lambda note: (note.time, note.written)), damaged)

@@ -16,7 +16,7 @@ these gains' intervals, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from msgspec import Struct
@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.statistics import two_sample
-from seatrial.store.by_case import NUMBERS, CaseRuns, Kind, differing, excluded_of
+from seatrial.store.by_case import NUMBERS, CaseRuns, differing, excluded_of, figures_of
 from seatrial.studies.compare import causes
 from seatrial.studies.selection import Side
 from seatrial.suite.model import case_name
@@ -116,7 +116,9 @@ def scaling(sides: Sequence[Side], asked: ScalingQuery) -> list[ScalingTable]:
         for one in cases:
             panels.setdefault(_panel(one, asked, along), []).append(one)
         tables += [
-            _table(panel, asked, along) for panel in panels.values() if _varies(panel, asked)
+            _table(panel, asked, along)
+            for panel in panels.values()
+            if len({one.attribute(asked.x) for one in panel}) > 1
         ]
     if not tables:
         raise UsageError(_nothing_varies(members, asked))
@@ -165,18 +167,11 @@ def _along(cases: Sequence[CaseRuns], asked: ScalingQuery) -> list[str]:
     return found
 
 
-def _fixed(asked: ScalingQuery) -> list[str]:
-    return [name for name in ("toolchain", "machine", "stage") if name not in asked.by]
-
-
 def _panel(one: CaseRuns, asked: ScalingQuery, along: Sequence[str]) -> tuple[str, ...]:
     left_out = {asked.x, *asked.by, *along}
     bound = sorted(f"{name}={v}" for name, v in one.parameters.items() if name not in left_out)
-    return (*(one.attribute(name) for name in _fixed(asked)), *bound)
-
-
-def _varies(panel: Sequence[CaseRuns], asked: ScalingQuery) -> bool:
-    return len({one.attribute(asked.x) for one in panel}) > 1
+    fixed = [name for name in ("toolchain", "machine", "stage") if name not in asked.by]
+    return (*(one.attribute(name) for name in fixed), *bound)
 
 
 def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
@@ -195,7 +190,7 @@ def _nothing_varies(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
 
 def _nothing_measured(members: Sequence[CaseRuns], asked: ScalingQuery) -> str:
     known = sorted({kind[0] for one in members for kind in one.values})
-    if odd := unfit_of([v for one in members for v in _values(one.values, asked.metric)]):
+    if odd := unfit_of(_figures(members, asked.metric)):
         return f"no figure of {asked.metric} can be judged; {odd}"
     if asked.metric in known or not known:
         return f"no run gave a right answer with {asked.metric}; see `seatrial runs`"
@@ -244,16 +239,23 @@ def _line(by: str, members: Sequence[CaseRuns], better: Better, asked: ScalingQu
             by=by, base=None, cells=cells, why="no figure above 0: nothing to compare"
         )
     base = usable[0]
-    related = [_related(cell, base, better, asked.weak) for cell in cells]
-    line = ScalingLine(by=by, base=base.x, cells=_with_gains(related, better, asked.weak))
-    return _with_knee(line, better, asked)
+    related: list[Cell] = []
+    before: Cell | None = None
+    for each in cells:
+        cell = _related(each, base, better, asked.weak)
+        if cell.speedup is not None:
+            if before is not None:
+                cell = replace(cell, gain=_gain(before, cell, better, asked.weak)[0])
+            before = cell
+        related.append(cell)
+    return _with_knee(ScalingLine(by=by, base=base.x, cells=related), better, asked)
 
 
 def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
     excluded = excluded_of(members)
     if names := differing(members):
         return Cell(x=x, n=0, why=f"several cases, which differ in {names}")
-    values = [v for member in members for v in _values(member.values, metric)]
+    values = _figures(members, metric)
     if not values:
         right = sum(len(member.runs) for member in members)
         why = causes(excluded) or ("no such figure" if right else "not run")
@@ -265,8 +267,9 @@ def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
     return Cell(x=x, n=len(values), excluded=excluded, median=middle, values=values, why=why)
 
 
-def _values(values: dict[Kind, list[float]], metric: str) -> Iterable[float]:
-    return [v for kind, own in values.items() if kind[0] == metric for v in own]
+def _figures(members: Sequence[CaseRuns], metric: str) -> list[float]:
+    kinds = dict.fromkeys(kind for one in members for kind in one.values if kind[0] == metric)
+    return figures_of(members, kinds)
 
 
 def _speeds(
@@ -292,20 +295,6 @@ def _related(cell: Cell, base: Cell, better: Better, weak: bool) -> Cell:
     return replace(
         cell, speedup=speedup, low=low, high=high, ideal=ideal, efficiency=speedup / ideal
     )
-
-
-def _with_gains(cells: Sequence[Cell], better: Better, weak: bool) -> list[Cell]:
-    """Each cell with its gain over the one measured before it."""
-    result: list[Cell] = []
-    before: Cell | None = None
-    for cell in cells:
-        if cell.speedup is None:
-            result.append(cell)
-            continue
-        gain = None if before is None else _gain(before, cell, better, weak)[0]
-        result.append(replace(cell, gain=gain))
-        before = cell
-    return result
 
 
 def _gain(first: Cell, second: Cell, better: Better, weak: bool) -> tuple[float, float | None]:

@@ -95,33 +95,27 @@ def score_of(wanted: ScoreFile, side: Side, machine_size: int | None, phase: int
     of_phase = wanted.phases[phase].size if phase >= 0 else None
     size = of_phase or wanted.size or machine_size
     if wanted.score == "io500":
-        ((name, part),) = wanted.parts.items()
-        return _io500(name, part, side)
-    parts = [_part(wanted, name, part, side, size) for name, part in wanted.parts.items()]
+        (term,) = wanted.parts.values()
+        phases = (*BANDWIDTH, *METADATA)
+        parts = [_phase(replace(term, metric=name), side) for name in phases]
+        size = None
+    else:
+        parts = [_part(wanted, name, part, side, size) for name, part in wanted.parts.items()]
     score = Score(score=wanted.score, side=side.text, parts=parts, size=size)
-    missing = [part for part in parts if part.rate is None]
-    if missing:
-        said = "; ".join(f"{part.part}: {part.why}" for part in missing)
-        return _with(score, None, "", f"there is no score without {said}")
-    return _scored(wanted, score, size)
-
-
-def _with(score: Score, value: float | None, unit: str, why: str = "") -> Score:
-    return replace(score, value=value, unit=unit, why=why)
-
-
-def _scored(wanted: ScoreFile, score: Score, size: int | None) -> Score:
-    rates = [part.rate for part in score.parts if part.rate is not None]
+    if missing := [f"{part.part}: {part.why}" for part in parts if part.rate is None]:
+        return replace(score, why=f"there is no score without {'; '.join(missing)}")
+    rates = [part.rate for part in parts if part.rate is not None]
+    if wanted.score == "io500":
+        return replace(score, value=io500(rates[: len(BANDWIDTH)], rates[len(BANDWIDTH) :]))
     if wanted.score == "ssp":
         if size is None:
-            return _with(score, None, "", f"give size, the {wanted.per}s of the system")
-        return _with(score, ssp(rates, size), f"{wanted.unit}/s")
+            return replace(score, why=f"give size, the {wanted.per}s of the system")
+        return replace(score, value=ssp(rates, size), unit=f"{wanted.unit}/s")
     if wanted.score == "ssi":
         weights = [part.weight for part in wanted.parts.values()]
-        return _with(score, ssi(rates, weights), "times the reference system")
-    (part,) = score.parts
-    found = replace(score, value=rates[0], unit=part.rate_unit, size=None)
-    return found if wanted.peak is None else replace(found, share=rates[0] / wanted.peak)
+        return replace(score, value=ssi(rates, weights), unit="times the reference system")
+    share = None if wanted.peak is None else rates[0] / wanted.peak
+    return replace(score, value=rates[0], unit=parts[0].rate_unit, size=None, share=share)
 
 
 def over_phases(wanted: ScoreFile, scores: Sequence[Score]) -> Phased:
@@ -145,30 +139,22 @@ def over_phases(wanted: ScoreFile, scores: Sequence[Score]) -> Phased:
 
 
 def _part(wanted: ScoreFile, name: str, part: ScoreTerm, side: Side, size: int | None) -> TermScore:
-    found = _figures(name, part, side)
-    if isinstance(found, TermScore):
-        return found
-    members, unit, better, values = found
-    excluded = excluded_of(members)
-    figure = graph500(values) if wanted.score == "graph500" and min(values) > 0 else median(values)
-    shown = TermScore(
-        part=name,
-        test=part.test,
-        metric=part.metric,
-        unit=unit,
-        n=len(values),
-        excluded=excluded,
-        figure=figure,
-    )
+    term, members, better, values = _measured(name, part, side)
+    if term.figure is None:
+        return term
+    if wanted.score == "graph500" and min(values) > 0:
+        term = replace(term, figure=graph500(values))
+    figure = term.figure or 0.0
     try:
         if not figure > 0:
             raise ValueError(f"its figure is {figure:g}, and a score is of figures above 0")
-        rated, rate_unit, count = _rated(wanted, part, members, figure, (unit, better), size)
+        kind = (term.unit, better)
+        rated, rate_unit, count = _rated(wanted, part, members, figure, kind, size)
         if odd := unfit(rated):
             raise ValueError(f"its rate is {rated:g}: {odd}")
     except ValueError as error:
-        return replace(shown, why=str(error))
-    return replace(shown, rate=rated, rate_unit=rate_unit, count=count)
+        return replace(term, why=str(error))
+    return replace(term, rate=rated, rate_unit=rate_unit, count=count)
 
 
 def _rated(
@@ -240,24 +226,25 @@ def _count(wanted: ScoreFile, part: ScoreTerm, members: Sequence[CaseRuns]) -> i
     return known.pop()
 
 
-Found = tuple[list[CaseRuns], str, str, list[float]]
-
-
-def _figures(name: str, part: ScoreTerm, side: Side) -> Found | TermScore:
-    """The cases of a part with unit, direction and figures; or the part with what is wrong."""
+def _measured(
+    name: str, part: ScoreTerm, side: Side
+) -> tuple[TermScore, list[CaseRuns], str, list[float]]:
+    """A part with the median of its figures, or with what is wrong; its cases, the direction and
+    the figures."""
     members, why = _members(part, side)
     kinds = {kind for one in members for kind in one.values if kind[0] == part.metric}
     values = figures_of(members, kinds)
     excluded = excluded_of(members)
+    term = TermScore(part=name, test=part.test, metric=part.metric, excluded=excluded)
     if not why and len(kinds) > 1:
         why = f"{part.metric} differs in unit or direction among its runs"
     if not why and not values:
         why = _no_figure(part, members, excluded)
-    why = why or unfit_of(values)
-    if why:
-        return TermScore(part=name, test=part.test, metric=part.metric, excluded=excluded, why=why)
+    if why := why or unfit_of(values):
+        return replace(term, why=why), members, "", values
     ((_, unit, better),) = kinds
-    return members, unit, better, values
+    term = replace(term, unit=unit, n=len(values), figure=median(values))
+    return term, members, better, values
 
 
 def _no_figure(part: ScoreTerm, members: Sequence[CaseRuns], excluded: dict[str, int]) -> str:
@@ -287,40 +274,15 @@ def _members(part: ScoreTerm, side: Side) -> tuple[list[CaseRuns], str]:
     return fitting, ""
 
 
-def _io500(name: str, part: ScoreTerm, side: Side) -> Score:
-    """Its parts are the twelve phases."""
-    parts = []
-    for phase in (*BANDWIDTH, *METADATA):
-        wanted = ScoreTerm(test=part.test, metric=phase, where=part.where, toolchain=part.toolchain)
-        parts.append(_phase(phase, wanted, side))
-    score = Score(score="io500", side=side.text, parts=parts)
-    missing = [f"{one.part}: {one.why}" for one in parts if one.rate is None]
-    if missing:
-        return _with(score, None, "", f"there is no score without {'; '.join(missing)}")
-    rates = [one.rate or 0.0 for one in parts]
-    split = len(BANDWIDTH)
-    return _with(score, io500(rates[:split], rates[split:]), "")
-
-
-def _phase(phase: str, wanted: ScoreTerm, side: Side) -> TermScore:
-    found = _figures(phase, wanted, side)
-    if isinstance(found, TermScore):
-        return found
-    members, unit, _, values = found
-    figure = median(values)
-    expected = "GiB/s" if phase in BANDWIDTH else "kIOPS"
-    why = "" if figure > 0 else f"it is {figure:g}; a phase that did nothing makes the run invalid"
-    if unit != expected:
-        why = f"it is in {unit or 'no unit'}, not {expected}"
-    return TermScore(
-        part=phase,
-        test=wanted.test,
-        metric=phase,
-        unit=unit,
-        n=len(values),
-        excluded=excluded_of(members),
-        figure=figure,
-        rate=None if why else figure,
-        rate_unit=unit,
-        why=why,
-    )
+def _phase(part: ScoreTerm, side: Side) -> TermScore:
+    """One of the twelve phases of IO500."""
+    term, *_ = _measured(part.metric, part, side)
+    if term.figure is None:
+        return term
+    expected = "GiB/s" if part.metric in BANDWIDTH else "kIOPS"
+    if term.unit != expected:
+        return replace(term, why=f"it is in {term.unit or 'no unit'}, not {expected}")
+    if not term.figure > 0:
+        why = f"it is {term.figure:g}; a phase that did nothing makes the run invalid"
+        return replace(term, why=why)
+    return replace(term, rate=term.figure, rate_unit=term.unit)
