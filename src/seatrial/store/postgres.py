@@ -49,8 +49,6 @@ from seatrial.store.tables import VERSION
 T = TypeVar("T")
 
 _NAMED = TABLES_LOCK + 1  # the class of the other advisory locks
-_AT_ONCE = 1 << 18  # characters to COPY
-_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\ufffd"})
 
 
 class PostgresStore(Store):
@@ -241,8 +239,10 @@ class _Writer:
         json = columns.index("value") if table in ("events", "trial_events") else -1
         copying = f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()
         with self._connection.cursor() as cursor, cursor.copy(copying) as copy:
-            for piece in _pieces(rows, json):
-                copy.write(piece)
+            for row in map(clean, rows):
+                if json >= 0:
+                    row[json] = _json(row[json])
+                copy.write_row(row)
 
     def upsert(
         self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
@@ -259,41 +259,9 @@ class _Writer:
         self.execute(f"SELECT pg_advisory_xact_lock({_NAMED}, hashtext(?))", (what,))
 
 
-# ---- what is sent -------------------------------------------------------------------------
-
-
-def _pieces(rows: Iterable[Sequence[Any]], json: int) -> Iterator[str]:
-    """Yield the rows in the format of COPY, in pieces of a bounded size. The column ``json`` has
-    that type; -1: none."""
-    lines: list[str] = []
-    size = 0
-    for row in rows:
-        words = [_word(value) for value in row]
-        if json >= 0 and row[json] is not None:
-            words[json] = _json(row[json])
-        line = "\t".join(words)
-        lines.append(line)
-        size += len(line)
-        if size > _AT_ONCE:
-            yield "\n".join(lines) + "\n"
-            lines, size = [], 0
-    if lines:
-        yield "\n".join(lines) + "\n"
-
-
-def _word(value: Any) -> str:
-    if value is None:
-        return "\\N"
-    if isinstance(value, str):
-        return value.translate(_ESCAPES)
-    if isinstance(value, bool):
-        return "t" if value else "f"
-    return repr(value)
-
-
-def _json(value: int | float | str) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        value = str(value)
-    if isinstance(value, str):
-        value = value.replace("\0", "\ufffd")
-    return msgspec.json.encode(value).decode().translate(_ESCAPES)
+def _json(value: int | float | str | None) -> int | str | None:
+    """Return a value of an event as JSON."""
+    if value is None or value.__class__ is int:
+        return value
+    finite = str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    return msgspec.json.encode(finite).decode()

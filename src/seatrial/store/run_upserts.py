@@ -96,7 +96,9 @@ class RunUpserts:
         self._writer = writer
         self._trial = trial
         self._metrics: dict[tuple[str, str, str], int] = {}
-        self.known = self._read(list(cases)) if trial.runs else {}
+        sql = f"SELECT {', '.join(COLUMNS)} FROM runs WHERE trial = ? AND run_id IN"
+        rows = _rows_of(writer, sql, trial.id, list(cases)) if trial.runs else ()
+        self.known = {row[2]: _run_of(row) for row in rows}
         self._old = set(self.known)
         self._nodes_before = {run.id: run.life.nodes for run in self.known.values()}
         new = [case for run_id, case in cases.items() if run_id not in self._old]
@@ -156,12 +158,6 @@ class RunUpserts:
         if nodes_of:
             changed = [run for run in nodes_of if before(run)]
             keep_nodes(self._writer, self._trial.id, nodes_of, changed)
-
-    def _read(self, ids: Sequence[str]) -> dict[str, RunRecord]:
-        columns = ", ".join(COLUMNS)
-        query = f"SELECT {columns} FROM runs WHERE trial = ? AND run_id IN"
-        rows = _rows_of(self._writer, query, self._trial.id, ids)
-        return {row[2]: _run_of(row) for row in rows}
 
     def _read_cases(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
         query = "SELECT case_id, id, test FROM cases WHERE trial = ? AND case_id IN"

@@ -119,7 +119,7 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
     chosen = {
         number: groups.setdefault((name.machine, name.case), [])
         for number, name in cases.items()
-        if _is(name, case)
+        if is_like(name.name, case) or name.case.startswith(case)
     }
     for row in measured(store, metric, filters):
         if row.case in chosen:
@@ -134,10 +134,6 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
     if not found:
         raise UsageError(_no_series(store, metric, filters, case))
     return sorted(found, key=lambda one: (one.machine, one.case_name, one.case))
-
-
-def _is(name: CaseName, wanted: str) -> bool:
-    return is_like(name.name, wanted) or name.case.startswith(wanted)
 
 
 def _series(
