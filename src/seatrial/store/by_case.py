@@ -16,7 +16,7 @@ from msgspec import Struct
 from seatrial.journal import codes
 from seatrial.store.queries import MEASURED, NO_OUTCOME
 from seatrial.store.rows import TrialRow
-from seatrial.store.schema import Store, chunks
+from seatrial.store.schema import Store
 from seatrial.store.sql_filters import listed
 from seatrial.suite.model import show
 
@@ -84,10 +84,8 @@ def by_case(
     """Return what the cases of trials measured in runs that were created from ``since`` to before
     ``until`` (ns; 0: no bound), in the order of the cases. A case without such a run is there, too,
     with stage "" and nothing in it."""
-    return [found for some in chunks(trials) for found in _by_case(store, some, since, until)]
-
-
-def _by_case(store: Store, trials: Sequence[TrialRow], since: int, until: int) -> list[CaseRuns]:
+    if not trials:
+        return []
     rows = listed(trial.row for trial in trials)
     cases = _cases(store, rows)
     where = f"runs.trial IN ({rows})"

@@ -35,7 +35,7 @@ _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\
 
 def trial_record(store: Store, trial: TrialRow) -> dict[str, Any]:
     """Return a trial as one object: trial, cases, runs (the oldest first), metrics."""
-    found = _runs_of(store, trial)
+    found = queries.runs(store, Filters(trial=trial.path))[::-1]
     figures = queries.figures(store, [run.row for run in found])
     return {
         "trial": record(trial),
@@ -77,17 +77,13 @@ def to_json(value: Any) -> str:
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
-def _runs_of(store: Store, trial: TrialRow) -> list[RunRow]:
-    return queries.runs(store, Filters(trial=trial.path))[::-1]
-
-
 # ---- JUnit --------------------------------------------------------------------------------
 
 
 def junit(store: Store, trial: TrialRow) -> Iterator[str]:
     """Yield JUnit XML: a suite for each test, a test case for each run and for each case without a
     run."""
-    found = _runs_of(store, trial)
+    found = queries.runs(store, Filters(trial=trial.path))[::-1]
     figures = queries.figures(store, [run.row for run in found])
     entries = _entries(queries.cases_of(store, trial), found)
     total = _counts([run for _, run in entries])

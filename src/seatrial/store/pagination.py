@@ -76,18 +76,16 @@ def page(
     direction = "DESC" if order.descending else "ASC"
     ordered = f"ORDER BY {order.key} {direction}, runs.id {direction}"
     with store.reading():
-        conditioned += _bounds(store, filters)
+        # An index can be searched by these, as ``conditions`` hides their columns from it.
+        conditioned += [f"runs.created >= {filters.since:d}"] if filters.since else []
+        conditioned += [f"runs.created < {filters.until:d}"] if filters.until else []
+        if filters.trial:
+            conditioned.append(f"runs.trial = {trial_row(store, filters.trial)}")
         # By the index of the order, which ends as soon as the page is full; where there is none,
         # by what the filters choose.
         runs = "+runs" if order.key.startswith("runs.") else "runs"
         where, values = conditions(store, filters, *conditioned, runs=runs)
         return run_rows(store, where, values, ordered, limit)
-
-
-def _bounds(store: Store, filters: Filters) -> list[str]:
-    bounds = [f"runs.created >= {filters.since:d}"] if filters.since else []
-    bounds += [f"runs.created < {filters.until:d}"] if filters.until else []
-    return bounds + ([f"runs.trial = {trial_row(store, filters.trial)}"] if filters.trial else [])
 
 
 def number_of(store: Store, filters: Filters, more: Sequence[str] = ()) -> int:

@@ -35,7 +35,7 @@ from seatrial.store.rows import (
     TrialRow,
 )
 from seatrial.store.schema import Store, chunks, marks
-from seatrial.store.sql_filters import MAX_NAMED, conditions, trial_row, trials_chosen
+from seatrial.store.sql_filters import MAX_NAMED, conditions, of_trials, trial_row
 from seatrial.store.tables import STATES
 from seatrial.units import SECOND_NS
 
@@ -89,8 +89,8 @@ def count_runs(store: Store, filters: Filters) -> int:
 def counts(store: Store, filters: Filters) -> RunCounts:
     """Return how many of the matching runs are in each state, whatever the limit. Within
     ``store.reading()`` the counts agree with ``runs``."""
-    of_trials = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
-    if msgspec.structs.replace(filters, limit=0, skip=0) == of_trials:
+    plain = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
+    if msgspec.structs.replace(filters, limit=0, skip=0) == plain:
         return _counts_of_trials(store, filters)
     found = [0] * len(STATES)
     for state, _, number in codes_of(store, filters):
@@ -101,8 +101,8 @@ def counts(store: Store, filters: Filters) -> RunCounts:
 def _counts_of_trials(store: Store, filters: Filters) -> RunCounts:
     sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in RunCounts._fields)
     with store.reading():
-        chosen = trials_chosen(store, filters)
-        return RunCounts(*store.rows(f"SELECT {sums} FROM trials WHERE 1 = 1{chosen}")[0])
+        chosen = of_trials(store, filters, "trials.id") or "1 = 1"
+        return RunCounts(*store.rows(f"SELECT {sums} FROM trials WHERE {chosen}")[0])
 
 
 def codes_of(store: Store, filters: Filters) -> list[tuple[int, int, int]]:

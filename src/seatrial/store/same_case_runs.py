@@ -55,14 +55,14 @@ def siblings(store: Store, run: RunRow) -> Siblings:
         ((number,),) = store.rows(found)
         newer = _side(store, run, cases, ">", "ASC")[::-1]
         older = _side(store, run, cases, "<", "DESC")
-        itself = _rows(store, [run.row])
-    before = newer[-max(MAX_SIBLINGS // 2, MAX_SIBLINGS - len(older)) :]
-    kept = [*before, *itself, *older[: MAX_SIBLINGS - len(before)]]
+        newer = newer[-max(MAX_SIBLINGS // 2, MAX_SIBLINGS - len(older)) :]
+        older = older[: MAX_SIBLINGS - len(newer)]
+        runs = _siblings(store, [*newer, run.row, *older])
     return Siblings(
-        runs=kept,
+        runs=runs,
         found=number,
-        newer=newer[-1] if newer else None,
-        older=older[0] if older else None,
+        newer=runs[len(newer) - 1] if newer else None,
+        older=runs[len(newer) + 1] if older else None,
     )
 
 
@@ -80,11 +80,9 @@ def _cases(store: Store, run: RunRow) -> list[int]:
     return [row for (row,) in found[:MAX_TRIALS]]
 
 
-def _side(
-    store: Store, run: RunRow, cases: Sequence[int], sign: str, direction: str
-) -> list[Sibling]:
-    """Return the runs before or after a run, the nearest first. The nearest of each trial are found
-    first, then the nearest of all."""
+def _side(store: Store, run: RunRow, cases: Sequence[int], sign: str, direction: str) -> list[int]:
+    """Return the rows of the runs before or after a run, the nearest first. The nearest of each
+    trial are found first, then the nearest of all."""
     nearest: list[tuple[int, int]] = []
     for case in cases:
         nearest += store.rows(
@@ -94,20 +92,18 @@ def _side(
             f" ORDER BY runs.created {direction}, runs.id {direction} LIMIT {MAX_SIBLINGS}"
         )
     nearest.sort(reverse=direction == "DESC")
-    found = {one.row: one for one in _rows(store, [row for _, row in nearest[:MAX_SIBLINGS]])}
-    return [found[row] for _, row in nearest[:MAX_SIBLINGS]]
+    return [row for _, row in nearest[:MAX_SIBLINGS]]
 
 
-def _rows(store: Store, rows: Sequence[int]) -> list[Sibling]:
-    if not rows:
-        return []
+def _siblings(store: Store, rows: Sequence[int]) -> list[Sibling]:
     sql = (
         "SELECT runs.id, trials.tag, runs.run_id, runs.created, runs.elapsed, runs.code,"
         " runs.again, runs.nodes, runs.environment FROM runs"
         " LEFT JOIN trials ON trials.id = runs.trial"
         f" WHERE runs.id IN ({listed(rows)})"
     )
-    return [Sibling(*(*row, codes.code_of(row[5]).name)) for row in store.rows(sql)]
+    found = {row[0]: Sibling(*(*row, codes.code_of(row[5]).name)) for row in store.rows(sql)}
+    return [found[row] for row in rows]
 
 
 Kind = tuple[str, str]  # a metric's name and unit

@@ -35,7 +35,7 @@ def conditions(
     found = list(more)
     values: list[Any] = []
     found += filter(
-        None, (_of_trials(store, filters, f"{runs}.trial"), _of_tests(store, filters, tests))
+        None, (of_trials(store, filters, f"{runs}.trial"), _of_tests(store, filters, tests))
     )
     if filters.since:
         found.append(f"{runs}.created >= {filters.since:d}")
@@ -63,14 +63,8 @@ def conditions(
     return f"WHERE {' AND '.join(found)}" if found else "", values
 
 
-def trials_chosen(store: Store, filters: Filters) -> str:
-    """Return the condition of the filters on the table ``trials``, to follow others; "" for
-    none."""
-    condition = _of_trials(store, filters, "trials.id")
-    return f" AND {condition}" if condition else ""
-
-
-def _of_trials(store: Store, filters: Filters, column: str) -> str:
+def of_trials(store: Store, filters: Filters, column: str) -> str:
+    """Return the condition that a column is the row of a matching trial; "" where all match."""
     known = store.rows("SELECT id, machine, rehearsed FROM trials")
     if filters.trial:
         named = trial_row(store, filters.trial)

@@ -13,40 +13,32 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from sqlite3 import (
-    SQLITE_BUSY,
-    SQLITE_CANTOPEN,
-    SQLITE_CORRUPT,
-    SQLITE_ERROR,
-    SQLITE_FULL,
-    SQLITE_LOCKED,
-    SQLITE_NOTADB,
-    SQLITE_READONLY,
-)
 from typing import Any, NamedTuple
 
 from seatrial.errors import StoreError
 from seatrial.store.file_system import LOCAL_FILE_SYSTEMS, file_system
 from seatrial.store.location import NoStore
-from seatrial.store.schema import Store, Writer, columns_of, require_known
-from seatrial.store.sqlite_writer import SqliteWriter
+from seatrial.store.schema import Store, Writer, columns_of, insert_sql, require_known, upsert_sql
 from seatrial.store.tables import VERSION, statements
 
 APPLICATION = 0x5EA781A1 & 0x7FFFFFFF  # marks the file as ours
 LONGEST_HOLD_S = 0.3  # a writer pauses after so long, as SQLite does not queue waiting writers
 PAUSE_S = 0.02
+MAX_PLACEHOLDERS = 900  # of a statement; old SQLites take 999
 
 _IS_LOCKED = "is locked by another process; wait for it, or name another with --store"
 _REMEDIES = {
-    SQLITE_BUSY: _IS_LOCKED,
-    SQLITE_LOCKED: _IS_LOCKED,
-    SQLITE_READONLY: "cannot be written; name another place with --store",
-    SQLITE_CORRUPT: "is damaged; run `seatrial store rebuild`",
-    SQLITE_FULL: "cannot grow: the disk is full; free some space",
-    SQLITE_CANTOPEN: "cannot be opened; check its permissions, or name another with --store",
-    SQLITE_NOTADB: "is not a store; run `seatrial store rebuild`, or name another with --store",
+    "": "cannot be used; if that stays so, run `seatrial store rebuild`",
+    "BUSY": _IS_LOCKED,
+    "LOCKED": _IS_LOCKED,
+    "READONLY": "cannot be written; name another place with --store",
+    "CORRUPT": "is damaged; run `seatrial store rebuild`",
+    "FULL": "cannot grow: the disk is full; free some space",
+    "CANTOPEN": "cannot be opened; check its permissions, or name another with --store",
+    "NOTADB": "is not a store; run `seatrial store rebuild`, or name another with --store",
 }
 
 sqlite3.register_converter("BOOLEAN", lambda text: text != b"0")
@@ -70,7 +62,8 @@ class SqliteStore(Store):
         self._wait_s = wait_s
         self._held_s = 0.0  # since the last pause
         self._let_go = time.monotonic()
-        self._take(opened)
+        self._opened = opened
+        self._seen = self._identity()
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self._turn, self._raising_store_errors():
@@ -101,7 +94,7 @@ class SqliteStore(Store):
             connection.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
             try:
-                yield SqliteWriter(connection)
+                yield _Writer(connection)
             except BaseException:
                 connection.rollback()
                 raise
@@ -126,26 +119,21 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         with self._turn:
-            self._connection.close()
-
-    def _take(self, opened: _Opened) -> None:
-        self._connection = opened.connection
-        self._frozen = opened.frozen
-        self.writable = opened.writable
-        self._seen = self._identity()
+            self._opened.connection.close()
 
     def _current(self) -> sqlite3.Connection:
         """Return the connection to the file that is there now."""
-        if not self._connection.in_transaction and self._identity() != self._seen:
+        if not self._opened.connection.in_transaction and self._identity() != self._seen:
             opened = _open(self._path, self._wait_s) if self._path is not None else None
             if opened is None:
                 raise StoreError(
                     f"{self.place}: is gone; put it back, or name another with --store"
                 )
-            self._connection.close()
+            self._opened.connection.close()
+            self._opened, self.writable = opened, opened.writable
             self.notices += opened.notices
-            self._take(opened)
-        return self._connection
+            self._seen = self._identity()
+        return self._opened.connection
 
     def _identity(self) -> tuple[int, ...]:
         if self._path is None:
@@ -154,7 +142,7 @@ class SqliteStore(Store):
             found = os.stat(self._path)  # noqa: PTH116 - for every query
         except OSError:
             return ()
-        changes = (found.st_size, found.st_mtime_ns) if self._frozen else ()
+        changes = (found.st_size, found.st_mtime_ns) if self._opened.frozen else ()
         return found.st_dev, found.st_ino, *changes
 
     @contextlib.contextmanager
@@ -163,10 +151,45 @@ class SqliteStore(Store):
             with _raising_store_errors(self.place):
                 yield
         except StoreError as error:
-            if _kind(error) == SQLITE_ERROR:  # perhaps the tables are others by now
+            if _kind(error) == "ERROR":  # perhaps the tables are others by now
                 with contextlib.suppress(sqlite3.Error):
-                    require_known(self.place, _marks(self._connection)[1])
+                    require_known(self.place, _marks(self._opened.connection)[1])
             raise
+
+
+class _Writer:
+    """A transaction of SQLite. SQLite has one writer at a time, so no further lock is needed."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        self._connection.execute(sql, parameters)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        # A statement of many rows takes half as long as one for each.
+        at_once = MAX_PLACEHOLDERS // len(columns)
+        sql = insert_sql(table, columns, "?", at_once)
+        rows = iter(rows)
+        while len(some := list(islice(rows, at_once))) == at_once:
+            self._connection.execute(sql, list(chain.from_iterable(some)))
+        self._connection.executemany(insert_sql(table, columns, "?"), some)
+
+    def upsert(
+        self, table: str, columns: Sequence[str], key: str, rows: Iterable[Sequence[Any]]
+    ) -> None:
+        self._connection.executemany(upsert_sql(table, columns, key, "?"), rows)
+
+    def new_ids(self, table: str, count: int) -> Sequence[int]:
+        sql = f"SELECT coalesce(max(id), 0) + 1 FROM {table}"
+        (first,) = self._connection.execute(sql).fetchone()
+        return range(first, first + count)
+
+    def lock(self, what: str) -> None:
+        return
 
 
 # ---- opening ------------------------------------------------------------------------------
@@ -235,11 +258,9 @@ def _open(path: Path, wait_s: float) -> _Opened | None:
 
 
 def _may_write(path: Path) -> bool:
-    def writable(place: Path) -> bool:
-        return os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-
-    folder = path.parent
-    return folder.is_dir() and writable(folder) and (not path.exists() or writable(path))
+    own = os.access in os.supports_effective_ids
+    places = [path.parent, path] if path.exists() else [path.parent]
+    return path.parent.is_dir() and all(os.access(p, os.W_OK, effective_ids=own) for p in places)
 
 
 def _connect(path: Path | None, mode: str, wait_s: float) -> sqlite3.Connection:
@@ -261,24 +282,23 @@ def _connect(path: Path | None, mode: str, wait_s: float) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, path: Path) -> list[str]:
     """Make the file a store of this version. Returns notices."""
     connection.execute("PRAGMA synchronous = NORMAL")
-    if _marks(connection) == (APPLICATION, VERSION):
-        _choose_journal(connection, path)
-        return []
-    connection.execute("BEGIN IMMEDIATE")
-    application, version = _marks(connection)  # another process may have been first
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if tables and application != APPLICATION:
-        raise NoStore(f"{path}: is a database of another program; name another with --store")
-    if tables:
-        require_known(str(path), version)
-    outdated = bool(tables) and version != VERSION
-    if outdated or not tables:
-        _create(connection)
-    connection.execute("COMMIT")
+    notices = []
+    if _marks(connection) != (APPLICATION, VERSION):
+        connection.execute("BEGIN IMMEDIATE")
+        application, version = _marks(connection)  # another process may have been first
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and application != APPLICATION:
+            raise NoStore(f"{path}: is a database of another program; name another with --store")
+        if tables and version != VERSION:
+            require_known(str(path), version)
+            notices.append(
+                f"{path}: was of version {version}, this is {VERSION}; rebuilt from the journals"
+            )
+        if notices or not tables:
+            _create(connection)
+        connection.execute("COMMIT")
     _choose_journal(connection, path)
-    if not outdated:
-        return []
-    return [f"{path}: was of version {version}, this is {VERSION}; rebuilt from the journals"]
+    return notices
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -323,7 +343,7 @@ def _readable(path: Path, wait_s: float) -> _Opened | None:
         except (sqlite3.Error, StoreError) as error:
             if connection is not None:
                 connection.close()
-            if _kind(error) not in (SQLITE_CANTOPEN, SQLITE_READONLY) or "immutable" in mode:
+            if _kind(error) not in ("CANTOPEN", "READONLY") or "immutable" in mode:
                 with _raising_store_errors(str(path)):
                     raise
             continue
@@ -342,7 +362,7 @@ def _is_damaged(path: Path, wait_s: float) -> bool:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()
             return bool(found[0] != "ok")
     except (sqlite3.DatabaseError, StoreError) as error:
-        return _kind(error) in (SQLITE_NOTADB, SQLITE_CORRUPT)
+        return _kind(error) in ("NOTADB", "CORRUPT")
 
 
 def _was_store(path: Path) -> bool:
@@ -367,13 +387,13 @@ def _raising_store_errors(place: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if _kind(error) == SQLITE_NOTADB and not _was_store(Path(place)):
+        if _kind(error) == "NOTADB" and not _was_store(Path(place)):
             raise NoStore(f"{place}: is no store; name another with --store") from error
-        other = "cannot be used; if that stays so, run `seatrial store rebuild`"
-        remedy = _REMEDIES.get(_kind(error), other)
+        remedy = _REMEDIES.get(_kind(error), _REMEDIES[""])
         raise StoreError(f"{place}: {remedy} ({error})") from error
 
 
-def _kind(error: BaseException) -> int:
+def _kind(error: BaseException) -> str:
+    """Return the kind of an error of SQLite, such as BUSY; "" for any other error."""
     source = error.__cause__ if isinstance(error, StoreError) else error
-    return int(getattr(source, "sqlite_errorcode", 0) or 0) & 0xFF
+    return f"{getattr(source, 'sqlite_errorname', '')}_".split("_")[1]

@@ -135,7 +135,10 @@ def compare_sides(
         cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
         known = {kind[0] for case in cases for kind in case.values}
         raise UsageError(f"no such metric; there are {', '.join(sorted(known)) or 'none'}")
-    rows = sorted(_sifted(found, least), key=_rank)
+    rows = sorted(
+        _sifted(found, least),
+        key=lambda row: (_ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric),
+    )
     return Comparison(
         *(first.text, second.text, least, paired.across),
         *(rows, _means(rows), [*_notices(first, second), *_of_few(rows)]),
@@ -285,10 +288,6 @@ def _sifted(found: list[tuple[ComparisonRow, Figures]], least: float) -> list[Co
 
 def _least_n(row: ComparisonRow) -> int:
     return min(row.first.n, row.second.n)
-
-
-def _rank(row: ComparisonRow) -> tuple[int, float, str, str]:
-    return (_ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric)
 
 
 # ---- all of it ----------------------------------------------------------------------------

@@ -160,10 +160,7 @@ class Near(NamedTuple):
 def nearest(notes: Iterable[Note], last: int, first: int) -> Near | None:
     """The note nearest to a change: after the figure at ``last``, before that at ``first`` (ns).
     Of several between them it is the latest one."""
-    best: Near | None = None
-    for note in notes:
-        away = min(0, note.time - last) + max(0, note.time - first)
-        near = Near(note, away / 1e9)
-        if best is None or abs(near.seconds) <= abs(best.seconds):
-            best = near
-    return best
+    found = [
+        Near(note, (min(0, note.time - last) + max(0, note.time - first)) / 1e9) for note in notes
+    ]
+    return min(reversed(found), key=lambda near: abs(near.seconds), default=None)

@@ -115,12 +115,10 @@ def load_score(path: Path) -> ScoreFile:
     if not path.exists():
         raise UsageError(f"{path}: no such file; name a score.yaml (see `seatrial schema score`)")
     faults = Faults()
-    own = Faults()
-    node = read(path, own)
-    wanted = decode_partly(node, ScoreFile, own) if node is not None else None
-    faults.add_all(own)
+    node = read(path, faults)
+    wanted = decode_partly(node, ScoreFile, faults) if node is not None else None
     if node is not None and wanted is not None:
-        _check(wanted, Spot(node, faults, [key for _, key in own.found.values()]))
+        _check(wanted, Spot(node, faults, [key for _, key in faults.found.values()]))
     faults.raise_any()
     assert wanted is not None
     return wanted

@@ -17,7 +17,7 @@ from seatrial.store.pagination import BuildRow
 from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, TrialRow
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
-from seatrial.store.tables import outcome_of
+from seatrial.store.tables import STATES, outcome_of
 from seatrial.studies.one_run import RunPhase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
@@ -95,7 +95,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     whole: bool
 
 
-_STATES = ("waiting", "running", "passed", "failed", "again")
+_STATES = tuple(STATES)
 _SLOW = "is not shown: its file system was too slow to answer"
 
 
