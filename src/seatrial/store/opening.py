@@ -52,7 +52,7 @@ def create(url: str, writer: str = "", viewers: Sequence[str] = ()) -> str:
     """Make a store in a database of PostgreSQL, owned by ``writer`` ("": the connected role) and
     read by ``viewers``. Returns what was done. Raises StoreError."""
     _require_psycopg(url)
-    from seatrial.store.provisioning import found
+    from seatrial.store.postgres_server import found
 
     return found(url, writer, viewers)
 

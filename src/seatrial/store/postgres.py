@@ -2,8 +2,8 @@
 
     store = PostgresStore("postgresql://ana@db.example.org/seatrial", wait_s=10)
 
-All tables are in the schema ``seatrial``, which ``provisioning`` makes. A collector holds a lock on
-the trial that it writes, and a shared lock on the tables, so that nobody can replace them
+All tables are in the schema ``seatrial``, which ``postgres_server`` makes. A collector holds a lock
+on the trial that it writes, and a shared lock on the tables, so that nobody can replace them
 meanwhile. Journals can be read again, so commits do not wait for the disk. A query over a
 connection that turns out to be lost is repeated once over a new one.
 """
@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import psycopg
-from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from seatrial.errors import StoreError
@@ -73,22 +72,16 @@ class PostgresStore(Store):
             if self._inside():
                 yield
                 return
-            self._once_more(
-                lambda connection: do(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            )
-            with self._ending("COMMIT"):
+            with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
                 yield
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Writer]:
-        with self._turn:
-            self._once_more(lambda connection: do(connection, "BEGIN"))
-            with self._ending("COMMIT"), self._raising_store_errors():
-                connection = self._open()
-                self._require_writable()
-                do(connection, f"SELECT pg_advisory_xact_lock_shared({TABLES_LOCK}, 0)")
-                self._check_version(connection)
-                yield _Writer(connection)
+        with self._turn, self._transaction("BEGIN") as connection, self._raising_store_errors():
+            self._require_writable()
+            do(connection, f"SELECT pg_advisory_xact_lock_shared({TABLES_LOCK}, 0)")
+            self._check_version(connection)
+            yield _Writer(connection)
 
     def size(self) -> int:
         sql = (
@@ -154,19 +147,13 @@ class PostgresStore(Store):
 
     def _look(self, connection: Connection) -> None:
         """Find out the role, its rights, and whether the tables are of this version."""
-        try:
-            ((self.role,),) = select(connection, "SELECT current_user")
-            sql = (
-                f"SELECT has_table_privilege('{SCHEMA}.trials', 'INSERT')"
-                " AND NOT pg_is_in_recovery()"
-                " AND current_setting('default_transaction_read_only') = 'off'"
-            )
-            ((self.writable,),) = select(connection, sql)
-            version = version_of(connection)
-        except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
-            raise StoreError(
-                f"{self.place}: has no store in it; its owner makes one: seatrial store create"
-            ) from error
+        ((self.role,),) = select(connection, "SELECT current_user")
+        sql = (
+            f"SELECT has_table_privilege('{SCHEMA}.trials', 'INSERT') AND NOT pg_is_in_recovery()"
+            " AND current_setting('default_transaction_read_only') = 'off'"
+        )
+        ((self.writable,),) = select(connection, sql)
+        version = version_of(connection)
         if version < VERSION and self.writable:
             with connection.transaction():
                 lock_tables(connection)
@@ -194,11 +181,12 @@ class PostgresStore(Store):
             )
 
     @contextlib.contextmanager
-    def _ending(self, statement: str) -> Iterator[None]:
-        """End a transaction by a statement, or undo it on an exception."""
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        """Commit what is done within, or undo it on an exception."""
+        self._once_more(lambda connection: do(connection, begin))
         connection = self._open()
         try:
-            yield
+            yield connection
         except BaseException:
             with contextlib.suppress(psycopg.Error):
                 connection.rollback()
@@ -206,7 +194,7 @@ class PostgresStore(Store):
         with self._raising_store_errors():
             if self._connection is not connection:
                 raise Away(f"{self.place}: went away in the middle; ask again")
-            do(connection, statement)
+            do(connection, "COMMIT")
 
     @contextlib.contextmanager
     def _raising_store_errors(self) -> Iterator[None]:

@@ -65,17 +65,17 @@ def runs(store: Store, filters: Filters) -> list[RunRow]:
     """Return the runs that match, the newest first."""
     with store.reading():
         where, values = conditions(store, filters)
-        return run_rows(store, where, values, NEWEST, filters.limit, filters.skip)
+        return run_rows(store, where, values, NEWEST, filters.limit)
 
 
 def run_rows(
-    store: Store, where: str, values: Sequence[Any], order: str, limit: int = 0, skip: int = 0
+    store: Store, where: str, values: Sequence[Any], order: str, limit: int = 0
 ) -> list[RunRow]:
     """Return the rows of the runs that a condition and an order choose. An index chooses them
     first, as it holds all that is asked for; then they are looked up."""
     sql = f"SELECT {_RUN_COLUMNS} FROM runs{OF_RUNS} {where} {order}"
     if limit:
-        chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)} OFFSET {int(skip)}"
+        chosen = f"SELECT runs.id FROM runs {where} {order} LIMIT {int(limit)}"
         looked_up = f"({chosen}) AS chosen LEFT JOIN runs ON runs.id = chosen.id{OF_RUNS}"
         sql = f"SELECT {_RUN_COLUMNS} FROM {looked_up} {order}"
     return [RunRow(*row) for row in store.rows(sql, values)]
@@ -90,7 +90,7 @@ def counts(store: Store, filters: Filters) -> RunCounts:
     """Return how many of the matching runs are in each state, whatever the limit. Within
     ``store.reading()`` the counts agree with ``runs``."""
     plain = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
-    if msgspec.structs.replace(filters, limit=0, skip=0) == plain:
+    if msgspec.structs.replace(filters, limit=0) == plain:
         return _counts_of_trials(store, filters)
     found = [0] * len(STATES)
     for state, _, number in codes_of(store, filters):

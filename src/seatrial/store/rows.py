@@ -24,7 +24,7 @@ RUN_TIMES = (
 
 class Filters(Struct, frozen=True, kw_only=True):
     """Filters of runs. An empty filter chooses all. Runs were created from ``since`` to before
-    ``until`` (ns). ``limit`` 0 means no limit; ``skip`` is how many of the newest are passed over.
+    ``until`` (ns). ``limit`` 0 means no limit.
 
     ``test``, ``machine`` and ``toolchain`` may be patterns such as ``io_*``; a ``test`` without a
     wildcard may be any part of the name. ``tests`` are whole names, None is any. ``states`` are of
@@ -45,7 +45,6 @@ class Filters(Struct, frozen=True, kw_only=True):
     machine: str = ""
     toolchain: str = ""
     limit: int = 0
-    skip: int = 0
     rehearsed: bool = False
 
 
