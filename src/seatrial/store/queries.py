@@ -91,18 +91,14 @@ def counts(store: Store, filters: Filters) -> RunCounts:
     ``store.reading()`` the counts agree with ``runs``."""
     plain = Filters(trial=filters.trial, machine=filters.machine, rehearsed=filters.rehearsed)
     if msgspec.structs.replace(filters, limit=0) == plain:
-        return _counts_of_trials(store, filters)
+        sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in STATES)
+        with store.reading():
+            chosen = of_trials(store, filters, "trials.id") or "1 = 1"
+            return RunCounts(*store.rows(f"SELECT {sums} FROM trials WHERE {chosen}")[0])
     found = [0] * len(STATES)
     for state, _, number in codes_of(store, filters):
         found[state] += number
     return RunCounts(*found)
-
-
-def _counts_of_trials(store: Store, filters: Filters) -> RunCounts:
-    sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in RunCounts._fields)
-    with store.reading():
-        chosen = of_trials(store, filters, "trials.id") or "1 = 1"
-        return RunCounts(*store.rows(f"SELECT {sums} FROM trials WHERE {chosen}")[0])
 
 
 def codes_of(store: Store, filters: Filters) -> list[tuple[int, int, int]]:

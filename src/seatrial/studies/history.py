@@ -113,7 +113,10 @@ def series_of(store: Store, metric: str, filters: Filters, case: str = "") -> li
     """The series of a metric in every case that matches. Raises UsageError where none does."""
     known = metric_names(store)
     if metric != ELAPSED and metric not in known:
-        raise UsageError(_unknown_metric(metric, [*known, ELAPSED]))
+        known.append(ELAPSED)
+        more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
+        remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
+        raise UsageError(f"no run has a metric {metric[:100]!r}; {remedy}")
     cases = case_names(store)
     groups: dict[tuple[str, str], list[Measured]] = {}
     chosen = {
@@ -174,12 +177,6 @@ def _other_kind(row: Measured, latest: Measured) -> str:
 
 
 # ---- what cannot be found -----------------------------------------------------------------
-
-
-def _unknown_metric(metric: str, known: list[str]) -> str:
-    more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-    remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
-    return f"no run has a metric {metric[:100]!r}; {remedy}"
 
 
 def _no_series(store: Store, metric: str, filters: Filters, case: str) -> str:

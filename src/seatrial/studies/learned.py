@@ -46,7 +46,8 @@ def learn_from(
         what = f"{pool.case.name.removesuffix(f'%{pool.case.node}')} {pool.metric}"
         used = pool.figures
         if len(trials) > 1 and not pool.case.node:
-            used = _latest(pool.figures)
+            found = changes.find([figure.value for figure in pool.figures])
+            used = pool.figures[max((c.index for c in found if c.tier == "confirmed"), default=0) :]
             if older := len(pool.figures) - len(used):
                 since_day = time.strftime("%Y-%m-%d", time.localtime(used[0].time // 10**9))
                 why = f"{count(older, 'figure')} before the change of {since_day} not used"
@@ -101,13 +102,6 @@ def _measured(
         return series.measured(store, name, Filters(trial=trial.path, since=since))
     found = series.measured(store, name, Filters(rehearsed=True, since=since))
     return [one for one in found if one.trial in wanted]
-
-
-def _latest(figures: list[Measured]) -> list[Measured]:
-    """The figures since the last confirmed change of their level."""
-    found = changes.find([figure.value for figure in figures])
-    since = max((change.index for change in found if change.tier == "confirmed"), default=0)
-    return figures[since:]
 
 
 def _reference(pool: _Pool, used: list[Measured], latest: str, two_sided: bool) -> Reference:

@@ -146,16 +146,21 @@ def _fields(value: Struct, kind: str) -> dict[str, Any]:
     return {name: msgspec.to_builtins(getattr(value, name)) for name in names}
 
 
+def _changed(sides: Sequence[list[dict[str, Any]]]) -> dict[str, list[set[str]]]:
+    """Return the keys whose values are not the same on both sides, with the values of each side; no
+    key where a side has nothing."""
+    if not all(sides):
+        return {}
+    keys = dict.fromkeys(key for side in sides for fields in side for key in fields)
+    values = {key: [{_shown(one.get(key, "")) for one in side} for side in sides] for key in keys}
+    return {key: both for key, both in values.items() if both[0] != both[1]}
+
+
 def _field_differences(subject: str, sides: Sequence[list[dict[str, Any]]]) -> Iterator[Difference]:
     """Fields whose values are not the same on both sides; long ones are only named."""
-    if not all(sides):
-        return
     long = []
-    for name in sides[0][0]:
-        one, other = ({_shown(fields[name]) for fields in side} for side in sides)
-        if one == other:
-            continue
-        if max(len(text) for text in one | other) <= LONGEST:
+    for name, (one, other) in _changed(sides).items():
+        if max(map(len, one | other)) <= LONGEST:
             yield Difference(subject, name, _short(one), _short(other))
         else:
             long.append(name)
@@ -194,18 +199,9 @@ def _tests(sides: Pair) -> Iterator[Difference]:
             [_parts(record.tests[name]) for _, record in side.records if name in record.tests]
             for side in sides
         ]
-        if not all(parts):
-            continue
-        keys = list(dict.fromkeys(key for side in parts for one in side for key in one))
-        changed = [
-            key
-            for key in keys
-            if {_shown(one.get(key, "")) for one in parts[0]}
-            != {_shown(one.get(key, "")) for one in parts[1]}
-        ]
-        if changed:
+        if changed := _changed(parts):
             yield Difference(f"test {name}", ", ".join(changed))
-        elif _builds_differ(sides, name):
+        elif all(parts) and _builds_differ(sides, name):
             yield Difference(f"test {name}", "sources, or what else its build depends on")
 
 

@@ -6,7 +6,7 @@ wanted = load_score(Path("score.yaml"))          # InvalidFiles, all faults with
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -148,6 +148,3 @@ def _check(wanted: ScoreFile, spot: Spot) -> None:
         spot.parsed(seconds, phase.duration, "phases", i, "duration")
         if phase.phase in names[:i]:
             spot.fault(f"{phase.phase!r} is there twice", "phases", i, "phase")
-
-
-SCORES = get_args(ScoreName)
