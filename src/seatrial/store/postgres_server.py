@@ -161,6 +161,13 @@ def _statements() -> Iterator[str]:
 # ---- making a store -----------------------------------------------------------------------
 
 
+_GRANTS = (
+    "GRANT USAGE ON SCHEMA {} TO {}",
+    "GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}",
+    "ALTER DEFAULT PRIVILEGES IN SCHEMA {} GRANT SELECT ON TABLES TO {}",
+)
+
+
 def found(url: str, writer: str, viewers: Sequence[str]) -> str:
     """Make the schema, owned by ``writer`` ("": the connected role), and the tables where they are
     missing, and let ``viewers`` read them. Returns what was done. Raises StoreError."""
@@ -172,7 +179,8 @@ def found(url: str, writer: str, viewers: Sequence[str]) -> str:
             _make_schema(connection, place, writer)
             done = _make_tables(connection, place)
             for viewer in viewers:
-                _let_read(connection, viewer)
+                for grant in _GRANTS:
+                    _act(connection, grant, SCHEMA, viewer)
     except psycopg.Error as error:
         raise store_error(place, error, "", lost=False) from error
     return done
@@ -214,13 +222,6 @@ def _make_tables(connection: Connection, place: str) -> str:
         return "made"
     require_known(place, version_of(connection))
     return "was there"
-
-
-def _let_read(connection: Connection, viewer: str) -> None:
-    _act(connection, "GRANT USAGE ON SCHEMA {} TO {}", SCHEMA, viewer)
-    _act(connection, "GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}", SCHEMA, viewer)
-    future = "ALTER DEFAULT PRIVILEGES IN SCHEMA {} GRANT SELECT ON TABLES TO {}"
-    _act(connection, future, SCHEMA, viewer)
 
 
 # ---- errors -------------------------------------------------------------------------------

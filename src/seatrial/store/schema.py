@@ -11,7 +11,7 @@ The tables are in ``tables``. One SQL serves both databases, by these rules:
 
 - Parameters are ``?``, never within quotes. Numbers of our own may be written into the text.
 - ``again`` and ``rehearsed`` are true or false: ``WHERE NOT runs.again``. Count them with
-  ``CASE WHEN runs.again THEN 1 ELSE 0 END``.
+  ``CASE WHEN runs.again THEN 1 ELSE 0 END``. The column itself is selected as a ``bool``.
 - No patterns (LIKE, GLOB), ``instr``, ``rowid``, PRAGMA, OR REPLACE, scalar ``max(a, b)``.
   Patterns are matched in Python on the small tables (``tests``, ``trials``), and their ids go into
   the query: ``sql_filters.conditions`` does so for ``Filters``, and queries ``runs`` alone.

@@ -149,8 +149,10 @@ def _series(
     excluded: Counter[str] = Counter(wrong or {})
     points = []
     for row in rows:
-        if (row.unit, row.better) != (latest.unit, latest.better):
-            excluded[_other_kind(row, latest)] += 1
+        if row.unit != latest.unit:
+            excluded[f"in {row.unit}, the latest is in {latest.unit}"] += 1
+        elif row.better != latest.better:
+            excluded[f"{row.better} was better, of the latest {latest.better} is"] += 1
         elif why := unfit(row.value):
             excluded[why] += 1
         else:
@@ -168,12 +170,6 @@ def _series(
         points=points,
         excluded=dict(excluded),
     )
-
-
-def _other_kind(row: Measured, latest: Measured) -> str:
-    if row.unit != latest.unit:
-        return f"in {row.unit}, the latest is in {latest.unit}"
-    return f"{row.better} was better, of the latest {latest.better} is"
 
 
 # ---- what cannot be found -----------------------------------------------------------------
