@@ -82,7 +82,7 @@ def accept(
 def _no_figure(store: Store, rows: list[TrialRow], metric: str) -> str:
     """Return why there is no figure to accept."""
     tags = ", ".join(row.tag for row in rows)
-    known = {sample.metric for row in rows for sample in queries.samples(store, row)}
+    known = {sample.metric for row in rows for sample in queries.summary(store, row)}
     if metric and metric not in known:
         there = ", ".join(sorted(known)) or "none"
         return f"{tags}: no metric {metric!r}; there are {there}"

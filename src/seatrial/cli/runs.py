@@ -48,7 +48,7 @@ def command(
         if form == "table":
             _print_table(folders, store, filters, found)
             return 0
-        figures = queries.figures(store, found)
+        figures = queries.figures(store, [run.row for run in found])
     print_as = _print_json if form == "json" else _print_csv
     print_as(found, figures)
     return 0

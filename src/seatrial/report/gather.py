@@ -35,13 +35,14 @@ from seatrial.report.failed import failed
 from seatrial.report.figures import figures
 from seatrial.report.trial_findings import TrialFindings
 from seatrial.store import queries
+from seatrial.store.by_case import NUMBERS
 from seatrial.store.liveness import owned
 from seatrial.store.schema import Store
 from seatrial.studies import note_file
 from seatrial.studies.note_file import Note
 from seatrial.studies.scaling import ScalingQuery, scaling
 from seatrial.studies.scaling import ScalingTable as Scaled
-from seatrial.studies.selection import NUMBERS, Side, SideSelection
+from seatrial.studies.selection import Side, SideSelection
 from seatrial.studies.selection import gather as gather_side
 from seatrial.studies.variability import Variability, variability
 from seatrial.suite.model import Case

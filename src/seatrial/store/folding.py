@@ -39,7 +39,6 @@ from seatrial.store.run_upserts import (
     MAX_INTEGER,
     RunUpserts,
     TrialRecord,
-    replace,
 )
 from seatrial.store.schema import Writer
 
@@ -127,7 +126,9 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
             _change_trial(trial, life, event)
     if rows:
         writer.insert("trial_events", _TRIAL_EVENT, rows)
-    replace(writer, "builds", "trial, key", list(builds.values()))
+    if builds:
+        changed = map(msgspec.structs.astuple, builds.values())
+        writer.upsert("builds", _Build.__struct_fields__, "trial, key", changed)
 
 
 def _change_trial(trial: TrialRecord, life: TrialLife, event: Event) -> None:

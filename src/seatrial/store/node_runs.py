@@ -25,7 +25,6 @@ class NodeRuns(NamedTuple):
     row: list[int]
     case: list[int]
     code: list[int]
-    again: list[bool]
     created: list[int]
     script_started: list[int]
     judged: list[int]
@@ -43,7 +42,7 @@ class NodeCase(NamedTuple):
 
 
 _COLUMNS = (
-    "id, case_row, code, again, created, coalesce(script_started, -1), coalesce(judged, -1),"
+    "id, case_row, code, created, coalesce(script_started, -1), coalesce(judged, -1),"
     " elapsed, nodes"
 )
 
@@ -90,19 +89,6 @@ def cases_of(store: Store, trial: int) -> list[NodeCase]:
         NodeCase(row, test, name.removesuffix(node_suffix(node)), node)
         for row, test, name, node in store.rows(sql, (trial,))
     ]
-
-
-def metrics_of(store: Store, rows: Sequence[int]) -> dict[int, list[str]]:
-    """The names of the metrics of each of these runs."""
-    found: dict[int, list[str]] = {}
-    for some in chunks(rows):
-        sql = (
-            "SELECT run, name FROM metrics JOIN metric_names ON metric_names.id = metrics.metric"
-            f" WHERE run IN ({marks(len(some))}) ORDER BY run, name"
-        )
-        for run, name in store.rows(sql, some):
-            found.setdefault(run, []).append(name)
-    return found
 
 
 class MetricKind(NamedTuple):

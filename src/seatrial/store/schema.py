@@ -11,7 +11,7 @@ The tables are in ``tables``. One SQL serves both databases, by these rules:
 
 - Parameters are ``?``, never within quotes. Numbers of our own may be written into the text.
 - ``again`` and ``rehearsed`` are true or false: ``WHERE NOT runs.again``. Count them with
-  ``CASE WHEN runs.again THEN 1 ELSE 0 END``. Convert what a query returns with ``bool``.
+  ``CASE WHEN runs.again THEN 1 ELSE 0 END``. The column itself is selected as a ``bool``.
 - No patterns (LIKE, GLOB), ``instr``, ``rowid``, PRAGMA, OR REPLACE, scalar ``max(a, b)``.
   Patterns are matched in Python on the small tables (``tests``, ``trials``), and their ids go into
   the query: ``sql_filters.conditions`` does so for ``Filters``, and queries ``runs`` alone.
@@ -39,7 +39,6 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from seatrial.errors import StoreError
@@ -120,12 +119,7 @@ class Store(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -140,10 +134,10 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + ROWS_AT_ONCE]
 
 
-def transposed(batches: Iterable[Sequence[Sequence[Any]]], width: int) -> list[list[Any]]:
-    """Transpose batches of rows into columns. No batch is kept for long."""
-    columns: list[list[Any]] = [[] for _ in range(width)]
-    for batch in batches:
+def columns_of(cursor: Any) -> list[list[Any]]:
+    """Return the columns of what a database's cursor selects. No batch of rows is kept for long."""
+    columns: list[list[Any]] = [[] for _ in cursor.description]
+    while batch := cursor.fetchmany(ROWS_AT_ONCE):
         for column, values in zip(columns, zip(*batch, strict=True), strict=True):
             column.extend(values)
     return columns
@@ -162,9 +156,10 @@ def insert_sql(table: str, columns: Sequence[str], mark: str, rows: int = 1) -> 
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([marks] * rows)}"
 
 
-def newer_store_error(place: str, version: int) -> StoreError:
-    """Return the error for a store that a newer Seatrial made."""
-    return StoreError(
-        f"{place}: is of version {version}, made by a newer Seatrial; this one knows {VERSION}: "
-        "upgrade it, or name another store with --store"
-    )
+def require_known(place: str, version: int) -> None:
+    """Raise StoreError for a store that a newer Seatrial made."""
+    if version > VERSION:
+        raise StoreError(
+            f"{place}: is of version {version}, made by a newer Seatrial; this one knows {VERSION}:"
+            " upgrade it, or name another store with --store"
+        )

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.journal import codes
 from seatrial.machine.facts import unfold_or_empty
 from seatrial.statistics import outliers, suspects
@@ -67,7 +69,7 @@ def _kind(group: list[RunOutcome]) -> RunKind:
         elif one.code == codes.PERFORMANCE.number and name not in by_run:
             by_run[name] = Outlier(name, "slow", one.why)
     ordered = [by_run[name] for one in runs if (name := _name(one)) in by_run]
-    found = Outliers(ordered, found.runs, found.complete, found.median, found.noise, found.why)
+    found = replace(found, outliers=ordered)
     return RunKind(first.kind, first.test, first.machine, runs, found, len(group) - len(runs))
 
 

@@ -33,6 +33,8 @@ from seatrial.suite.model import Case, CaseSelection, Test
 from seatrial.trial.remedies import remedy
 from seatrial.verify.references import Reference, References, loads
 
+T = TypeVar("T")
+
 MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
 

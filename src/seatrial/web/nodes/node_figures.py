@@ -287,8 +287,8 @@ def metrics_by_test(site: ServerState, view: View) -> dict[str, list[str]]:
 
     def make() -> dict[str, list[str]]:
         rows = view.held.tests()
-        found = node_runs.metrics_of(site.store(), [row for row in rows.values() if row >= 0])
-        return {test: found.get(row, []) for test, row in rows.items()}
+        found = queries.figures(site.store(), [row for row in rows.values() if row >= 0])
+        return {test: [m.name for m in found.get(row, ())] for test, row in rows.items()}
 
     return view.held.remembered("metrics", make)
 

@@ -40,7 +40,7 @@ NEVER = -1
 T = TypeVar("T")
 
 _SIMPLE = re.compile(r"([A-Za-z0-9._-]*?)\[([0-9,-]+)\]([A-Za-z0-9._-]*)")
-_COLUMNS = ("row", "case", "code", "again", "created", "script_started", "judged")
+_COLUMNS = ("row", "case", "code", "created", "script_started", "judged")
 
 Span = tuple[int, int]
 
@@ -52,7 +52,6 @@ class Columns(NamedTuple):
     row: Numbers
     case: Numbers
     code: Numbers
-    again: Numbers
     created: Numbers
     script_started: Numbers
     judged: Numbers

@@ -11,7 +11,6 @@ from seatrial import draw
 from seatrial.errors import UsageError, suggest
 from seatrial.journal.codes import code_of
 from seatrial.store import node_runs
-from seatrial.store.pagination import again_of
 from seatrial.store.rows import RunRow
 from seatrial.studies.history import ELAPSED
 from seatrial.units import SECOND_NS
@@ -114,7 +113,6 @@ class NodePage(Struct, frozen=True, kw_only=True):
     why: str
     over: Over | None
     listed: list[RunRow]
-    again: list[int]
     shown: int
 
     def chart(self, wide: bool) -> Any:
@@ -217,7 +215,6 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
         why=why,
         over=over,
         listed=runs,
-        again=sorted(again_of(state.store(), runs)),
         shown=len(runs),
     )
 

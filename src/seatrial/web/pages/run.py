@@ -17,7 +17,7 @@ from seatrial.store.pagination import BuildRow
 from seatrial.store.rows import CaseRow, EventRow, GapRow, MetricRow, RunRow, TrialRow
 from seatrial.store.same_case_runs import Sibling, Siblings, earlier, siblings
 from seatrial.store.schema import Store
-from seatrial.store.tables import outcome_of
+from seatrial.store.tables import STATES, outcome_of
 from seatrial.studies.one_run import RunPhase, expected, phases, told
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
@@ -71,7 +71,6 @@ class RunPage(Struct, frozen=True, kw_only=True):
     verdict: str
     meaning: str
     why: str
-    again: bool
     state: str
     trial: TrialRow
     case: CaseRow
@@ -96,7 +95,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     whole: bool
 
 
-_STATES = ("waiting", "running", "passed", "failed", "again")
+_STATES = tuple(STATES)
 _SLOW = "is not shown: its file system was too slow to answer"
 
 
@@ -110,7 +109,6 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         case = queries.case_of(store, run)
         events = queries.events_of(store, run)
         metrics = queries.metrics_of(store, run)
-        again = bool(pagination.again_of(store, [run]))
         build = pagination.build_of(store, trial.row, case.build)
         beside = siblings(store, run)
         past = earlier(store, beside.runs, run)
@@ -129,8 +127,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         verdict=code.name,
         meaning=code.meaning,
         why=plain(run.why),
-        again=again,
-        state=_STATES[outcome_of(run.code, again)],
+        state=_STATES[outcome_of(run.code, run.again)],
         trial=trial,
         case=case,
         build=build,
@@ -160,7 +157,7 @@ def _run(store: Store, query: PageQuery) -> RunRow:
     tag, run_id = query.path["trial"], query.path["run_id"]
     if not tag.strip() or not run_id.strip():
         raise UsageError("a run's address is /runs/TRIAL/RUN")
-    return pagination.exact_run(store, tag, run_id) or queries.run(store, f"{tag}/{run_id}")
+    return queries.run(store, f"{tag}/{run_id}")
 
 
 def _now(run: RunRow, trial: TrialRow) -> int:

@@ -83,13 +83,12 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
     with store.reading():
         choice = choice_of(store, query, [chosen] if chosen else ())
         found = pagination.page(store, choice.filters, ORDERS[order], place, limit + 1)
-        again = pagination.again_of(store, found)
         counts = queries.counts(store, _of_any_state(choice.filters))
         choices = pagination.choices(store)
     more = len(found) > limit
     tallies = [_tally(query, name, counts, chosen) for name in STATES]
     return RunsPage(
-        runs=[line_of(run, run.row in again) for run in found[:limit]],
+        runs=[line_of(run) for run in found[:limit]],
         counts=tallies,
         total=sum(tally.runs for tally in tallies),
         found=sum(tally.runs for tally in tallies if chosen in ("", tally.state)),
@@ -111,6 +110,6 @@ def _tally(query: PageQuery, name: str, counts: RunCounts, chosen: str) -> Tally
     return Tally(state=name, runs=getattr(counts, name), chosen=name == chosen, link=link)
 
 
-def line_of(run: RunRow, again: bool) -> RunLine:
+def line_of(run: RunRow) -> RunLine:
     """Return a run as lists show it."""
-    return copied(RunLine, run, again=again, why=run.why.partition("\n")[0][:300])
+    return copied(RunLine, run, why=run.why.partition("\n")[0][:300])

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from seatrial import draw
 from seatrial.errors import UsageError
 from seatrial.store import queries
+from seatrial.store.by_case import NUMBERS
 from seatrial.store.series import metric_names
 from seatrial.studies.history import ELAPSED
 from seatrial.studies.scaling import PAYS, Best, Cell, ScalingLine, ScalingTable, scaling
 from seatrial.studies.scaling import ScalingQuery as Question
-from seatrial.studies.selection import NUMBERS, Side, gather
+from seatrial.studies.selection import Side, gather
 from seatrial.web.formatting import NARROW
 from seatrial.web.page import copied
 from seatrial.web.query import PageQuery

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from seatrial.acceptance.utilisation import USES
 from seatrial.journal import codes
 from seatrial.store import queries
-from seatrial.store.elapsed_series import elapsed_points
 from seatrial.store.rows import TrialRow
+from seatrial.store.series import elapsed_points
 from seatrial.units import SECOND_NS
 from seatrial.web.query import BadQuery, PageQuery
 from seatrial.web.state.background import MIN_IDLE_FACTOR
