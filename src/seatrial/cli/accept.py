@@ -10,7 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
-from seatrial.cli.param_types import format_option
+from seatrial.cli.options import format_option
 from seatrial.errors import InvalidFiles
 
 if TYPE_CHECKING:

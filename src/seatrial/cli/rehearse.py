@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import FiniteRange
+from seatrial.cli.options import FiniteRange
 from seatrial.store.export import to_json
 
 if TYPE_CHECKING:

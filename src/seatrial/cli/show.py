@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
+from seatrial.cli.options import format_option
 from seatrial.cli.query_common import opened, show_time
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
 from seatrial.runs.builds import LOG
@@ -19,7 +19,7 @@ from seatrial.store.schema import Store
 from seatrial.studies.one_run import expected, references_for, told
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
-from seatrial.units import SECOND_NS, show_bytes, show_figure, show_seconds
+from seatrial.units import SECOND_NS, count, show_bytes, show_figure, show_seconds
 from seatrial.verify.reading import head, plain, plain_line, tail
 
 MAX_TAIL_BYTES = 1 << 16
@@ -84,11 +84,8 @@ def _json(store: Store, run: RunRow) -> str:
 
 def _head(trial: TrialRow, run: RunRow, case: CaseRow) -> str:
     brief = bool(run.why) and "\n" not in run.why
-    resources = [
-        f"{number} {word if number == 1 else word + 's'}"
-        for number, word in ((case.nodes, "node"), (case.tasks, "task"))
-        if number is not None
-    ]
+    sizes = ((case.nodes, "node"), (case.tasks, "task"))
+    resources = [count(number, word) for number, word in sizes if number is not None]
     if case.threads is not None:
         resources.append(f"{case.threads} threads each" if case.threads > 1 else "1 thread each")
     if case.walltime is not None:
@@ -142,28 +139,21 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _time_line(run: RunRow, events: list[EventRow]) -> str:
-    columns = columns_of("time | event | what", right="time", folds="what")
-    rows = [
-        [f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, told(event)]
-        for event in events
-    ]
-    return table(columns, rows) if rows else "No events."
+    rows = TextTable("time> | event | what~")
+    for event in events:
+        rows.add(f"+{(event.time - run.created) / SECOND_NS:.3f} s", event.event, told(event))
+    return str(rows) or "No events."
 
 
 def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
-    if not metrics:
-        return ""
     references = references_for(trial)
-    columns = columns_of(
-        "figure | value | better | reference | off", right="value | reference | off", folds="figure"
-    )
-    rows = []
+    rows = TextTable("figure~ | value> | better | reference> | off>")
     for m in metrics:
         wanted = expected(m, case, references)
         off = "" if wanted is None or wanted.off is None else f"{wanted.off:+.1f} %"
-        words = (m.name, show_figure(m.value, m.unit), m.better)
-        rows.append([*words, wanted.text if wanted else "", off])
-    return table(columns, rows)
+        value = show_figure(m.value, m.unit)
+        rows.add(m.name, value, m.better, wanted.text if wanted else "", off)
+    return str(rows)
 
 
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:

@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import format_option
+from seatrial.cli.options import format_option
 from seatrial.cli.query_common import show_time
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
 from seatrial.log import log_to
 from seatrial.machine.load import find_machine
@@ -249,32 +249,13 @@ def _show(found: Sequence[TrialFolder], form: str) -> int:
         records = [{"trial": tag, **msgspec.to_builtins(each)} for tag, each in rows]
         click.echo(to_json(records), nl=False)
         return 0
-    if not rows:
-        click.echo("Nothing was sent anywhere yet.")
-        return 0
-    click.echo(_table(rows))
-    return 0
-
-
-def _table(rows: Sequence[tuple[str, SinkLag]]) -> str:
-    columns = columns_of(
-        "trial | sink | to | sent | to go | behind | not taken | since | why",
-        right="sent | to go | behind | not taken",
-        folds="trial | to | why",
-        spare={"to": 3, "sent": 1, "not taken": 2},
+    table = TextTable(
+        "trial~ | sink | to~?3 | sent>?1 | to go> | behind> | not taken>?2 | since | why~"
     )
-    cells = [
-        [
-            tag,
-            each.name,
-            each.to,
-            str(each.sent),
-            str(each.behind.events or ""),
-            show_seconds(each.behind.seconds) if each.behind.events else "",
-            str(each.refused or ""),
-            show_time(each.since or None),
-            each.error or each.told,
-        ]
-        for tag, each in rows
-    ]
-    return table(columns, cells)
+    for tag, each in rows:
+        behind = show_seconds(each.behind.seconds) if each.behind.events else None
+        numbers = (each.sent, each.behind.events or None, behind, each.refused or None)
+        since = show_time(each.since or None)
+        table.add(tag, each.name, each.to, *numbers, since, each.error or each.told)
+    click.echo(str(table) or "Nothing was sent anywhere yet.")
+    return 0

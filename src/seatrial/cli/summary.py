@@ -9,8 +9,8 @@ from collections import Counter
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import opened, show_figure
-from seatrial.cli.tables import columns_of, table
+from seatrial.cli.query_common import opened
+from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.journal.codes import CHECK_ERROR, PASS
 from seatrial.store import queries
@@ -18,18 +18,13 @@ from seatrial.store.rows import CaseRow, Filters, SummaryRow, TrialRow
 from seatrial.store.schema import Store
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import DriveOutcome
-from seatrial.units import better_of
+from seatrial.units import better_of, show_figure
 from seatrial.verify import references as refs
 from seatrial.verify.figures import MetricValue
 
 MAX_ROWS = 100
 
-COLUMNS = columns_of(
-    "case | metric | value | spread | n | reference | verdict",
-    right="value | spread | n | reference",
-    folds="case | metric | verdict",
-    spare={"spread": -1},
-)
+COLUMNS = "case~ | metric~ | value> | spread>?-1 | n> | reference> | verdict~"
 
 
 def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) -> None:
@@ -70,11 +65,11 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> str:
         for run in queries.runs(store, Filters(trial=name, failed=True)):
             failed.setdefault(run.case, Counter())[run.verdict] += 1
     references = references_of(folder.record())
-    shown = [
+    shown = (
         _row(row, cases[row.case], failed.get(row.case, Counter()), references)
         for row in rows[:MAX_ROWS]
-    ]
-    click.echo(table(COLUMNS, shown))
+    )
+    click.echo(TextTable(COLUMNS, shown))
     if len(rows) > MAX_ROWS:
         more = folders.command("export", name, "--format", "json")
         click.echo(f"and {len(rows) - MAX_ROWS} more: {more}")
@@ -93,7 +88,7 @@ def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
 
 def _row(
     row: SummaryRow, case: CaseRow, failed: Counter[str], references: refs.References
-) -> list[str]:
+) -> list[object]:
     """Return the row of a case and metric. Value: the median. Spread: (maximum - minimum) / median,
     if there are two or more."""
     value = show_figure(row.median, row.unit) if row.median is not None else "none"
@@ -103,7 +98,7 @@ def _row(
         of = f" of {case.repeat}"
         several = case.repeat > 1
         verdict = ", ".join(f"{n}{of} {name}" if several else name for name, n in failed.items())
-    return [row.case_name, row.metric, value, spread, str(row.n), reference, verdict]
+    return [row.case_name, row.metric, value, spread, row.n, reference, verdict]
 
 
 def _judged(row: SummaryRow, case: CaseRow, references: refs.References) -> tuple[str, str]:

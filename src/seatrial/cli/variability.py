@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from pathlib import Path
 from typing import Any, get_args
 
 import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.param_types import FiniteRange
-from seatrial.cli.query_common import opened, show_figure
+from seatrial.cli.options import FiniteRange, json_option, test_filter
+from seatrial.cli.query_common import known_groups, opened
 from seatrial.cli.suspect_text import print_suspects, suspects_record
-from seatrial.cli.tables import columns_of, table
-from seatrial.errors import SeatrialError, UsageError
-from seatrial.machine.facts import groups_of
+from seatrial.cli.tables import TextTable
+from seatrial.errors import UsageError
 from seatrial.statistics.outliers import Class
 from seatrial.store import queries, series
 from seatrial.store.export import to_json
 from seatrial.studies.evidence import RunKind
 from seatrial.studies.variability import Variability, VariabilityRow, variability
-from seatrial.trial.folder import TrialFolder
-from seatrial.units import count, listed, show_number, show_unit
+from seatrial.units import count, listed, show_figure, show_unit
 from seatrial.verify.reading import plain_line
 
 MAX_RUNS = 20
@@ -38,7 +35,7 @@ _CLASSES = {
 
 @click.command("variability")
 @click.argument("trial")
-@click.option("-k", "--test", default="", metavar="PATTERN", help="Tests: a part, or e.g. io_*.")
+@test_filter
 @click.option("--metric", default="", help="Only this metric; `elapsed` is one.")
 @click.option(
     "--exclude",
@@ -46,7 +43,7 @@ _CLASSES = {
     metavar="D",
     help="Leave out figures farther than D robust deviations from the median.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@json_option
 @click.pass_obj
 def command(
     folders: Folders, trial: str, test: str, metric: str, exclude: float | None, as_json: bool
@@ -54,11 +51,7 @@ def command(
     """Show how much the tests of TRIAL vary, its outliers, and what they share."""
     with opened(folders) as store:
         row = queries.trial(store, trial)
-        try:
-            groups = groups_of(TrialFolder(Path(row.path)).record().machine)
-        except SeatrialError:
-            groups = {}
-        found = variability(store, row, groups, test, metric, exclude)
+        found = variability(store, row, known_groups(row) or {}, test, metric, exclude)
         known = series.metric_names(store)
     if not found.rows:
         if metric not in ("", "elapsed", *known):
@@ -76,30 +69,17 @@ def command(
 
 
 def _print_rows(rows: list[VariabilityRow]) -> None:
-    columns = columns_of(
-        "test | metric | unit | n | mean | sd | CV | median | MAD | min | max | excluded",
-        right="n | mean | sd | CV | median | MAD | min | max",
-        folds="test | excluded",
-        spare={"mean": 2, "sd": 4, "MAD": 3, "max": 1},
+    table = TextTable(
+        "test~ | metric | unit | n> | mean>?2 | sd>?4 | CV> | median> | MAD>?3 | min> | max>?1"
+        " | excluded~"
     )
-    cells = [
-        [
-            row.kind,
-            row.metric,
-            show_unit(row.unit, "{}"),
-            str(row.spread.n),
-            show_number(row.spread.mean),
-            show_number(row.spread.deviation),
-            "" if row.spread.cv is None else f"{100 * row.spread.cv:.3g} %",
-            show_number(row.spread.median),
-            show_number(row.spread.mad),
-            show_number(row.spread.low),
-            show_number(row.spread.high),
-            ", ".join(f"{count} {rule}" for rule, count in row.excluded.items()),
-        ]
-        for row in rows
-    ]
-    click.echo(table(columns, cells))
+    for row in rows:
+        one = row.spread
+        cv = None if one.cv is None else f"{100 * one.cv:.3g} %"
+        numbers = (one.n, one.mean, one.deviation, cv, one.median, one.mad, one.low, one.high)
+        excluded = ", ".join(f"{number} {rule}" for rule, number in row.excluded.items())
+        table.add(row.kind, row.metric, show_unit(row.unit, "{}"), *numbers, excluded)
+    click.echo(table)
     _print_whys(rows)
     for row in rows:
         _print_shape(row)
