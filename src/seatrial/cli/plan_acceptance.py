@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
+from msgspec.structs import asdict
 
 from seatrial.backends.choose import require_scheduler
 from seatrial.cli import Folders, status_table
-from seatrial.cli.plan_control import command_of
+from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.run_driver import answer_late, drive
 from seatrial.errors import UsageError
 from seatrial.plan.model import Component
@@ -27,10 +27,8 @@ from seatrial.trial.folder import TrialFolder
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
 
-_EVIDENCE_KEYS = ("document", "sha256", "signed_by", "signed_on", "about")
 
-
-class Acceptance:
+class Acceptance(OfPlan):
     """The chosen components and phases of a plan (none: all), with their trials. ``name`` stands
     for the plan's in the trials' tags. Raises InvalidFiles with every fault, and UsageError."""
 
@@ -44,7 +42,7 @@ class Acceptance:
         *,
         with_builds: bool = True,
     ) -> None:
-        self.folders, self.name = folders, name
+        super().__init__(folders, path, name)
         self.components, self.phases = components, phases
         self.prepared = prepare_plan(path, components, phases, with_builds)
         self.plan = self.prepared.plan.plan
@@ -62,15 +60,12 @@ class Acceptance:
             return self._latest(part)
         return trial
 
-    def _command(self, *words: str, act: str = "") -> str:
-        return command_of(self.folders, self.prepared.path, self.name, *words, act=act)
-
     # ---- running it -----------------------------------------------------------------------
 
     def require_begun(self) -> None:
         """Raise UsageError if no trial of the chosen components exists."""
         if not any(self._latest(part) for part in self.prepared.parts):
-            raise UsageError(f"nothing of {self.plan} has begun; `{self._command()}` begins it")
+            raise UsageError(f"nothing of {self.plan} has begun; `{self.command()}` begins it")
 
     def run(self, quiet: bool, form: str) -> int:
         """Run every trial that is not complete, then print the status; return the exit code."""
@@ -104,9 +99,9 @@ class Acceptance:
         """Drive a trial. Return True if it is complete."""
         outcome = drive(folder, self.folders, quiet)
         if not outcome.complete:
-            click.echo(f"{folder.tag} is not complete: {outcome.why}")
+            click.echo(f"{folder.tag} is not complete: {outcome.reason}")
             anew = "  (begins it anew)" if plan_trials.state_of(folder) == "abandoned" else ""
-            click.echo(f"next   {self._command()}{anew}")
+            click.echo(f"next   {self.command()}{anew}")
         return outcome.complete
 
     def _require_unchanged(
@@ -123,14 +118,14 @@ class Acceptance:
             tag = trial.folder.tag
             which = ["--component", part.component.component]
             which += ["--phase", part.phase] if part.phase else []
-            give_up = self._command("the plan changed", *which, act="abandon")
+            abandon = self.command("the plan changed", *which, act="abandon")
             raise UsageError(
                 f"{tag}: {', '.join(changed)} changed since it was made, and it keeps what it was "
                 "made with.\n"
                 f"  to continue as it was:  {self.folders.command('resume', tag)}\n"
-                f"  to begin it anew:       {give_up}\n"
-                f"                          {self._command()}\n"
-                f"  to run both:            {self._command('--name', f'{self.plan}-b')}"
+                f"  to begin it anew:       {abandon}\n"
+                f"                          {self.command()}\n"
+                f"  to run both:            {self.command('--name', f'{self.plan}-b')}"
             )
 
     def _print_changed(
@@ -140,7 +135,7 @@ class Acceptance:
         changed = plan_trials.changed_judging(trial, part)
         changed += plan_trials.changes(trial, self.prepared, part, builds)
         if changed and trial.state != "abandoned":
-            anew = self._command("--name", f"{self.name or self.plan}-b")
+            anew = self.command("--name", f"{self.name or self.plan}-b")
             click.echo(
                 f"{trial.folder.tag}: its plan changed since: {', '.join(changed)}; it is judged "
                 f"by what it was made with; `{anew}` runs it anew",
@@ -191,7 +186,7 @@ class Acceptance:
         for part, trial in made:
             self._print_changed(part, trial, builds=False, err=form == "json")
         if form != "json":
-            status_table.print_next(found, self._command())
+            status_table.print_next(found, self.command())
         code = status_table.exit_code(found, [trial for _, trial in made])
         return 3 if waiting and code == 0 else code
 
@@ -257,8 +252,5 @@ def _of_evidence(plan: str, component: Component) -> dict[str, Any]:
         "plan": plan,
         "component": component.component,
         "state": "shown by evidence",
-        "evidence": [
-            {key: msgspec.to_builtins(getattr(each, key)) for key in _EVIDENCE_KEYS}
-            for each in component.evidence
-        ],
+        "evidence": [asdict(each) for each in component.evidence],
     }

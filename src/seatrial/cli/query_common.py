@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -25,9 +24,13 @@ from seatrial.verify.reading import plain_line
 def opened(folders: Folders) -> Store:
     """Open the store, brought up to date with the journals. Notices about it go to stderr."""
     store = synced(folders.store, folders.trials)
-    for notice in store.notices:
-        print(f"seatrial: {plain_line(notice)}", file=sys.stderr)
+    print_notices(store)
     return store
+
+
+def print_notices(store: Store) -> None:
+    for notice in store.notices:
+        click.echo(f"seatrial: {plain_line(notice)}", err=True)
 
 
 def known_groups(trial: TrialRow) -> dict[str, str] | None:

@@ -10,6 +10,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
+from seatrial.cli.options import name_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.report.sign import require_key, sign, signature_of
@@ -58,7 +59,7 @@ def command() -> None:
     metavar="KEY",
     help="Sign it with this OpenSSH key: makes FILE.sig.",
 )
-@click.option("--name", default="", help="Name in the trials' tags instead of the plan's.")
+@name_option
 @click.option("--rehearsed", is_flag=True, help="Of a plan: its latest rehearsal.")
 @click.pass_obj
 def write(

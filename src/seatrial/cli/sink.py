@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.options import format_option
+from seatrial.cli.options import Parsed, format_option
 from seatrial.cli.query_common import show_time
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError, UsageError
@@ -26,7 +26,7 @@ from seatrial.trial.folder import TrialFolder, find, tags
 from seatrial.units import count, seconds, show_seconds
 from seatrial.verify.reading import plain_line
 
-FOREGROUND_PATIENCE = "1m"
+FOREGROUND_PATIENCE = 60.0  # seconds
 
 
 @click.command("sink")
@@ -35,7 +35,12 @@ FOREGROUND_PATIENCE = "1m"
 @click.option("--sink", "names", multiple=True, metavar="NAME", help="Only this one.")
 @click.option("-m", "--machine", help="The sinks of this machine, instead of the trial's own.")
 @click.option("--follow", is_flag=True, help="Go on as long as the trial is driven.")
-@click.option("--patience", metavar="TIME", help="How long a sink that fails is tried: 10m, 2d.")
+@click.option(
+    "--patience",
+    type=Parsed(seconds),
+    metavar="TIME",
+    help="How long a sink that fails is tried: 10m, 2d.",
+)
 @click.option("--again", is_flag=True, help="Send all again, from the journal's beginning.")
 @click.option("--stop", is_flag=True, help="End the process that delivers the trial's events.")
 @click.option("--status", is_flag=True, help="Show how far behind each sink is, and why.")
@@ -50,7 +55,7 @@ def command(
     names: tuple[str, ...],
     machine: str | None,
     follow: bool,
-    patience: str | None,
+    patience: float | None,
     again: bool,
     stop: bool,
     status: bool,
@@ -92,9 +97,10 @@ def command(
         return _stop(found)
     if every:
         _require_any(found, names, machine)
-    most = _patience(patience, follow)
+    if patience is None and not follow:  # with --follow, each sink's own
+        patience = FOREGROUND_PATIENCE
     sent = [
-        _send(folders, folder, names, machine, SinkLifetime(folder, follow, most), every, again)
+        _send(folders, folder, names, machine, SinkLifetime(folder, follow, patience), every, again)
         for folder in found
     ]
     return 0 if all(sent) else 3
@@ -120,16 +126,6 @@ def _names_of(folder: TrialFolder) -> list[str]:
         return [sink.name for sink in about_of(folder).machine.sinks]
     except TrialError:  # reported when its turn comes
         return []
-
-
-def _patience(text: str | None, follow: bool) -> float | None:
-    """Return seconds; None for each sink's own."""
-    if text is None and follow:
-        return None
-    try:
-        return seconds(FOREGROUND_PATIENCE if text is None else text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--patience") from None
 
 
 def _send(

@@ -12,15 +12,15 @@ from seatrial.cli import Folders
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.journal.codes import CHECK_ERROR, PASS
+from seatrial.journal.codes import CHECK_ERROR, PASS, PERFORMANCE
 from seatrial.store import queries
-from seatrial.store.rows import CaseRow, Filters, SummaryRow, TrialRow
+from seatrial.store.rows import CaseRow, Filters, MetricRow, SummaryRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.studies.one_run import expected
 from seatrial.trial.folder import TrialFolder, references_of
 from seatrial.trial.outcome import DriveOutcome
-from seatrial.units import better_of, show_figure
-from seatrial.verify import references as refs
-from seatrial.verify.figures import MetricValue
+from seatrial.units import show_figure
+from seatrial.verify.references import References
 
 MAX_ROWS = 100
 
@@ -43,7 +43,7 @@ def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) 
     click.echo(", ".join(counts))
     click.echo(f"trial  {min(str(folder.path), os.path.relpath(folder.path), key=len)}")
     if not outcome.complete:
-        click.echo(f"ended before all cases ran: {outcome.why}")
+        click.echo(f"ended before all cases ran: {outcome.reason}")
         click.echo(f"next   {folders.command('resume', folder.tag)}")
     elif verdicts:
         click.echo(f"next   {folders.command('runs', '--trial', name, '--failed')}")
@@ -87,7 +87,7 @@ def _found(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
 
 
 def _row(
-    row: SummaryRow, case: CaseRow, failed: Counter[str], references: refs.References
+    row: SummaryRow, case: CaseRow, failed: Counter[str], references: References
 ) -> list[object]:
     """Return the row of a case and metric. Value: the median. Spread: (maximum - minimum) / median,
     if there are two or more."""
@@ -101,14 +101,11 @@ def _row(
     return [row.case_name, row.metric, value, spread, row.n, reference, verdict]
 
 
-def _judged(row: SummaryRow, case: CaseRow, references: refs.References) -> tuple[str, str]:
-    try:
-        found = refs.matching(references, case.test, row.metric, case.parameters, case.toolchain)
-    except refs.AmbiguousReference:
-        return "ambiguous", CHECK_ERROR.name
-    if found is None or row.median is None:
+def _judged(row: SummaryRow, case: CaseRow, references: References) -> tuple[str, str]:
+    if row.median is None:
         return "", ""
-    figure = MetricValue(row.metric, row.median, row.unit, better_of(row.better))
-    expected = show_figure(found.value, found.unit) if found.value is not None else "bounds"
-    finding = refs.judge(figure, found)
-    return expected, "pass" if finding is None else finding.code.name
+    figure = MetricRow(row.metric, row.median, row.unit, row.better)
+    if (wanted := expected(figure, case, references)) is None:
+        return "", ""
+    code = CHECK_ERROR if wanted.meets is None else PASS if wanted.meets else PERFORMANCE
+    return wanted.text, code.name

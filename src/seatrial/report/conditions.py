@@ -6,15 +6,12 @@ conditions(record, history, now)          # tables
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from seatrial.acceptance.step_functions import LevelSpan, target_loads
 from seatrial.acceptance.trial_history import TrialHistory
-from seatrial.report.content import Cell, Table, bounded, columns_of
+from seatrial.report.content import Cell, Table, bounded
 from seatrial.trial.folder import Record
 from seatrial.units import SECOND_NS
-
-MAX_ROWS: Final = 200
 
 
 def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
@@ -35,12 +32,12 @@ def _blackouts(history: TrialHistory, now: int) -> Table:
             continue
         subject = policy.subject_of(window)
         rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
-    columns = columns_of("from (UTC): time | to (UTC): time | length: seconds | of | why")
+    columns = "from (UTC): time | to (UTC): time | length: seconds | of | why"
     about = (
         "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
         "count it."
     )
-    return bounded("Blackouts", columns, rows, about, MAX_ROWS)
+    return bounded("Blackouts", columns, rows, about)
 
 
 def _loads(record: Record, history: TrialHistory, now: int) -> Table:
@@ -53,14 +50,14 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
             safe = system.safe_load if system is not None else 0.0
             above = _above(levels, safe) if safe else None
             rows.append([name, highest, safe or None, above])
-    columns = columns_of(
+    columns = (
         "target | highest: count, open files | safe: count, open files | time above safe: share"
     )
     about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
     about += "in it."
     if record.rehearsed:
         about += " What `seatrial rehearse` prints holds the load assumed of others, too."
-    return bounded("Load of metadata targets", columns, rows, about, MAX_ROWS)
+    return bounded("Load of metadata targets", columns, rows, about)
 
 
 def _above(levels: Iterable[LevelSpan], safe: float) -> float:

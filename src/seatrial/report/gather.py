@@ -29,11 +29,11 @@ from seatrial.plan.model import Criterion
 from seatrial.report import tables
 from seatrial.report.checksums import NAMES, File, file_of
 from seatrial.report.conditions import conditions
-from seatrial.report.content import Other, Report, ReportComponent, ReportMachine
+from seatrial.report.content import Other, Report, ReportComponent, ReportMachine, titled
+from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
-from seatrial.report.figures import figures
-from seatrial.report.trial_findings import TrialFindings
+from seatrial.report.figures import figures, scaling_figures, spread
 from seatrial.store import queries
 from seatrial.store.liveness import owned
 from seatrial.store.schema import Store
@@ -126,10 +126,9 @@ def _versions(records: Sequence[Record]) -> Iterator[str]:
 
 def _machines(records: Sequence[Record]) -> list[ReportMachine]:
     """Return each machine as the trials knew it; trials that knew the same share an entry."""
-    found: dict[tuple[str, str], list[Record]] = {}
+    found: dict[str, list[Record]] = {}
     for record in records:
-        key = (record.machine.machine, tables.digest_of_struct(record.machine))
-        found.setdefault(key, []).append(record)
+        found.setdefault(tables.digest_of_struct(record.machine), []).append(record)
     return [tables.machine(same, len(found) > 1) for same in found.values()]
 
 
@@ -157,19 +156,13 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
     row = queries.trial(store, str(folder.path))
     varied = variability(store, row, groups_of(record.machine))
     view = TrialView(history, found.now, references_of(record))
-    judged = TrialFindings(
-        status=found,
-        pairs=_pairs(view, found),
-        varied=varied,
-        scaled=_scaled(store, folder, cases, varied),
-        notes=_notes(folder, record, history, found.now),
-        outages=[ShadedSpan(*each) for each in _outages(history)],
-        failed=failed(history),
-        expected=expected(view),
-        conditions=conditions(record, history, found.now),
-    )
+    notes = _notes(folder, record, history, found.now)
+    made = [failed(history), expected(view), *tables.of_status(found)]
+    made += [*conditions(record, history, found.now), *tables.of_variability(varied)]
+    drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
+    drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
     part = ReportComponent(
-        title=_component_title(component.component, record.phase, folder.tag),
+        title=titled(component.component, record.phase) or folder.tag,
         tag=folder.tag,
         about=component.about,
         seed=record.seed,
@@ -180,9 +173,9 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
         status=found,
         waivers=component.waivers,
         evidence=component.evidence,
-        tables=tables.of_component(judged),
-        figures=figures(judged),
-        excluded=tables.excluded(record, history, judged, reading.damaged),
+        tables=[table for table in (*made, tables.of_notes(notes)) if table.rows],
+        figures=drawn,
+        excluded=tables.excluded(record, history, found, varied, reading.damaged),
         versions=tables.tests(folder, record, cases),
     )
     return part, files
@@ -197,19 +190,16 @@ def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int)
     return [note for note in notes if start <= note.time <= end]
 
 
-def _outages(history: TrialHistory) -> Iterator[tuple[float, float, str]]:
-    """Yield planned outages within the trial's time as (start, end, text), in s since the epoch."""
+def _outages(history: TrialHistory) -> list[ShadedSpan]:
+    """Return the planned outages within the trial's time, in s since the epoch."""
     first, last = history.start or 0, history.last
-    for each in outages_of(history) if history.spans else ():
-        start, end = max(first, each.start), min(last, each.end)
-        if start < end:
-            yield start / SECOND_NS, end / SECOND_NS, "outage"
-
-
-def _component_title(component: str, phase: str, tag: str) -> str:
-    if not component:
-        return tag
-    return f"{component}, phase {phase}" if phase else component
+    spans = outages_of(history) if history.spans else ()
+    inside = [(max(first, each.start), min(last, each.end)) for each in spans]
+    return [
+        ShadedSpan(start / SECOND_NS, end / SECOND_NS, "outage")
+        for start, end in inside
+        if start < end
+    ]
 
 
 def _end(history: TrialHistory) -> int | None:

@@ -13,7 +13,7 @@ from seatrial.documents import Faults, read
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.plan.model import Component
 from seatrial.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
-from seatrial.report.content import Other
+from seatrial.report.content import Other, titled
 from seatrial.trial.folder import TrialFolder, tags
 from seatrial.trial.plan_trials import PlanTrial, changed_judging, changes, latest, made, plan_name
 
@@ -56,8 +56,16 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
     there = [trial.folder for _, trial in found if trial is not None]
     if not there:
         raise UsageError(_nothing(trials, path, rehearsed))
-    others = [_waiting(part) for part, trial in found if trial is None]
-    others += [_shown(each) for each in prepared.plan.components if _on_evidence(each, prepared)]
+    others = [
+        _other(part.component, titled(part.component.component, part.phase), "not begun")
+        for part, trial in found
+        if trial is None
+    ]
+    others += [
+        _other(each, each.component, "shown by evidence")
+        for each in prepared.plan.components
+        if _on_evidence(each, prepared)
+    ]
     skipped = [
         (part.component.component, what, why) for part, _ in found for what, why in part.skipped
     ]
@@ -89,12 +97,10 @@ def _changed(trial: PlanTrial, prepared: PreparedPlan, part: PreparedComponent) 
     )
 
 
-def _waiting(part: PreparedComponent) -> Other:
-    component = part.component
-    title = f"{component.component}, phase {part.phase}" if part.phase else component.component
+def _other(component: Component, title: str, state: str) -> Other:
     return Other(
         title=title,
-        state="not begun",
+        state=state,
         about=component.about,
         evidence=component.evidence,
         waivers=component.waivers,
@@ -105,16 +111,6 @@ def _on_evidence(component: Component, prepared: PreparedPlan) -> bool:
     """Return whether a component runs nothing and is shown by documents."""
     runs = any(part.component.component == component.component for part in prepared.parts)
     return bool(component.evidence) and not runs
-
-
-def _shown(component: Component) -> Other:
-    return Other(
-        title=component.component,
-        state="shown by evidence",
-        about=component.about,
-        evidence=component.evidence,
-        waivers=component.waivers,
-    )
 
 
 # ---- rehearsals ---------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -21,22 +21,19 @@ from seatrial.machine.model import Toolchain
 from seatrial.report.checksums import digest, sum_of
 from seatrial.report.content import (
     Cell,
-    ReportColumn,
     ReportMachine,
     Table,
     bounded,
-    columns_of,
     moment,
 )
-from seatrial.report.trial_findings import TrialFindings
-from seatrial.studies.variability import VariabilityRow
+from seatrial.studies.note_file import Note
+from seatrial.studies.variability import Variability
 from seatrial.suite.model import Case
 from seatrial.trial.folder import Record, TrialFolder
-from seatrial.units import SECOND_NS, count, listed, show_bytes, show_unit
+from seatrial.units import SECOND_NS, listed, show_bytes, show_unit
 
 MAX_ROWS: Final = 500  # of a table that belongs to no figure
 SHORT: Final = 16  # digits of a checksum in a table
-MAX_ENVIRONMENTS: Final = 1000
 
 
 # ---- the machine --------------------------------------------------------------------------
@@ -64,62 +61,55 @@ def machine(records: Sequence[Record], several: bool) -> ReportMachine:
 
 
 def _nodes(about: MachineFile) -> Table:
-    columns = columns_of(
+    columns = (
         "nodes | number: count | cores: count | sockets: count | NUMA domains: count"
         " | threads a core: count | memory | GPUs: count | features"
     )
-    rows: list[list[Cell]] = []
+    rows: list[Sequence[Cell]] = []
     for kind in about.nodes:
         memory = kind.memory
-        row: list[Cell] = [kind.names, len(unfold(kind.names)), kind.cores, kind.sockets]
-        row += [kind.numa_domains, kind.threads_per_core]
-        row.append(memory if isinstance(memory, str) else show_bytes(memory) if memory else "")
-        rows.append([*row, kind.gpus or None, ", ".join(kind.features)])
-    return bounded("Nodes", columns, rows, most=MAX_ROWS)
+        shown = memory if isinstance(memory, str) else show_bytes(memory) if memory else ""
+        cores = (kind.cores, kind.sockets, kind.numa_domains, kind.threads_per_core)
+        features = ", ".join(kind.features)
+        number = len(unfold(kind.names))
+        rows.append((kind.names, number, *cores, shown, kind.gpus or None, features))
+    return bounded("Nodes", columns, rows, max_rows=MAX_ROWS)
 
 
 def _file_systems(about: MachineFile) -> Iterator[Table]:
     if not about.file_systems:
         return
-    columns = columns_of(
-        "file system | path | metadata targets | safe load of a target: count, open files"
-    )
-    rows: list[list[Cell]] = [
-        [name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None]
+    columns = "file system | path | metadata targets | safe load of a target: count, open files"
+    rows = (
+        (name, each.path, ", ".join(t.name for t in each.metadata_targets), each.safe_load or None)
         for name, each in about.file_systems.items()
-    ]
-    yield bounded("File systems", columns, rows, most=MAX_ROWS)
+    )
+    yield bounded("File systems", columns, rows, max_rows=MAX_ROWS)
 
 
 # ---- a component --------------------------------------------------------------------------
 
 
-def of_component(found: TrialFindings) -> list[Table]:
-    """Return the tables of a component that have rows.
-
-    They are: why runs failed, figures against references, node-hours, sub-phases, conditions,
-    variability, what outliers share, and notes.
-    """
-    made = [found.failed, found.expected, *_node_hours(found), *_sub_phases(found.status)]
-    made += [*found.conditions, _variability(found), _shared(found), _notes(found)]
-    return [table for table in made if table.rows]
+def of_status(status: Status) -> list[Table]:
+    """Return the tables of node-hours and of sub-phases."""
+    return [*_node_hours(status), *_sub_phases(status)]
 
 
-def _node_hours(found: TrialFindings) -> Iterator[Table]:
+def _node_hours(status: Status) -> Iterator[Table]:
     """Yield the table of node-hours by use, from the criterion on utilisation."""
-    results = [each[0] for each in found.status.criteria if each[0].criterion == "utilisation"]
+    results = [each[0] for each in status.criteria if each[0].criterion == "utilisation"]
     if not results:
         return
     numbers = results[0].numbers
     available = numbers.get("available node-hours")
     if not isinstance(available, int | float) or not available:
         return
-    rows: list[list[Cell]] = [
-        [name.removesuffix(" node-hours"), hours, hours / available]
+    rows = (
+        (name.removesuffix(" node-hours"), hours, hours / available)
         for name, hours in numbers.items()
         if name.endswith(" node-hours") and isinstance(hours, int | float)
-    ]
-    columns = columns_of("use | node-hours: number | of those available: share")
+    )
+    columns = "use | node-hours: number | of those available: share"
     yield bounded("Where node-hours went", columns, rows)
 
 
@@ -127,29 +117,33 @@ def _sub_phases(status: Status) -> Iterator[Table]:
     parts = status.sub_phases
     if len(parts) < 2 and not status.plan:
         return
-    columns = columns_of(
+    columns = (
         "sub-phase: count | from (UTC): time | to (UTC): time | clock: seconds | passed: count"
         " | ended by"
     )
-    rows: list[list[Cell]] = [
-        [each.number, each.start, each.end, each.clock, each.accepted, each.ended_by]
+    rows = (
+        (each.number, each.start, each.end, each.clock, each.accepted, each.ended_by)
         for each in parts
-    ]
+    )
     yield bounded("Sub-phases", columns, rows, "the stretches between pauses and interruptions")
 
 
-def _variability(found: TrialFindings) -> Table:
-    """Return the table that `seatrial variability` shows."""
-    columns = columns_of(
+def of_variability(varied: Variability) -> list[Table]:
+    """Return the table that `seatrial variability` shows, and what outliers share."""
+    return [_spreads(varied), _shared(varied)]
+
+
+def _spreads(varied: Variability) -> Table:
+    columns = (
         "test | metric | unit | n: count | mean: number | sd: number | CV: share"
         " | median: number | MAD: number | min: number | max: number | excluded | hidden in it"
     )
     rows: list[list[Cell]] = []
-    for row in found.varied.rows:
+    for row in varied.rows:
         one = row.spread
         unit = show_unit(row.unit, "{}")
         excluded = ", ".join(f"{n} {rule}" for rule, n in row.excluded.items())
-        hidden = "; ".join(_hidden(row))
+        hidden = "; ".join(row.hidden)
         numbers = [one.mean, one.deviation, one.cv, one.median, one.mad, one.low, one.high]
         rows.append([row.kind, row.metric, unit, one.n, *numbers, excluded, hidden])
     about = (
@@ -159,27 +153,15 @@ def _variability(found: TrialFindings) -> Table:
     return bounded("Variability", columns, rows, about, MAX_ROWS)
 
 
-def _hidden(row: VariabilityRow) -> Iterator[str]:
-    """Yield what the numbers of a row do not show: changes, modes, defective nodes."""
-    if row.changes:
-        yield f"its level changed {count(row.changes, 'time')}"
-    if len(row.modes.modes) > 1:
-        yield f"{len(row.modes.modes)} modes"
-    if row.nodes is not None and row.nodes.defective:
-        yield f"defective: {listed(list(row.nodes.defective), 3)}"
-
-
-def _shared(found: TrialFindings) -> Table:
+def _shared(varied: Variability) -> Table:
     """Return the spans of time, nodes and groups with more outliers than chance explains."""
-    columns = columns_of(
-        "shared | which | runs: count | stand out: count | by chance: number | p: number"
-    )
+    columns = "shared | which | runs: count | stand out: count | by chance: number | p: number"
     rows: list[list[Cell]] = []
-    for span in found.varied.spans:
+    for span in varied.spans:
         first, last = (moment(round(at * SECOND_NS)) for at in (span.first, span.last))
         numbers = (span.runs, span.bad, span.expected, span.p)
         rows.append(["started from", f"{first} to {last} UTC", *numbers])
-    for one in found.varied.suspects.suspects:
+    for one in varied.suspects.suspects:
         rows.append([one.kind, ", ".join(one.names[:8]), one.runs, one.bad, one.expected, one.p])
     about = (
         "p: the chance of as many in any span, node or group at all. Of nodes that were always "
@@ -188,12 +170,12 @@ def _shared(found: TrialFindings) -> Table:
     return bounded("What runs that stand out share", columns, rows, about, MAX_ROWS)
 
 
-def _notes(found: TrialFindings) -> Table:
-    rows: list[list[Cell]] = [
-        [note.time, note.text, f"{note.user}@{note.host}" if note.user else ""]
-        for note in found.notes
-    ]
-    columns = columns_of("time (UTC): time | noted | by")
+def of_notes(notes: Iterable[Note]) -> Table:
+    """Return the table of what people noted."""
+    rows = (
+        (note.time, note.text, f"{note.user}@{note.host}" if note.user else "") for note in notes
+    )
+    columns = "time (UTC): time | noted | by"
     return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MAX_ROWS)
 
 
@@ -201,11 +183,10 @@ def _notes(found: TrialFindings) -> Table:
 
 
 def excluded(
-    record: Record, history: TrialHistory, found: TrialFindings, damaged: int
+    record: Record, history: TrialHistory, status: Status, varied: Variability, damaged: int
 ) -> list[Table]:
     """Return the tables of what is not in the figures or was taken out of the trial, and why."""
-    status = found.status
-    rows: list[list[Cell]] = [*_runs_left_out(found)]
+    rows: list[list[Cell]] = [*_runs_left_out(status, varied)]
     for nodes, reason in status.excluded:
         rows.append(["nodes", nodes, None, f"excluded from the trial: {reason}"])
     rows += [
@@ -215,13 +196,13 @@ def excluded(
     ]
     if damaged:
         rows.append(["journal", record.tag, damaged, "lines that could not be read"])
-    columns = columns_of("what | which | number: count | why")
-    made = [bounded("Excluded", columns, rows, most=MAX_ROWS), *_outages(record, history)]
+    columns = "what | which | number: count | why"
+    made = [bounded("Excluded", columns, rows, max_rows=MAX_ROWS), *_outages(record, history)]
     return [table for table in made if table.rows]
 
 
-def _runs_left_out(found: TrialFindings) -> Iterator[list[Cell]]:
-    for each in found.status.criteria:
+def _runs_left_out(status: Status, varied: Variability) -> Iterator[list[Cell]]:
+    for each in status.criteria:
         first = each[0]
         if first.criterion == "pass_rate":
             for word, why in (
@@ -233,7 +214,7 @@ def _runs_left_out(found: TrialFindings) -> Iterator[list[Cell]]:
                 if number:
                     yield ["runs", f"of {first.label}", number, f"{word}: {why}"]
     by_test: dict[str, Counter[str]] = {}
-    for row in found.varied.rows:
+    for row in varied.rows:
         tally = by_test.setdefault(row.kind, Counter())
         for rule, number in row.excluded.items():
             tally[rule] = max(tally[rule], number)
@@ -242,7 +223,7 @@ def _runs_left_out(found: TrialFindings) -> Iterator[list[Cell]]:
             listed = ", ".join(f"{number} {rule}" for rule, number in tally.most_common())
             why = f"{listed}: figures are of runs with a right answer"
             yield ["runs", kind, tally.total(), why]
-    for one in found.varied.kinds:
+    for one in varied.kinds:
         if one.willed:
             why = "ended by a person or the scheduler: neither usual nor outliers"
             yield ["runs", one.name, one.willed, why]
@@ -252,7 +233,7 @@ def _outages(record: Record, history: TrialHistory) -> Iterator[Table]:
     if not record.policy.outages:
         return
     whys = ", ".join(dict.fromkeys(each.why for each in record.policy.outages if each.why))
-    columns = columns_of("from (UTC): time | to (UTC): time | nodes | length: seconds")
+    columns = "from (UTC): time | to (UTC): time | nodes | length: seconds"
     rows: list[list[Cell]] = []
     for each in outages_of(history):
         length = (each.end - each.start) / SECOND_NS
@@ -270,8 +251,8 @@ def versions(
     """Return the tables of software, toolchains, the plan's file, and what could not run."""
     made = [_software(records, plan_file), _toolchains(records)]
     if skipped:
-        columns = columns_of("component | left out | why")
-        made.append(bounded("What the plan left out", columns, list(skipped), most=MAX_ROWS))
+        columns = "component | left out | why"
+        made.append(bounded("What the plan left out", columns, skipped, max_rows=MAX_ROWS))
     return [table for table in made if table.rows]
 
 
@@ -288,7 +269,7 @@ def _software(records: Sequence[Record], plan_file: Path | None) -> Table:
         rows.append([f"plan's file now, {path.name}", _now(path)])
     for suite in dict.fromkeys(chain.from_iterable(record.asked.suites for record in records)):
         rows.append(["suite", suite])
-    return bounded("Software and files", columns_of("what | version or SHA-256"), rows)
+    return bounded("Software and files", "what | version or SHA-256", rows)
 
 
 def _now(path: Path) -> str:
@@ -299,8 +280,7 @@ def _now(path: Path) -> str:
 
 
 def _toolchains(records: Sequence[Record]) -> Table:
-    names = ("toolchain", "version", "compilers", "flags", "modules", "variables set")
-    columns = [ReportColumn(name) for name in names]
+    columns = "toolchain | version | compilers | flags | modules | variables set"
     found: dict[tuple[str, str], tuple[str, Toolchain]] = {}
     for record in records:
         for name, one in record.machine.toolchains.items():
@@ -309,17 +289,9 @@ def _toolchains(records: Sequence[Record]) -> Table:
     for name, one in found.values():
         compilers = ", ".join(filter(None, (one.cc, one.cxx, one.fc, one.mpicc)))
         flags = " ".join(filter(None, (one.cflags, one.openmp, one.ldflags, one.ldlibs)))
-        rows.append(
-            [
-                name,
-                one.version,
-                compilers,
-                flags,
-                ", ".join(one.modules),
-                ", ".join(one.environment),
-            ]
-        )
-    return bounded("Toolchains", columns, rows, most=MAX_ROWS)
+        names = (", ".join(one.modules), ", ".join(one.environment))
+        rows.append([name, one.version, compilers, flags, *names])
+    return bounded("Toolchains", columns, rows, max_rows=MAX_ROWS)
 
 
 def digest_of_struct(value: msgspec.Struct) -> str:
@@ -329,7 +301,7 @@ def digest_of_struct(value: msgspec.Struct) -> str:
 
 def tests(folder: TrialFolder, record: Record, cases: Sequence[Case]) -> list[Table]:
     """Return the tables of a trial's tests, with hashes of definitions, builds, environments."""
-    columns = columns_of("test | application | cases: count | definition, SHA-256 | builds")
+    columns = "test | application | cases: count | definition, SHA-256 | builds"
     by_test: dict[str, list[Case]] = {name: [] for name in record.tests}
     for case in cases:
         by_test.setdefault(case.test, []).append(case)
@@ -353,6 +325,6 @@ def _environments(folder: TrialFolder) -> Iterator[Table]:
     except OSError:
         return
     if names:
-        rows: list[list[Cell]] = [[name.partition(".")[0]] for name in names]
+        rows = ((name.partition(".")[0],) for name in names)
         about = "Each is a file of the trial's folder `environments`."
-        yield bounded("Environments of runs", columns_of("hash"), rows, about, 20)
+        yield bounded("Environments of runs", "hash", rows, about, 20)

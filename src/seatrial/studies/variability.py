@@ -26,7 +26,7 @@ from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.evidence import NodeEvidence, RunKind, classified, jobs_of
 from seatrial.studies.history import ELAPSED
-from seatrial.units import SECOND_NS, Better, better_of, unfit
+from seatrial.units import SECOND_NS, Better, better_of, count, listed, unfit
 
 
 class VariabilityRow(NamedTuple):
@@ -44,6 +44,16 @@ class VariabilityRow(NamedTuple):
     changes: int
     modes: Modes
     nodes: Survey | None
+
+    @property
+    def hidden(self) -> list[str]:
+        """Remarks on what the numbers do not show: changes, modes, defective nodes."""
+        remarks = [f"its level changed {count(self.changes, 'time')}"] if self.changes else []
+        if len(self.modes.modes) > 1:
+            remarks.append(f"{len(self.modes.modes)} modes")
+        if self.nodes is not None and self.nodes.defective:
+            remarks.append(f"defective: {listed(list(self.nodes.defective), 3)}")
+        return remarks
 
 
 class Variability(NamedTuple):

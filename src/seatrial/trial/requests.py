@@ -113,7 +113,7 @@ def answer_to(request: Request, tests: Container[str], path: Path | None = None)
     if request.request == "extend":
         return TrialExtended(seconds=request.value, request=mark)
     if request.request == "abandon":
-        return TrialAbandoned(reason=request.text or "given up", request=mark)
+        return TrialAbandoned(reason=request.text, request=mark)
     if request.request == "pause":
         reason = request.text or "paused by `seatrial accept`"
         return TrialPaused(reason=reason, request=mark)
