@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import msgspec
 
 from seatrial.cli.options import asked_of, format_option, selection_options
-from seatrial.runs.launchers import launch_line
-from seatrial.trial.prepare import prepare_trial, require_cases
 from seatrial.units import count
 
 
@@ -22,6 +19,11 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
 
     SUITE is a folder with tests (default: the current one). Tests are checked as for a run.
     """
+    import msgspec
+
+    from seatrial.runs.launchers import launch_line
+    from seatrial.trial.prepare import prepare_trial, require_cases
+
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
     require_cases(prepared)
     if form == "json":

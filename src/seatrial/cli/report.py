@@ -109,7 +109,7 @@ def _report(
     folders: Folders, store: Store, asked: tuple[str, ...], name: str, rehearsed: bool
 ) -> Report:
     from seatrial.report.gather import gather
-    from seatrial.report.planned import find
+    from seatrial.report.planned import Planned, find
     from seatrial.trial.folder import find as find_trial
 
     plans = [one for one in asked if Path(one).suffix in (".yaml", ".yml")]
@@ -117,11 +117,11 @@ def _report(
         raise click.UsageError(f"{plans[0]}: one plan at a time, or trials by their tags")
     if plans:
         path = Path(plans[0])
-        plan = find(folders.trials, path, name, rehearsed)
-        return gather(plan.trials, store, plan.others, plan.remarks, plan.skipped, path, plan.about)
+        return gather(find(folders.trials, path, name, rehearsed), store)
     if name or rehearsed:
         raise click.UsageError("--name and --rehearsed are of a plan; a trial is named by its tag")
-    return gather([find_trial(folders.trials, one) for one in dict.fromkeys(asked)], store)
+    found = [find_trial(folders.trials, one) for one in dict.fromkeys(asked)]
+    return gather(Planned(found), store)
 
 
 def _form(output: Path | None) -> str:

@@ -12,7 +12,6 @@ from seatrial.cli.query_common import opened, show_time
 from seatrial.cli.tables import TextTable
 from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
-from seatrial.runs.builds import LOG
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
 from seatrial.store.schema import Store
@@ -159,7 +158,7 @@ def _figures(metrics: list[MetricRow], trial: TrialRow, case: CaseRow) -> str:
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:
     """Return the files of a run. A run whose build failed has only the log of the build."""
     if run.verdict == BUILD_FAILED.name and case.build:
-        return [TrialFolder(Path(trial.path)).builds / case.build / LOG]
+        return [TrialFolder(Path(trial.path)).builds / case.build / "build.log"]
     return [Path(run.path) / name for name in ("job.sh", "stdout", "stderr") if run.path]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 import msgspec
@@ -18,9 +19,10 @@ from seatrial.machine.load import find_machine
 from seatrial.machine.sinks import Sink
 from seatrial.sinks.lag import SinkLag, sink_lags
 from seatrial.sinks.lifetime import SinkLifetime
+from seatrial.sinks.lines_file import records
 from seatrial.sinks.lock import DeliveryLocked, stop
 from seatrial.sinks.process import deliver, wanted
-from seatrial.sinks.trial_info import about_of
+from seatrial.sinks.trial_info import TrialInfo, about_of
 from seatrial.store.export import to_json
 from seatrial.trial.folder import TrialFolder, find, tags
 from seatrial.units import count, seconds, show_seconds
@@ -108,10 +110,10 @@ def command(
 
 def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: str | None) -> None:
     """Raise UsageError if there is nothing to do for a request: that is no success."""
-    if machine is not None:
-        known = {sink.name for sink in find_machine(machine).machine.sinks}
-    else:
-        known = {name for folder in found for name in _names_of(folder)}
+    known: set[str] = set()
+    for folder in found:
+        with suppress(TrialError):  # reported when its turn comes
+            known |= {sink.name for sink in _about(folder, machine).machine.sinks}
     if not known:
         raise UsageError(
             "no trial here was made on a machine that names sinks; see `sinks:` in "
@@ -121,11 +123,12 @@ def _require_any(found: Sequence[TrialFolder], names: Sequence[str], machine: st
         raise UsageError(f"there is no sink {unknown[0]!r}; there are {', '.join(sorted(known))}")
 
 
-def _names_of(folder: TrialFolder) -> list[str]:
-    try:
-        return [sink.name for sink in about_of(folder).machine.sinks]
-    except TrialError:  # reported when its turn comes
-        return []
+def _about(folder: TrialFolder, machine: str | None) -> TrialInfo:
+    """Return a trial's tag and machine, with the sinks of another machine if that is named."""
+    about = about_of(folder)
+    if machine is not None:
+        about.machine.sinks = find_machine(machine).machine.sinks
+    return about
 
 
 def _send(
@@ -168,14 +171,12 @@ def _sinks(
     folder: TrialFolder, names: Sequence[str], machine: str | None, every: bool
 ) -> list[Sink]:
     """Return the sinks of a trial. Raises UsageError if there are none."""
-    about = about_of(folder)
-    whose = f"{folder.tag}: its machine {about.machine.machine}"
-    if machine is not None:
-        about.machine.sinks = find_machine(machine).machine.sinks
-        whose = f"the machine {machine}"
-    known = [sink.name for sink in about.machine.sinks]
+    about = _about(folder, machine)
     if every:
         return [] if about.rehearsed else wanted(about, names)
+    own = f"{folder.tag}: its machine {about.machine.machine}"
+    whose = own if machine is None else f"the machine {machine}"
+    known = [sink.name for sink in about.machine.sinks]
     if unknown := sorted(set(names) - set(known)):
         raise UsageError(f"{whose} has no sink {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     if not known:
@@ -227,8 +228,6 @@ def _stop(found: Sequence[TrialFolder]) -> int:
 
 def _print(found: Sequence[TrialFolder], follow: bool) -> int:
     """Print the events on stdout, from the beginning of the journals."""
-    from seatrial.sinks.webhook import records  # with urllib3
-
     for folder in found:
         for lines in records(folder, SinkLifetime(folder, follow)):
             sys.stdout.buffer.write(lines)

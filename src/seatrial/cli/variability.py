@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any
 
 import click
-import msgspec
+from msgspec.structs import asdict
 
 from seatrial.cli import Folders
 from seatrial.cli.options import FiniteRange, json_option, test_filter
 from seatrial.cli.query_common import known_groups, opened
-from seatrial.cli.suspect_text import print_suspects, suspects_record
+from seatrial.cli.suspects import print_suspects, suspects_record
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
-from seatrial.statistics.outliers import Class
 from seatrial.store import queries, series
 from seatrial.store.export import to_json
 from seatrial.studies.evidence import RunKind
@@ -127,19 +126,18 @@ def _print_outliers(kinds: list[RunKind]) -> None:
         click.echo()
         said = f"{kind.name}: {total} of {count(len(kind.runs), 'run')} stand out"
         click.echo(click.style(plain_line(said), bold=True))
-        for name in get_args(Class):
+        for name, text in _CLASSES.items():
             runs = [outlier for outlier in kind.found.outliers if outlier.kind == name]
             if not runs:
                 continue
-            causes = ""
-            if name == "failed":
+            lines = [f"{_short(outlier.run)}  {outlier.why}" for outlier in runs[:MAX_RUNS]]
+            if name == "failed":  # with their causes in the first line
                 counts = Counter(outlier.why for outlier in runs)
-                causes = f" ({', '.join(f'{n} {why}' for why, n in counts.most_common())})"
-            click.echo(f"  {len(runs)} {_CLASSES[name]}{plain_line(causes)}")
-            if name == "failed":  # their causes are printed above
-                click.echo(plain_line("    " + " ".join(_short(o.run) for o in runs[:MAX_RUNS])))
-            for outlier in runs[:MAX_RUNS] if name != "failed" else ():
-                click.echo(plain_line(f"    {_short(outlier.run)}  {outlier.why}"))
+                text += f" ({', '.join(f'{n} {why}' for why, n in counts.most_common())})"
+                lines = [" ".join(_short(outlier.run) for outlier in runs[:MAX_RUNS])]
+            click.echo(plain_line(f"  {len(runs)} {text}"))
+            for line in lines:
+                click.echo(plain_line(f"    {line}"))
             if len(runs) > MAX_RUNS:
                 click.echo(f"    and {len(runs) - MAX_RUNS} more")
         if kind.found.why:
@@ -172,20 +170,9 @@ def _print_shared(found: Variability) -> None:
 def _record(found: Variability) -> dict[str, Any]:
     rows = []
     for row in found.rows:
-        figures = msgspec.to_builtins(row.spread)
-        del figures["excluded"]
-        about = {"test": row.test, "case": row.kind, "metric": row.metric, "unit": row.unit}
-        rows.append(
-            {
-                **about,
-                **figures,
-                "better": row.better,
-                "excluded": row.excluded,
-                "changes": row.changes,
-                "modes": msgspec.to_builtins(row.modes.modes),
-                "nodes": None if row.nodes is None else msgspec.to_builtins(row.nodes),
-            }
-        )
+        own = {**row._asdict(), "case": row.kind, "modes": row.modes.modes}
+        del own["kind"], own["spread"]
+        rows.append({**asdict(row.spread), **own})
     outliers = [
         {
             "case": kind.name,
@@ -199,6 +186,6 @@ def _record(found: Variability) -> dict[str, Any]:
     return {
         "table": rows,
         "outliers": outliers,
-        "spans": msgspec.to_builtins(found.spans),
+        "spans": found.spans,
         "suspects": suspects_record(found.suspects, found.evidence),
     }

@@ -1,6 +1,6 @@
 """Gather the content of a report on trials.
 
-    report = gather([TrialFolder(path)], store)
+    report = gather(Planned([TrialFolder(path)]), store)
 
 Each journal is read once; its checksum is that of the bytes that were read.
 """
@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 
 from seatrial import __version__
 from seatrial.acceptance.criteria import Result, TrialView, judge, overall
@@ -29,11 +28,12 @@ from seatrial.plan.model import Criterion
 from seatrial.report import tables
 from seatrial.report.checksums import NAMES, File, file_of
 from seatrial.report.conditions import conditions
-from seatrial.report.content import Other, Report, ReportComponent, ReportMachine, titled
+from seatrial.report.content import Report, ReportComponent, ReportMachine, titled
 from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
 from seatrial.report.failed import failed
 from seatrial.report.figures import figures, scaling_figures, spread
+from seatrial.report.planned import Planned
 from seatrial.store import queries
 from seatrial.store.liveness import owned
 from seatrial.store.schema import Store
@@ -49,31 +49,18 @@ from seatrial.trial.folder import Record, TrialFolder, references_of, user_name
 from seatrial.units import SECOND_NS, count
 
 
-def gather(
-    trials: Sequence[TrialFolder],
-    store: Store,
-    others: Sequence[Other] = (),
-    remarks: Sequence[str] = (),
-    skipped: Sequence[tuple[str, str, str]] = (),
-    plan_file: Path | None = None,
-    about: str = "",
-) -> Report:
-    """Return a report on trials, in their order.
-
-    ``others``: components of the plan without a trial. ``skipped``: what cannot run on the machine,
-    as (component, what, why). Raises UsageError if some trials were measured and some rehearsed.
-    """
-    records = [folder.record() for folder in trials]
+def gather(planned: Planned, store: Store) -> Report:
+    """Return a report on trials, in their order. Raises UsageError if some of them were measured
+    and some rehearsed."""
+    records = [folder.record() for folder in planned.trials]
     _require_one_kind(records)
     with uncollected():
-        read_trials = [
-            _trial(folder, record, store) for folder, record in zip(trials, records, strict=True)
-        ]
-    parts = [part for part, _ in read_trials]
-    files = list(chain.from_iterable(files for _, files in read_trials))
+        pairs = [_trial(*each, store) for each in zip(planned.trials, records, strict=True)]
+    parts = [part for part, _ in pairs]
+    files = list(chain.from_iterable(files for _, files in pairs))
     damaged = [f"{each.trial}: {_unread(each.damaged)}" for each in files if each.damaged]
     results = [one for part in parts for one in part.status.criteria]
-    waiting = [each for each in others if each.state == "not begun"]
+    waiting = [each for each in planned.others if each.state == "not begun"]
     verdict = overall(results)
     if waiting and verdict in ("met", "waived"):
         verdict = "undecided"
@@ -81,7 +68,7 @@ def gather(
     plan = plans[0] if len(plans) == 1 else ""
     return Report(
         title=_title(plan, parts, records),
-        about=about,
+        about=planned.about,
         plan=plan,
         made=time.time_ns(),
         made_by=f"{user_name()}@{socket.gethostname()}",
@@ -90,11 +77,11 @@ def gather(
         assumed=list(dict.fromkeys(chain.from_iterable(record.assumed for record in records))),
         verdict=verdict,
         complete=not waiting and not damaged and all(p.status.state == "ended" for p in parts),
-        remarks=[*remarks, *damaged, *_versions(records)],
+        remarks=[*planned.remarks, *damaged, *_versions(records)],
         components=parts,
-        others=list(others),
+        others=list(planned.others),
         machines=_machines(records),
-        versions=tables.versions(records, plan_file, skipped),
+        versions=tables.versions(records, planned.file, planned.skipped),
         files=files,
     )
 

@@ -6,6 +6,7 @@ found.trials, found.others, found.remarks
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,14 +23,15 @@ class Planned(NamedTuple):
     """The trials of a plan, in its order.
 
     ``others``: components without a trial. ``remarks``: sentences to read first. ``skipped``: what
-    the plan leaves out, as (component, what, why).
+    cannot run on the machine, as (component, what, why). ``file``: the plan's, if there is one.
     """
 
     trials: list[TrialFolder]
-    others: list[Other]
-    remarks: list[str]
-    skipped: list[tuple[str, str, str]]
-    about: str
+    others: Sequence[Other] = ()
+    remarks: Sequence[str] = ()
+    skipped: Sequence[tuple[str, str, str]] = ()
+    about: str = ""
+    file: Path | None = None
 
 
 def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> Planned:
@@ -48,7 +50,7 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         if not known:
             raise
         said = f"The plan has faults by now, and is told by its trials alone: {error.faults[0]}"
-        return Planned([one.folder for one in known], [], [said], [], "")
+        return Planned([one.folder for one in known], remarks=[said], file=path)
     if rehearsed:
         found = rehearsals(trials, prepared)
     else:
@@ -70,7 +72,7 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         (part.component.component, what, why) for part, _ in found for what, why in part.skipped
     ]
     remarks = [said for part, trial in found if trial and (said := _changed(trial, prepared, part))]
-    return Planned(there, others, remarks, skipped, prepared.plan.about)
+    return Planned(there, others, remarks, skipped, prepared.plan.about, path)
 
 
 def _require_plan(path: Path) -> None:
