@@ -7,6 +7,7 @@ acceptance.run(quiet=False, form="table")     # the exit code
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from seatrial.trial import plan_trials
 from seatrial.trial.folder import TrialFolder
 from seatrial.trial.plan_trials import PlanTrial
 from seatrial.units import count, show_seconds
+
+_PartTrial = tuple[PreparedComponent, PlanTrial | None]
 
 
 class Acceptance(OfPlan):
@@ -47,24 +50,19 @@ class Acceptance(OfPlan):
         self.prepared = prepare_plan(path, components, phases, with_builds)
         self.plan = self.prepared.plan.plan
 
-    def _latest(self, part: PreparedComponent) -> PlanTrial | None:
-        return plan_trials.latest(self.folders.trials, self.plan, part, self.name)
+    def _trials(self) -> list[_PartTrial]:
+        """Return each component in a phase with its latest trial."""
+        latest = partial(plan_trials.latest, self.folders.trials, self.plan, name=self.name)
+        return [(part, latest(part)) for part in self.prepared.parts]
 
     def _next_tag(self, part: PreparedComponent) -> str:
         return plan_trials.next_tag(self.folders.trials, self.plan, part, self.name)
-
-    def _latest_answered(self, part: PreparedComponent) -> PlanTrial | None:
-        """Return the latest trial, after requests that came too late for its driver are noted."""
-        trial = self._latest(part)
-        if trial is not None and trial.state == "complete" and answer_late(trial.folder):
-            return self._latest(part)
-        return trial
 
     # ---- running it -----------------------------------------------------------------------
 
     def require_begun(self) -> None:
         """Raise UsageError if no trial of the chosen components exists."""
-        if not any(self._latest(part) for part in self.prepared.parts):
+        if not any(trial for _, trial in self._trials()):
             raise UsageError(f"nothing of {self.plan} has begun; `{self.command()}` begins it")
 
     def run(self, quiet: bool, form: str) -> int:
@@ -75,25 +73,27 @@ class Acceptance(OfPlan):
 
     def _run_all(self, quiet: bool) -> bool:
         """Run what is not complete. Return False as soon as a trial does not reach its end."""
-        trials = [(part, self._latest_answered(part)) for part in self.prepared.parts]
+        trials = self._trials()
+        complete = (trial for _, trial in trials if trial and trial.state == "complete")
+        answered = [answer_late(trial.folder) for trial in complete]
+        if any(answered):  # requests that came too late for a driver
+            trials = self._trials()
         self._require_unchanged(trials)
         for part, trial in trials:
             if trial is not None and trial.state == "complete":
                 click.echo(f"{trial.folder.tag} is complete.")
                 self._print_changed(part, trial)
                 continue
+            _print_left_out(part)
             if trial is not None and trial.state == "open":
                 self._print_changed(part, trial)
-            _print_left_out(part)
-            if not self._drive(self._folder(part, trial), quiet):
+                folder = trial.folder
+            else:
+                require_scheduler(part.machine)
+                folder = plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
+            if not self._drive(folder, quiet):
                 return False
         return True
-
-    def _folder(self, part: PreparedComponent, trial: PlanTrial | None) -> TrialFolder:
-        if trial is not None and trial.state == "open":
-            return trial.folder
-        require_scheduler(part.machine)
-        return plan_trials.begin(self.folders.trials, self.prepared, part, self.name)
 
     def _drive(self, folder: TrialFolder, quiet: bool) -> bool:
         """Drive a trial. Return True if it is complete."""
@@ -104,9 +104,7 @@ class Acceptance(OfPlan):
             click.echo(f"next   {self.command()}{anew}")
         return outcome.complete
 
-    def _require_unchanged(
-        self, trials: Sequence[tuple[PreparedComponent, PlanTrial | None]]
-    ) -> None:
+    def _require_unchanged(self, trials: Sequence[_PartTrial]) -> None:
         """Raise UsageError if the plan of a trial that would continue has changed. The trial keeps
         what it was made with, so whoever changed the plan must choose."""
         for part, trial in trials:
@@ -144,7 +142,7 @@ class Acceptance(OfPlan):
 
     def print_dry_run(self) -> int:
         """Print what would begin, continue, be left alone or be refused; return 0."""
-        trials = [(part, self._latest(part)) for part in self.prepared.parts]
+        trials = self._trials()
         for part, trial in trials:
             going = trial if trial is not None and trial.state != "abandoned" else None
             tag = going.folder.tag if going else self._next_tag(part)
@@ -169,7 +167,7 @@ class Acceptance(OfPlan):
 
     def print_status(self, form: str) -> int:
         """Print the status of each trial and its criteria; return the exit code."""
-        trials = [(part, self._latest(part)) for part in self.prepared.parts]
+        trials = self._trials()
         made = [(part, trial) for part, trial in trials if trial is not None]
         found = [status_table.status_of(trial) for _, trial in made]
         waiting = [self._next_tag(part) for part, trial in trials if trial is None]
@@ -192,7 +190,7 @@ class Acceptance(OfPlan):
 
     def _print_not_met(self) -> int:
         """Name the criteria of incomplete trials that are not met; return the exit code."""
-        trials = [trial for part in self.prepared.parts if (trial := self._latest(part))]
+        trials = [trial for _, trial in self._trials() if trial]
         found = [status_table.status_of(trial) for trial in trials]
         for one in found:
             labels = [each[0].label for each in one.criteria if each[0].state == "not met"]

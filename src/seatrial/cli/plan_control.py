@@ -72,7 +72,7 @@ class Steering(OfPlan):
 
     def pause(self) -> int:
         resume = self.command(act="resume")
-        for trial in self._of_state("open"):
+        for trial in self._open():
             seen = run_driver.ask(trial.folder, Request(request="pause"))
             tag = trial.folder.tag
             if seen:
@@ -89,7 +89,8 @@ class Steering(OfPlan):
             more = seconds(text)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="TIME") from error
-        trial = self._one("extended", [t for t in self._timed() if t.state != "abandoned"])
+        timed = [trial for trial in self.trials if trial.record.policy.duration]
+        trial = self._one("extended", [trial for trial in timed if trial.state != "abandoned"])
         run_driver.ask(trial.folder, Request(request="extend", value=more))
         click.echo(f"{trial.folder.tag}: it is given {show_seconds(more)} more.")
         if trial.state == "complete":
@@ -108,7 +109,7 @@ class Steering(OfPlan):
         return run_driver.abandon(trial.folder, self.folders, reason, self.command())
 
     def admit(self, names: str) -> int:
-        trial = self._one("told to admit anything", self._of_state("open"))
+        trial = self._one("told to admit anything", self._open())
         tag = trial.folder.tag
         is_test = names in trial.record.tests
         shut_out = _stopped(trial, names) if is_test else self._excluded(trial, names)
@@ -138,11 +139,8 @@ class Steering(OfPlan):
         }
         return fold([name for name in asked if name in excluded])
 
-    def _timed(self) -> list[PlanTrial]:
-        return [trial for trial in self.trials if trial.record.policy.duration]
-
-    def _of_state(self, *states: str) -> list[PlanTrial]:
-        found = [trial for trial in self.trials if trial.state in states]
+    def _open(self) -> list[PlanTrial]:
+        found = [trial for trial in self.trials if trial.state == "open"]
         if not found:
             shown = self.command(act="status")
             raise UsageError(f"nothing of {self.plan} is under way; see `{shown}`")

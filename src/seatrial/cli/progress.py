@@ -33,7 +33,7 @@ from seatrial.journal.events import (
     TrialResumed,
     TrialStarted,
 )
-from seatrial.journal.lifecycle import RunLife, RunState
+from seatrial.journal.lifecycle import RunLife, RunState, TrialLife
 from seatrial.suite.model import Case
 from seatrial.trial.outcome import INTERRUPTED, TWICE
 from seatrial.units import SECOND_NS, count, show_number, show_seconds
@@ -76,10 +76,13 @@ def _told(event: Event) -> str:
     return f"{said}{_FOLLOWS.get(getattr(event, 'reason', ''), '')}"
 
 
+def _left(trial: TrialLife, now: int) -> str:
+    return f"{show_seconds(max(0.0, trial.duration - trial.elapsed(now)))} to go"
+
+
 def _sustained(conductor: Conductor, passed: int) -> list[str]:
     """Return the status of a sustained trial: the time left, and what it keeps running."""
     state = conductor.state
-    left = max(0.0, state.trial.duration - state.trial.elapsed(time.time_ns()))
     flights = [flight for flight in list(state.in_flight.values()) if flight.holds_room]
     started = [flight for flight in flights if flight.state is RunState.RUNNING]
     room = state.limits.room
@@ -87,7 +90,7 @@ def _sustained(conductor: Conductor, passed: int) -> list[str]:
     there = room or state.nodes.usable
     share = f" ({100 * busy / there:.0f} %)" if there else ""
     return [
-        f"{show_seconds(left)} to go",
+        _left(state.trial, time.time_ns()),
         f"{busy}/{there} {'cores' if room else 'nodes'}{share}",
         f"{len(flights)} in flight",
         f"{passed} passed",
@@ -154,9 +157,7 @@ class Progress:
         conductor = self.conductor
         if conductor is None or not conductor.state.trial.duration:
             return count(self.wanted - self.finished, "run")
-        trial = conductor.state.trial
-        left = trial.duration - trial.elapsed(event.time)
-        return f"{show_seconds(max(0.0, left))} to go"
+        return _left(conductor.state.trial, event.time)
 
     def _add_figure(self, event: MetricRecorded) -> None:
         figures = self._figures.setdefault(event.run_id, [])
@@ -194,16 +195,13 @@ class Progress:
     def _print(self, word: str, text: str) -> None:
         line = f"{word} {plain(text)}" if word else plain(text)
         try:
-            self._show(line)
+            if self._live is not None:
+                self._live.console.print(Text.from_ansi(line), soft_wrap=True)
+            else:
+                click.echo(line)
         except OSError:
             fall_silent()
             self.close()
-
-    def _show(self, line: str) -> None:
-        if self._live is not None:
-            self._live.console.print(Text.from_ansi(line), soft_wrap=True)
-        else:
-            click.echo(line)
 
     # ---- the status line ------------------------------------------------------------------
 

@@ -64,9 +64,8 @@ def _size(wanted: ScoreFile, side: Side) -> int | None:
             machine = TrialFolder(Path(trial.path)).record().machine
         except TrialError:
             return None
-        each = (1 if wanted.per == "node" else kind.cores for kind in machine.nodes)
-        counts = (len(unfold(kind.names)) for kind in machine.nodes)
-        sizes.add(sum(a * b for a, b in zip(each, counts, strict=True)))
+        whole = wanted.per == "node"
+        sizes.add(sum(len(unfold(k.names)) * (1 if whole else k.cores) for k in machine.nodes))
     return sizes.pop() if len(sizes) == 1 else None
 
 

@@ -14,7 +14,6 @@ from seatrial.errors import TrialError
 from seatrial.journal.codes import BUILD_FAILED
 from seatrial.store import export, queries
 from seatrial.store.rows import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.store.schema import Store
 from seatrial.studies.one_run import expected, references_for, told
 from seatrial.suite.model import show
 from seatrial.trial.folder import TrialFolder
@@ -45,37 +44,31 @@ def command(folders: Folders, run: str, scripts: bool, lines: int, form: str) ->
     """
     with opened(folders) as store:
         found = queries.run(store, run)
-        if form == "json":
-            click.echo(_json(store, found), nl=False)
-            return 0
-        case = queries.case_of(store, found)
-        trial = queries.trial_of(store, found)
-        parts = [
-            _head(trial, found, case),
-            _why(found),
-            _time_line(found, queries.events_of(store, found)),
-            _figures(queries.metrics_of(store, found), trial, case),
-            _section_of_files(trial, found, case),
-        ]
+        trial, case = queries.trial_of(store, found), queries.case_of(store, found)
+        events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
+    if form == "json":
+        record = {
+            "run": export.run_record(found),
+            "case": export.record(case),
+            "events": [export.record(event) for event in events],
+            "metrics": [export.record(figure) for figure in metrics],
+            "files": {path.name: str(path) for path in _files(trial, found, case)},
+        }
+        click.echo(export.to_json(record), nl=False)
+        return 0
+    parts = [
+        _head(trial, found, case),
+        _why(found),
+        _time_line(found, events),
+        _figures(metrics, trial, case),
+        _section_of_files(trial, found, case),
+    ]
     if scripts:
         parts.append(_scripts(trial, found))
     if lines:
         parts += [_tail(found, name, lines) for name in ("stdout", "stderr")]
     click.echo("\n\n".join(part for part in parts if part))
     return 0
-
-
-def _json(store: Store, run: RunRow) -> str:
-    trial, case = queries.trial_of(store, run), queries.case_of(store, run)
-    return export.to_json(
-        {
-            "run": export.run_record(run),
-            "case": export.record(case),
-            "events": [export.record(event) for event in queries.events_of(store, run)],
-            "metrics": [export.record(figure) for figure in queries.metrics_of(store, run)],
-            "files": {path.name: str(path) for path in _files(trial, run, case)},
-        }
-    )
 
 
 # ---- the parts of the page ----------------------------------------------------------------

@@ -17,7 +17,7 @@ from seatrial.journal.codes import RECALLED
 from seatrial.plan.model import Evidence, Waiver
 from seatrial.report.checksums import File, block, digest
 from seatrial.store.export import iso, to_json
-from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_unit
+from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share, show_unit
 
 SHAPE: Final = 1  # version of the JSON; raised when the meaning of an existing key changes
 MAX_ROWS: Final = 200  # of a table, such as the data of a figure
@@ -235,7 +235,7 @@ def shown(value: Cell, kind: Kind = "text") -> str:
     if kind == "count":
         return f"{value:,.0f}"
     if kind == "share":
-        return per_cent(100 * value)
+        return show_share(value)
     if kind == "per cent":
         return f"{round(value, 2) + 0.0:+.2f} %"
     if kind == "seconds":
@@ -243,12 +243,6 @@ def shown(value: Cell, kind: Kind = "text") -> str:
     if kind == "time":
         return moment(int(value))
     return show_number(value)
-
-
-def per_cent(value: float) -> str:
-    """Return a percentage with four digits; only 100 itself is shown as 100."""
-    digits = 4 if value == 100 or f"{value:.4g}" != "100" else 8
-    return f"{value:.{digits}g} %"
 
 
 def moment(time_ns: int | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from seatrial.draw import Axis, ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
 from seatrial.report.content import Cell, ReportFigure, Table, bounded
@@ -92,27 +92,21 @@ def _points(kind: RunKind) -> tuple[_Points, int]:
     """
     points: _Points = {"": [], **{name: [] for name in CLASSES}}
     untold = 0
-    for each in _in_order(kind):
-        height = each.run.elapsed
-        if height is None and each.kind == "walltime":
-            height, untold = each.run.walltime, untold + 1
-        if each.run.script_started is not None and height is not None:
-            points[each.kind].append((each.run.script_started / SECOND_NS, height))
+    for run, name, _ in _in_order(kind):
+        height = run.elapsed
+        if height is None and name == "walltime":
+            height, untold = run.walltime, untold + 1
+        if run.script_started is not None and height is not None:
+            points[name].append((run.script_started / SECOND_NS, height))
     return points, untold
 
 
-class _Classed(NamedTuple):
-    run: RunOutcome
-    kind: Class | Literal[""]
-    why: str
-
-
-def _in_order(kind: RunKind) -> Iterator[_Classed]:
-    """Yield the runs in order of their start, with their class."""
+def _in_order(kind: RunKind) -> Iterator[tuple[RunOutcome, Class | Literal[""], str]]:
+    """Yield the runs in order of their start, with their class and the reason for it."""
     found = {outlier.run: outlier for outlier in kind.found.outliers}
     for run in sorted(kind.runs, key=lambda run: run.script_started or 0):
         outlier = found.get(f"{run.trial}/{run.run_id}")
-        yield _Classed(run, outlier.kind if outlier else "", outlier.why if outlier else "")
+        yield run, outlier.kind if outlier else "", outlier.why if outlier else ""
 
 
 def _series(points: _Points) -> list[ChartSeries]:
@@ -130,7 +124,7 @@ def _table(kind: RunKind) -> Table:
     """Return the table of the runs, outliers first."""
     columns = "script started (UTC): time | run | elapsed: number, s | verdict | class | why"
     rows: list[Sequence[Cell]] = []
-    for run, name, why in sorted(_in_order(kind), key=lambda each: not each.kind):
+    for run, name, why in sorted(_in_order(kind), key=lambda each: not each[1]):
         found = (run.script_started, run.run_id, run.elapsed, run.verdict)
         rows.append((*found, CLASSES[name] if name else "", why))
     return bounded(f"Runs of {kind.name}", columns, rows, "those that stand out first")

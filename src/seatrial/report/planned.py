@@ -63,10 +63,11 @@ def find(trials: Path, path: Path, name: str = "", rehearsed: bool = False) -> P
         for part, trial in found
         if trial is None
     ]
+    run = {part.component.component for part in prepared.parts}
     others += [
         _other(each, each.component, "shown by evidence")
         for each in prepared.plan.components
-        if _on_evidence(each, prepared)
+        if each.evidence and each.component not in run
     ]
     skipped = [
         (part.component.component, what, why) for part, _ in found for what, why in part.skipped
@@ -109,12 +110,6 @@ def _other(component: Component, title: str, state: str) -> Other:
     )
 
 
-def _on_evidence(component: Component, prepared: PreparedPlan) -> bool:
-    """Return whether a component runs nothing and is shown by documents."""
-    runs = any(part.component.component == component.component for part in prepared.parts)
-    return bool(component.evidence) and not runs
-
-
 # ---- rehearsals ---------------------------------------------------------------------------
 
 
@@ -122,13 +117,12 @@ def rehearsals(
     trials: Path, prepared: PreparedPlan
 ) -> list[tuple[PreparedComponent, PlanTrial | None]]:
     """Return the components and phases of a plan, each with its latest rehearsal of any tag."""
-    found: dict[tuple[str, str], PlanTrial] = {}
-    for trial in _of_plan(trials, prepared.plan.plan):
-        component = trial.record.component
-        key = (component.component if component else "", trial.record.phase)
-        other = found.get(key)
-        if other is None or other.record.created <= trial.record.created:
-            found[key] = trial
+    ordered = sorted(_of_plan(trials, prepared.plan.plan), key=lambda each: each.record.created)
+    found = {
+        (trial.record.component.component, trial.record.phase): trial
+        for trial in ordered
+        if trial.record.component is not None
+    }
     return [(part, found.get((part.component.component, part.phase))) for part in prepared.parts]
 
 

@@ -101,7 +101,7 @@ def _fits(document: bytes, signature: str) -> Checked:
     """Check that a signature fits the document, by any key."""
     words = ["-Y", "check-novalidate", "-n", NAMESPACE, "-s", signature]
     code, out, said = _ssh_keygen(words, document)
-    return Checked(code == 0, "", _fingerprint(out), "" if code == 0 else said or out)
+    return Checked(code == 0, "", _fingerprint(out), (said or out) if code else "")
 
 
 def _by_signers(document: bytes, signature: str, signers: str, by: str) -> Checked:
@@ -112,9 +112,7 @@ def _by_signers(document: bytes, signature: str, signers: str, by: str) -> Check
         return Checked(False, why=f"it is by the key {by}, which is not among those allowed")
     words = ["-Y", "verify", "-n", NAMESPACE, "-f", signers, "-I", names[0], "-s", signature]
     code, out, said = _ssh_keygen(words, document)
-    if code:
-        return Checked(False, names[0], _fingerprint(out), said or out)
-    return Checked(True, names[0], _fingerprint(out))
+    return Checked(code == 0, names[0], _fingerprint(out), (said or out) if code else "")
 
 
 def _public(key: Path) -> str:
