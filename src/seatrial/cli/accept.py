@@ -10,7 +10,6 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.groups import DefaultGroup
 from seatrial.cli.options import (
-    Decorator,
     components_option,
     format_option,
     name_option,
@@ -62,12 +61,12 @@ _quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print no line 
 _FORMER = {"status": "", "pause": "", "extend": "time", "abandon": "reason", "admit": "names"}
 
 
-def _former_flags(command: Decorator) -> Decorator:
-    """Accept the flags of version 0.1, which no help shows."""
-    for name, argument in _FORMER.items():
-        kind: dict[str, Any] = {} if argument else {"is_flag": True}
-        command = click.option(f"--{name}", default=None, hidden=True, **kind)(command)
-    return command
+_former_flags = together(
+    *(
+        click.option(f"--{name}", default=None, hidden=True, is_flag=not argument)
+        for name, argument in _FORMER.items()
+    )
+)
 
 
 @command.command("run")

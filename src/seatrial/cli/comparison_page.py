@@ -110,12 +110,12 @@ def _summary(one: Comparison, letter: str) -> str:
     for mean in one.means:
         without = f"; {count(mean.without, 'row')} without a ratio" if mean.without else ""
         said = f"{mean.metric}: {letter} is {mean.mean:.3f} times as good, the geometric "
-        said += f"mean of {mean.ratios} ratios{unclear_of(mean)}{without}"
+        said += f"mean of {mean.ratios} ratios{_unclear(mean)}{without}"
         lines.append(folded(plain_line(said)))
     return "\n".join(lines)
 
 
-def unclear_of(mean: Mean) -> str:
+def _unclear(mean: Mean) -> str:
     """Return how many rows of a mean are unclear, and what that means for it."""
     if not mean.unclear:
         return ""

@@ -13,7 +13,8 @@ import msgspec
 from seatrial.cli import Folders
 from seatrial.cli.network_page import impacts_of, print_impacts, print_network
 from seatrial.cli.options import json_option
-from seatrial.cli.query_common import known_groups, opened
+from seatrial.cli.query_common import opened
+from seatrial.cli.suspects import known_groups
 from seatrial.errors import UsageError
 from seatrial.machine.facts import groups_of
 from seatrial.machine.load import find_machine

@@ -27,7 +27,9 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
     same figures in a test.
     """
     if listed:
-        return _list()
+        rows = ((form.name, form.file, form.about) for form in map(find_format, formats()))
+        click.echo(TextTable("format | file of a run | reads~", rows))
+        return 0
     if form is None or file is None:
         raise UsageError("name a format and a file; `seatrial parse --list` lists the formats")
     try:
@@ -45,13 +47,6 @@ def command(form: str | None, file: str | None, listed: bool) -> int:
     keys = ("name", "value", "unit", "better", "labels")
     shown = [{key: getattr(figure, key) for key in keys} for figure in figures]
     click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
-    return 0
-
-
-def _list() -> int:
-    known = map(find_format, formats())
-    rows = ((form.name, form.file, form.about) for form in known)
-    click.echo(TextTable("format | file of a run | reads~", rows))
     return 0
 
 

@@ -176,7 +176,7 @@ class Acceptance(OfPlan):
             status_table.print_json(found, [_of_evidence(self.plan, each) for each in shown])
         else:
             if found or waiting or not shown:
-                status_table.print_status(found, form)
+                status_table.print_status(found)
             if waiting:
                 click.echo(f"not begun: {', '.join(waiting)}")
                 self._print_rehearsed(part for part, trial in trials if trial is None)

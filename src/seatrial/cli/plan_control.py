@@ -21,8 +21,7 @@ from seatrial.units import seconds, show_seconds
 
 
 class OfPlan:
-    """What commands on a plan have in common; ``name`` stands for the plan's in the trials'
-    tags."""
+    """A plan's file; ``name`` stands for the plan's in the trials' tags."""
 
     def __init__(self, folders: Folders, path: Path, name: str) -> None:
         self.folders, self.path, self.name = folders, path, name
@@ -65,8 +64,10 @@ class Steering(OfPlan):
             raise fault
         for text in fault.faults:
             click.echo(f"warning: {text}", err=True)
-        status_table.print_status(found, form)
-        if form != "json":
+        if form == "json":
+            status_table.print_json(found)
+        else:
+            status_table.print_status(found)
             status_table.print_next(found, self.command())
         return status_table.exit_code(found, self.trials) or 3
 

@@ -6,23 +6,19 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from pathlib import Path
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.errors import SeatrialError
-from seatrial.machine.facts import groups_of
-from seatrial.store.ingest import synced
-from seatrial.store.rows import TrialRow
 from seatrial.store.schema import Store
-from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
 from seatrial.verify.reading import plain_line
 
 
 def opened(folders: Folders) -> Store:
     """Open the store, brought up to date with the journals. Notices about it go to stderr."""
+    from seatrial.store.ingest import synced  # with SQLite, which no help needs
+
     store = synced(folders.store, folders.trials)
     print_notices(store)
     return store
@@ -31,15 +27,6 @@ def opened(folders: Folders) -> Store:
 def print_notices(store: Store) -> None:
     for notice in store.notices:
         click.echo(f"seatrial: {plain_line(notice)}", err=True)
-
-
-def known_groups(trial: TrialRow) -> dict[str, str] | None:
-    """Return the group of each node of a trial's machine; None if its record cannot be read: it is
-    gone, or another version wrote it."""
-    try:
-        return groups_of(TrialFolder(Path(trial.path)).record().machine)
-    except (SeatrialError, ValueError):
-        return None
 
 
 def show_time(time_ns: int | None) -> str:

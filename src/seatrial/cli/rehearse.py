@@ -94,10 +94,8 @@ def command(
         click.echo(rehearsal_page.side_by_side(reports))
     else:
         click.echo(rehearsal_page.page(reports[0]))
-        tags = [one.tag for one in reports[0].first]
-        click.echo()
-        for tag, title in zip(tags, ["Its runs: ", *[" " * 10] * len(tags)], strict=False):
-            click.echo(title + folders.command("runs", "--trial", tag))
+        runs = (folders.command("runs", "--trial", one.tag) for one in reports[0].first)
+        click.echo("\nIts runs: " + f"\n{'':10}".join(runs))
     if any(one.why for report in reports for one in report.first):
         return 3
     return 1 if any(report.missed for report in reports) else 0

@@ -23,19 +23,15 @@ _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be b
 COURSE = 40  # characters of the row of bars
 
 
-def print_status(found: Sequence[Status], form: str = "table") -> None:
+def print_status(found: Sequence[Status]) -> None:
     """Print the status of trials of a plan: a table of all (``passed`` counts runs, ``accepted`` is
-    their share of the node-hours), then the tests, sub-phases, notes and criteria of each. ``form``
-    is ``table`` or ``json``."""
-    if form == "json":
-        print_json(found)
-        return
+    their share of the node-hours), then the tests, sub-phases, notes and criteria of each."""
     if not found:
         click.echo("No component has been started yet")
         return
     click.echo(_components(found))
     for one in found:
-        parts = [_parts(one), _sub_phases(one), _notes(one), criteria_table(one.criteria)]
+        parts = [_parts(one), _sub_phases(one), _notes(one), _criteria(one.criteria)]
         shown = [part for part in parts if part]
         if shown:
             click.echo()
@@ -137,7 +133,7 @@ def _notes(one: Status) -> str:
     return str(rows)
 
 
-def criteria_table(criteria: Sequence[Sequence[Result]]) -> str:
+def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
     """Return the criteria: a row for each; if it has several subjects, also one for each that is
     not met or undecided."""
     rows = TextTable("criterion~ | state | value> | bound~ | n> | why~")

@@ -93,19 +93,14 @@ def _row(
     if there are two or more."""
     value = show_figure(row.median, row.unit) if row.median is not None else "none"
     spread = f"{100 * row.spread:.1f} %" if row.spread is not None else ""
-    reference, verdict = _judged(row, case, references)
+    reference = verdict = ""
+    if row.median is not None:
+        figure = MetricRow(row.metric, row.median, row.unit, row.better)
+        if (wanted := expected(figure, case, references)) is not None:
+            code = CHECK_ERROR if wanted.meets is None else PASS if wanted.meets else PERFORMANCE
+            reference, verdict = wanted.text, code.name
     if failed:  # the verdicts of the runs take precedence over that of their median
         of = f" of {case.repeat}"
         several = case.repeat > 1
         verdict = ", ".join(f"{n}{of} {name}" if several else name for name, n in failed.items())
     return [row.case_name, row.metric, value, spread, row.n, reference, verdict]
-
-
-def _judged(row: SummaryRow, case: CaseRow, references: References) -> tuple[str, str]:
-    if row.median is None:
-        return "", ""
-    figure = MetricRow(row.metric, row.median, row.unit, row.better)
-    if (wanted := expected(figure, case, references)) is None:
-        return "", ""
-    code = CHECK_ERROR if wanted.meets is None else PASS if wanted.meets else PERFORMANCE
-    return wanted.text, code.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,15 +10,17 @@ from msgspec.structs import asdict, replace
 
 from seatrial.cli import Folders
 from seatrial.cli.options import json_option, machine_filter, since_filter, test_filter
-from seatrial.cli.query_common import known_groups, opened
-from seatrial.errors import UsageError
+from seatrial.cli.query_common import opened
+from seatrial.errors import SeatrialError, UsageError
+from seatrial.machine.facts import groups_of
 from seatrial.statistics.suspects import Suspect, Suspects, find
 from seatrial.store import queries, series
 from seatrial.store.export import to_json
-from seatrial.store.rows import Filters, RunOutcome
+from seatrial.store.rows import Filters, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies import evidence
 from seatrial.studies.evidence import NodeEvidence
+from seatrial.trial.folder import TrialFolder
 from seatrial.units import count, listed, show_number
 from seatrial.verify.reading import plain_line
 
@@ -80,6 +83,15 @@ def _groups(store: Store, machine: str, found: list[RunOutcome]) -> dict[str, st
     trials = (each for each in queries.trials(store) if each.tag in tags)  # newest first
     found_groups = (known_groups(each) for each in trials if each.machine == machine)
     return next((groups for groups in found_groups if groups is not None), {})
+
+
+def known_groups(trial: TrialRow) -> dict[str, str] | None:
+    """Return the group of each node of a trial's machine; None if its record cannot be read: it is
+    gone, or another version wrote it."""
+    try:
+        return groups_of(TrialFolder(Path(trial.path)).record().machine)
+    except (SeatrialError, ValueError):
+        return None
 
 
 # ---- in words -----------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from msgspec.structs import asdict
 
 from seatrial.cli import Folders
 from seatrial.cli.options import FiniteRange, json_option, test_filter
-from seatrial.cli.query_common import known_groups, opened
-from seatrial.cli.suspects import print_suspects, suspects_record
+from seatrial.cli.query_common import opened
+from seatrial.cli.suspects import known_groups, print_suspects, suspects_record
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.store import queries, series

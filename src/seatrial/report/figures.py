@@ -62,11 +62,11 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
     each = pairs[1:] or pairs
     rows: list[list[Cell]] = []
     drawn = []
+    keys = ("alone", "alone n", "full", "full n", "waves")
     for one in each:
-        numbers = one.numbers
-        low, high = _number(numbers.get("low")), _number(numbers.get("high"))
-        keys = ("alone", "alone n", "full", "full n", "waves")
-        cells = [_number(numbers.get(key)) for key in keys]
+        numbers = {k: value for k, value in one.numbers.items() if not isinstance(value, str)}
+        low, high = numbers.get("low"), numbers.get("high")
+        cells = [numbers.get(key) for key in keys]
         rows.append([one.subject, *cells, one.value, low, high, one.state, one.why])
         if one.value is not None:
             colour = {"met": "good", "not met": "bad"}.get(one.state, "muted")
@@ -93,10 +93,6 @@ def _difference(pairs: Sequence[Result]) -> Iterator[ReportFigure]:
         ends=("worse at full machine", "better"),
     )
     yield ReportFigure(title, about, data, str(drawing))
-
-
-def _number(value: float | int | str | None) -> float | None:
-    return value if isinstance(value, int | float) else None
 
 
 # ---- runs ---------------------------------------------------------------------------------

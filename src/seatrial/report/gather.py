@@ -20,14 +20,12 @@ from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.draw import ShadedSpan
 from seatrial.errors import UsageError
 from seatrial.gc_pause import uncollected
-from seatrial.journal.events import Event
 from seatrial.journal.journal import read
 from seatrial.machine.facts import groups_of
 from seatrial.plan.model import Component as Written
 from seatrial.plan.model import Criterion
 from seatrial.report import tables
 from seatrial.report.checksums import NAMES, File, file_of
-from seatrial.report.conditions import conditions
 from seatrial.report.content import Report, ReportComponent, ReportMachine, titled
 from seatrial.report.elapsed_figures import courses
 from seatrial.report.expected import expected
@@ -66,8 +64,9 @@ def gather(planned: Planned, store: Store) -> Report:
         verdict = "undecided"
     plans = list(dict.fromkeys(record.plan for record in records))
     plan = plans[0] if len(plans) == 1 else ""
+    machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
     return Report(
-        title=_title(plan, parts, records),
+        title=f"{plan or ', '.join(part.tag for part in parts[:3])} on {machines}",
         about=planned.about,
         plan=plan,
         made=time.time_ns(),
@@ -84,12 +83,6 @@ def gather(planned: Planned, store: Store) -> Report:
         versions=tables.versions(records, planned.file, planned.skipped),
         files=files,
     )
-
-
-def _title(plan: str, parts: Sequence[ReportComponent], records: Sequence[Record]) -> str:
-    machines = ", ".join(dict.fromkeys(record.machine.machine for record in records))
-    what = plan or ", ".join(part.tag for part in parts[:3])
-    return f"{what} on {machines}"
 
 
 def _require_one_kind(records: Sequence[Record]) -> None:
@@ -127,25 +120,18 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
     cases = folder.cases()
     reading = read(folder.journal)
     history = accounts_of(record, cases)
-    events = 0
-
-    def told() -> Iterator[Event]:
-        nonlocal events
-        for event in reading:
-            events += 1
-            yield event
-
     driven = owned(str(folder.path))
-    found = status(record, cases, told(), driven=driven, history=history)
+    found = status(record, cases, reading, driven=driven, history=history)
     files = [file_of(folder, name) for name in NAMES[:-1]]
-    files.append(file_of(folder, NAMES[-1], reading.end, events, reading.damaged))
+    files.append(file_of(folder, NAMES[-1], reading.end, reading.number, reading.damaged))
     component = record.component or Written(component="", kind=record.policy.kind)
     row = queries.trial(store, str(folder.path))
     varied = variability(store, row, groups_of(record.machine))
     view = TrialView(history, found.now, references_of(record))
     notes = _notes(folder, record, history, found.now)
-    made = [failed(history), expected(view), *tables.of_status(found)]
-    made += [*conditions(record, history, found.now), *tables.of_variability(varied)]
+    made = [failed(history), expected(view), *tables.node_hours(found), *tables.sub_phases(found)]
+    made += tables.conditions(record, history, found.now)
+    made += [tables.spreads(varied), tables.shared(varied), tables.notes_table(notes)]
     drawn = [*figures(found, _pairs(view, found)), *courses(varied.kinds, notes, _outages(history))]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
     part = ReportComponent(
@@ -155,12 +141,13 @@ def _trial(folder: TrialFolder, record: Record, store: Store) -> tuple[ReportCom
         seed=record.seed,
         created=record.created,
         begun=history.start,
-        ended=_end(history),
+        # when its clock stopped for good
+        ended=history.spans[-1].end if history.over and history.spans else None,
         remarks=list(_remarks(found, reading.damaged)),
         status=found,
         waivers=component.waivers,
         evidence=component.evidence,
-        tables=[table for table in (*made, tables.of_notes(notes)) if table.rows],
+        tables=[table for table in made if table.rows],
         figures=drawn,
         excluded=tables.excluded(record, history, found, varied, reading.damaged),
         versions=tables.tests(folder, record, cases),
@@ -187,13 +174,6 @@ def _outages(history: TrialHistory) -> list[ShadedSpan]:
         for start, end in inside
         if start < end
     ]
-
-
-def _end(history: TrialHistory) -> int | None:
-    """Return when the trial's clock stopped for good, None while it may go on."""
-    if not history.over or not history.spans:
-        return None
-    return history.spans[-1].end
 
 
 def _remarks(found: Status, damaged: int) -> Iterator[str]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from seatrial import __version__
 from seatrial.acceptance.outages import outages_of
 from seatrial.acceptance.status import Status
+from seatrial.acceptance.step_functions import LevelSpan, target_loads
 from seatrial.acceptance.trial_history import TrialHistory
 from seatrial.machine.facts import fold, node_names, unfold
 from seatrial.machine.model import Machine as MachineFile
@@ -90,12 +91,7 @@ def _file_systems(about: MachineFile) -> Iterator[Table]:
 # ---- a component --------------------------------------------------------------------------
 
 
-def of_status(status: Status) -> list[Table]:
-    """Return the tables of node-hours and of sub-phases."""
-    return [*_node_hours(status), *_sub_phases(status)]
-
-
-def _node_hours(status: Status) -> Iterator[Table]:
+def node_hours(status: Status) -> Iterator[Table]:
     """Yield the table of node-hours by use, from the criterion on utilisation."""
     results = [each[0] for each in status.criteria if each[0].criterion == "utilisation"]
     if not results:
@@ -113,7 +109,8 @@ def _node_hours(status: Status) -> Iterator[Table]:
     yield bounded("Where node-hours went", columns, rows)
 
 
-def _sub_phases(status: Status) -> Iterator[Table]:
+def sub_phases(status: Status) -> Iterator[Table]:
+    """Yield the table of the sub-phases, if there are several or it is of a plan."""
     parts = status.sub_phases
     if len(parts) < 2 and not status.plan:
         return
@@ -128,12 +125,7 @@ def _sub_phases(status: Status) -> Iterator[Table]:
     yield bounded("Sub-phases", columns, rows, "the stretches between pauses and interruptions")
 
 
-def of_variability(varied: Variability) -> list[Table]:
-    """Return the table that `seatrial variability` shows, and what outliers share."""
-    return [_spreads(varied), _shared(varied)]
-
-
-def _spreads(varied: Variability) -> Table:
+def spreads(varied: Variability) -> Table:
     columns = (
         "test | metric | unit | n: count | mean: number | sd: number | CV: share"
         " | median: number | MAD: number | min: number | max: number | excluded | hidden in it"
@@ -153,7 +145,7 @@ def _spreads(varied: Variability) -> Table:
     return bounded("Variability", columns, rows, about, MAX_ROWS)
 
 
-def _shared(varied: Variability) -> Table:
+def shared(varied: Variability) -> Table:
     """Return the spans of time, nodes and groups with more outliers than chance explains."""
     columns = "shared | which | runs: count | stand out: count | by chance: number | p: number"
     rows: list[list[Cell]] = []
@@ -170,13 +162,69 @@ def _shared(varied: Variability) -> Table:
     return bounded("What runs that stand out share", columns, rows, about, MAX_ROWS)
 
 
-def of_notes(notes: Iterable[Note]) -> Table:
+def notes_table(notes: Iterable[Note]) -> Table:
     """Return the table of what people noted."""
     rows = (
         (note.time, note.text, f"{note.user}@{note.host}" if note.user else "") for note in notes
     )
     columns = "time (UTC): time | noted | by"
     return bounded("Notes on the machine", columns, rows, "by `seatrial note`", MAX_ROWS)
+
+
+# ---- conditions ----------------------------------------------------------------------------
+
+
+def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
+    """Return the tables of a trial's conditions that have rows; ``now`` in ns."""
+    if history.start is None:
+        return []
+    made = [_blackouts(history, now), _loads(record, history, now)]
+    return [table for table in made if table.rows]
+
+
+def _blackouts(history: TrialHistory, now: int) -> Table:
+    """Return the blackouts that had begun by the trial's end."""
+    policy, begin = history.policy, history.start or 0
+    rows: list[list[Cell]] = []
+    for window in sorted(policy.blackouts, key=lambda each: (each.absolute, each.start)):
+        start, end = window.span(begin)
+        if start >= now or end <= begin:
+            continue
+        subject = policy.subject_of(window)
+        rows.append([start, end, (end - start) / SECOND_NS, subject, window.why])
+    columns = "from (UTC): time | to (UTC): time | length: seconds | of | why"
+    about = (
+        "As planned: nothing of theirs was started in that time. Unlike planned outages, criteria "
+        "count it."
+    )
+    return bounded("Blackouts", columns, rows, about)
+
+
+def _loads(record: Record, history: TrialHistory, now: int) -> Table:
+    """Return the open files of a trial's own runs on each target, by its plan or suite."""
+    rows: list[list[Cell]] = []
+    for name, levels in target_loads(history, now).items():
+        highest = max((level.value for level in levels), default=0.0)
+        if highest:
+            system = record.machine.file_systems.get(name.partition("/")[0])
+            safe = system.safe_load if system is not None else 0.0
+            above = _above(levels, safe) if safe else None
+            rows.append([name, highest, safe or None, above])
+    columns = (
+        "target | highest: count, open files | safe: count, open files | time above safe: share"
+    )
+    about = "Of this trial's own runs, as the plan or test gives their open files; others' are not "
+    about += "in it."
+    if record.rehearsed:
+        about += " What `seatrial rehearse` prints holds the load assumed of others, too."
+    return bounded("Load of metadata targets", columns, rows, about)
+
+
+def _above(levels: Iterable[LevelSpan], safe: float) -> float:
+    """Return the share of the time in which a load was above the safe one."""
+    levels = list(levels)
+    time = sum(level.end - level.start for level in levels)
+    return sum(level.end - level.start for level in levels if level.value > safe) / max(1, time)
 
 
 # ---- what was excluded --------------------------------------------------------------------
