@@ -153,6 +153,12 @@ def show_number(value: float | None) -> str:
     return f"{value:.3e}"
 
 
+def show_share(value: float) -> str:
+    """Return a share in per cent, with four digits; less than all is never shown as 100."""
+    digits = 4 if value == 1 or f"{100 * value:.4g}" != "100" else 8
+    return f"{100 * value:.{digits}g} %"
+
+
 def show_unit(unit: str, form: str = " {}") -> str:
     """Return a unit as it follows a figure or a name, by ``form``; "" for a pure number (1)."""
     return "" if unit in ("", "1") else form.format(unit)

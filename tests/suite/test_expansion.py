@@ -256,8 +256,11 @@ def test_tags_must_all_be_there(place: Place) -> None:
     place.test("one", tags=["a"])
     place.test("two", tags=["a", "b"])
     assert place.names(tags=["a", "b"]) == ["two@gcc"]
-    with pytest.raises(UsageError, match="no case is selected of 2 tests"):
-        require_cases(place.plan(tags=["c"]))
+    place.test("three", tags=["c"])
+    with pytest.raises(UsageError, match="no case is selected of 3 tests"):
+        require_cases(place.plan(tags=["b", "c"]))
+    with pytest.raises(UsageError, match="no test has the tag 'd'; there are a, b, c"):
+        require_cases(place.plan(tags=["d"]))
 
 
 def test_repeats_of_the_test_and_of_the_command(place: Place) -> None:

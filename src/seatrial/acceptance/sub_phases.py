@@ -22,7 +22,7 @@ from seatrial.units import SECOND_NS
 _ENDED_BY: dict[type[Event], str] = {  # where the event gives no reason
     TrialPaused: "paused",
     TrialCancelled: "cancelled",
-    TrialAbandoned: "given up",
+    TrialAbandoned: "abandoned",
     TrialEnded: "the trial ended",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from contextlib import closing
 
 import click
 
@@ -43,7 +44,7 @@ def drive(
     progress = Progress(quiet)
     driver = Driver(folder, _with_sinks(folder, folders, progress))
     progress.conductor = driver.conductor
-    with progress:
+    with closing(progress):
         outcome = _drive(driver, folders, host_is_gone=host_is_gone)
     if driver.was_complete:
         try:
@@ -51,7 +52,7 @@ def drive(
         except BrokenPipeError:
             fall_silent()
     elif outcome.complete and driver.conductor.unbuildable:
-        click.echo(f"{folder.tag} has ended early: {outcome.why}")
+        click.echo(f"{folder.tag} has ended early: {outcome.reason}")
     return outcome
 
 
@@ -144,7 +145,7 @@ def abandon(folder: TrialFolder, folders: Folders, why: str, again: str) -> int:
         _drive(Driver(folder, _with_sinks(folder, folders, Observer())), folders, abandon=why)
     except Owned:
         requests.ask(folder, Request(request="abandon", text=why))
-        click.echo(f"{folder.tag}: its driver was asked to give it up; it will say when it has.")
+        click.echo(f"{folder.tag}: its driver was asked to abandon it; it will say when it has.")
         return 0
-    click.echo(f"{folder.tag}: given up; `{again}` begins anew.")
+    click.echo(f"{folder.tag}: abandoned; `{again}` begins anew.")
     return 0

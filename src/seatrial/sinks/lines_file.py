@@ -13,15 +13,19 @@ import os
 import select
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import json
 
+from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink, path_of
+from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.lock import locked_within
-from seatrial.sinks.protocol import BEGINNING, Reply, SinkTarget
+from seatrial.sinks.protocol import BEGINNING, Reply, SinkTarget, record
+from seatrial.trial.folder import TrialFolder
 from seatrial.units import seconds
 
+LOOK_S = 1.0
 TAIL = 4 << 20  # bytes at a file's end that are searched for events of this trial
 
 
@@ -129,3 +133,20 @@ def _write_within(descriptor: int, data: bytes, timeout: float) -> tuple[Reply, 
         except OSError as error:
             return Reply("again", f"it cannot be written: {error.strerror}"), done
     return Reply("taken"), done
+
+
+def records(folder: TrialFolder, lifetime: SinkLifetime) -> Iterator[bytes]:
+    """Yield a trial's events as JSON lines, some at a time, from the journal's beginning."""
+    offset = number = 0
+    while True:
+        last = lifetime.is_over()
+        with folder.journal.open("rb") as journal:
+            for block in read_blocks(journal, offset):
+                lines = [
+                    record(event, number) for number, event in enumerate(block.events, number + 1)
+                ]
+                number, offset = number + len(lines), block.end
+                yield b"\n".join([*lines, b""])
+        if last:
+            return
+        lifetime.wait(LOOK_S)

@@ -7,16 +7,11 @@ Any other answer except 2xx: the request is sent again in halves, until the faul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from seatrial.journal.journal import read_blocks
 from seatrial.machine.sinks import Sink
-from seatrial.sinks.lifetime import SinkLifetime
 from seatrial.sinks.post import Server, Unreachable
-from seatrial.sinks.protocol import Reply, SinkTarget, record
-from seatrial.trial.folder import TrialFolder
-
-LOOK_S = 1.0
+from seatrial.sinks.protocol import Reply, SinkTarget
 
 _AGAIN = frozenset((401, 403, 407, 408, 425, 429))
 
@@ -45,20 +40,3 @@ class Webhook(SinkTarget):
 
     def close(self) -> None:
         self._server.close()
-
-
-def records(folder: TrialFolder, lifetime: SinkLifetime) -> Iterator[bytes]:
-    """Yield a trial's events as JSON lines, some at a time, from the journal's beginning."""
-    offset = number = 0
-    while True:
-        last = lifetime.is_over()
-        with folder.journal.open("rb") as journal:
-            for block in read_blocks(journal, offset):
-                lines = [
-                    record(event, number) for number, event in enumerate(block.events, number + 1)
-                ]
-                number, offset = number + len(lines), block.end
-                yield b"\n".join([*lines, b""])
-        if last:
-            return
-        lifetime.wait(LOOK_S)

@@ -28,7 +28,7 @@ from seatrial.store.rows import Filters, MetricRow, RunOutcome, TrialRow
 from seatrial.store.schema import Store
 from seatrial.studies.evidence import NodeEvidence, RunKind, classified, jobs_of
 from seatrial.studies.history import ELAPSED
-from seatrial.units import SECOND_NS, Better, better_of, unfit
+from seatrial.units import SECOND_NS, Better, better_of, count, listed, unfit
 
 
 class VariabilityRow(NamedTuple):
@@ -46,6 +46,16 @@ class VariabilityRow(NamedTuple):
     changes: int
     modes: list[Mode]
     nodes: Survey | None
+
+    @property
+    def hidden(self) -> list[str]:
+        """Remarks on what the numbers do not show: changes, modes, defective nodes."""
+        remarks = [f"its level changed {count(self.changes, 'time')}"] if self.changes else []
+        if len(self.modes) > 1:
+            remarks.append(f"{len(self.modes)} modes")
+        if self.nodes is not None and self.nodes.defective:
+            remarks.append(f"defective: {listed(list(self.nodes.defective), 3)}")
+        return remarks
 
 
 class Variability(NamedTuple):

@@ -78,7 +78,11 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
 
 
 def require_cases(prepared: Prepared) -> None:
-    """Raise UsageError where there is no case, with the reasons."""
+    """Raise UsageError for a tag that no test has, or if there is no case, with the reasons."""
+    known = sorted({tag for test in prepared.tests.values() for tag in test.tags})
+    for tag in prepared.asked.tags:
+        if tag not in known:
+            raise UsageError(f"no test has the tag {tag!r}; there are {', '.join(known) or 'none'}")
     if prepared.cases:
         return
     reasons = [f"  {case}: {reason}" for case, reason in prepared.skipped[:10]]

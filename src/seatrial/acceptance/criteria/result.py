@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from seatrial.acceptance.criteria.view import TrialView
 from seatrial.plan.bounds import bound_of
 from seatrial.plan.model import Criterion, CriterionName
-from seatrial.units import share_of, show_number, show_seconds
+from seatrial.units import share_of, show_number, show_seconds, show_share
 
 State = Literal["met", "not met", "undecided", "waived"]
 Overall = State | Literal["no criteria"]  # of several together
@@ -119,8 +119,7 @@ def show_value(criterion: CriterionName, value: float | None) -> str:
     if value is None:
         return ""
     if criterion in _SHARES:
-        digits = 4 if value == 1 or f"{100 * value:.4g}" != "100" else 8  # less than all is not 100
-        return f"{100 * value:.{digits}g} %"
+        return show_share(value)
     if criterion == "slowdown":
         return f"{value + 0.0:+.3g} %"
     if criterion == "mtbf":

@@ -121,17 +121,7 @@ def _shown(found: Variability) -> VariabilityShown:
 
 def _row(row: VariabilityRow) -> RowShown:
     table = row.spread
-    more = []
-    if row.changes:
-        more.append(
-            f"its level changed {row.changes} times" if row.changes > 1 else "its level changed"
-        )
-    if len(row.modes) > 1:
-        more.append(f"{len(row.modes)} modes")
-    if row.nodes is not None and row.nodes.defective:
-        worst = list(row.nodes.defective)[:3]
-        rest = len(row.nodes.defective) - len(worst)
-        more.append("defective: " + ", ".join(worst) + (f" and {rest} more" if rest else ""))
+    more = row.hidden
     if table.why and table.n:
         more.append(table.why)
     names = ("test", "kind", "metric", "unit", "excluded")
