@@ -18,12 +18,8 @@ LATEST_RUNS = 8
 
 
 class Running(TrialFacts, frozen=True, kw_only=True):
-    """A trial that runs; what is None is being judged. ``course`` is the utilisation over time: the
-    end of each span in s, and its share."""
+    """A trial that runs, and the runs that were judged last."""
 
-    utilisation: float | None
-    course: list[tuple[float, float]]
-    verdict: Overall | None
     latest: list[RunRow]
 
 
@@ -63,14 +59,8 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
 def _running(state: ServerState, row: TrialRow) -> Running:
     tailed = state.trials.of(row)
     facts = facts_of(state.store(), row, tailed)
-    standing, status = facts["standing"], tailed.status()
-    return Running(
-        **facts,
-        utilisation=status.utilisation if status else None,
-        course=status.over_time if status else [],
-        verdict=status.verdict if status else None,
-        latest=_latest(state.store(), row, standing.judged if standing else []),
-    )
+    standing = facts["standing"]
+    return Running(**facts, latest=_latest(state.store(), row, standing.judged if standing else []))
 
 
 def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from seatrial.acceptance.status import Status
-from seatrial.acceptance.sub_phases import SubPhase
+from seatrial.acceptance.status import OpenAlert, TestStatus
 from seatrial.acceptance.utilisation import USES
 from seatrial.journal.codes import CODES, RECALLED
 from seatrial.store import queries
 from seatrial.store.gaps import gaps
 from seatrial.store.rows import GapRow, TrialRow
 from seatrial.store.schema import Store
+from seatrial.web.page import copied
 from seatrial.web.pages.trial_plots import WindowSpan, windows_of
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
-from seatrial.web.state.trial_cache import TailedTrial, TestNow
+from seatrial.web.state.trial_cache import TailedTrial
 from seatrial.web.state.trial_results import Steps
 from seatrial.web.trials.trial_facts import TrialFacts, facts_of
 from seatrial.web.trials.trial_variability import VariabilityShown, variability_of
@@ -41,26 +41,15 @@ class About(Struct, frozen=True, kw_only=True):
     seed: int | None
 
 
-class UseShown(Struct, frozen=True, kw_only=True):
-    """A use of the nodes: its share of the available node time, and its node-hours."""
-
-    use: str
-    meaning: str
-    share: float
-    node_hours: float
-
-
 class UsesShown(Struct, frozen=True, kw_only=True):
-    """How the nodes were used up to ``now`` (ns); ``lost`` is the largest loss in words."""
+    """How the nodes were used up to ``now`` (ns): the share of each use in the ``available``
+    node-seconds; ``sentence`` names the largest loss."""
 
     now: int
-    uses: list[UseShown]
-    lost: str
-
-    @property
-    def accepted(self) -> float:
-        """The share of accepted runs."""
-        return sum(use.share for use in self.uses if use.use == "accepted")
+    available: float
+    shares: dict[str, float]
+    sentence: str
+    meanings: dict[str, str]
 
 
 class FailureCause(Struct, frozen=True, kw_only=True):
@@ -84,28 +73,17 @@ class Load(Struct, frozen=True, kw_only=True):
     most: float
 
 
-class AlertLine(Struct, frozen=True, kw_only=True):
-    """An alert."""
-
-    time: int
-    kind: str
-    test: str
-    text: str
-
-
 class TrialPage(TrialFacts, frozen=True, kw_only=True):
     """A trial. What is None is being read or judged, or cannot be because its journal is not
     here."""
 
     about: About
-    status: Status | None
-    sub_phases: list[SubPhase]
     uses: UsesShown | None
     causes: list[FailureCause]
     again: int
     windows: list[WindowSpan]
-    alerts: list[AlertLine]
-    told: int
+    alerts: list[OpenAlert]
+    reported: int
     variability: VariabilityShown | None
     loads: list[Load] | None
     gaps: list[GapRow]
@@ -117,21 +95,18 @@ def data(state: ServerState, query: PageQuery) -> TrialPage:
     row = queries.trial(store, query.path["tag"])
     tailed = state.trials.of(row)
     facts = facts_of(store, row, tailed)
-    tests, status = facts["tests"], tailed.status()
-    alerts = _alerts(tailed)
-    loads = tailed.loads()
+    tests, uses, loads = facts["tests"], tailed.uses(), tailed.loads()
+    alerts = tailed.fold.history.alerts[::-1] if tailed.fold is not None else []
     names = {test.test for test in tests}
     return TrialPage(
         **facts,
         about=_about(store, row, tailed),
-        status=status,
-        sub_phases=status.sub_phases if status else [],
-        uses=_uses(tailed),
+        uses=None if uses is None else copied(UsesShown, uses, meanings=USES),
         causes=_causes(tests),
-        again=sum(test.others.get(name, 0) for test in tests for name in NO_FAULT),
+        again=sum(test.verdicts.get(name, 0) for test in tests for name in NO_FAULT),
         windows=windows_of(tailed),
-        alerts=alerts[:MAX_ALERTS],
-        told=len(alerts),
+        alerts=[copied(OpenAlert, alert, times=1) for alert in alerts[:MAX_ALERTS]],
+        reported=len(alerts),
         variability=variability_of(state, row, tailed),
         loads=None if loads is None else [_load(steps) for steps in loads if steps.times],
         gaps=gaps(store, row)[:MAX_GAPS],
@@ -159,28 +134,12 @@ def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
     )
 
 
-def _uses(tailed: TailedTrial) -> UsesShown | None:
-    found = tailed.uses()
-    if found is None:
-        return None
-    shown = [
-        UseShown(
-            use=use,
-            meaning=meaning,
-            share=found.shares[use],
-            node_hours=found.shares[use] * found.available / 3600,
-        )
-        for use, meaning in USES.items()
-    ]
-    return UsesShown(now=found.now, uses=shown, lost=found.sentence)
-
-
-def _causes(tests: list[TestNow]) -> list[FailureCause]:
+def _causes(tests: list[TestStatus]) -> list[FailureCause]:
     """Return the causes of failures, the most frequent first."""
     by_name: dict[str, list[tuple[str, int]]] = {}
     for test in tests:
-        for name, number in test.others.items():
-            if name not in NO_FAULT:
+        for name, number in test.verdicts.items():
+            if name not in ("pass", *NO_FAULT):
                 by_name.setdefault(name, []).append((test.test, number))
     found = []
     for name, each in by_name.items():
@@ -195,17 +154,6 @@ def _causes(tests: list[TestNow]) -> list[FailureCause]:
             )
         )
     return sorted(found, key=lambda cause: -cause.runs)
-
-
-def _alerts(tailed: TailedTrial) -> list[AlertLine]:
-    """Return all alerts, the latest first."""
-    fold = tailed.fold
-    if fold is None:
-        return []
-    return [
-        AlertLine(time=told.time, kind=told.kind, test=told.subject, text=told.text)
-        for told in reversed(fold.history.alerts)
-    ]
 
 
 def _load(steps: Steps) -> Load:

@@ -20,11 +20,12 @@ from msgspec.structs import replace
 
 from seatrial.acceptance.criteria import Overall, TrialView, judged, overall
 from seatrial.acceptance.holds import Hold
-from seatrial.acceptance.status import Status
+from seatrial.acceptance.status import OpenAlert, Status, TestStatus
 from seatrial.errors import SeatrialError
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
+from seatrial.web.page import copied
 from seatrial.web.state.background import MIN_IDLE_FACTOR, BackgroundCompute, ResultSlots
 from seatrial.web.state.cache import LruCache
 from seatrial.web.state.trial_fold import TrialFold
@@ -49,29 +50,6 @@ LOOK_AGAIN_S = 30  # a trial that runs is judged again after this time even with
 ANNOUNCE_S = 1.0  # between two announcements of how far a long journal is read
 
 
-class TestNow(Struct, frozen=True, kw_only=True):
-    """How a test stands: its runs that the scheduler has, those of them that hold nodes, how many
-    are kept in flight (0: unknown or not said), and the ``verdicts`` of those that ended."""
-
-    test: str
-    in_flight: int
-    running: int
-    expected: int
-    passed: int
-    others: dict[str, int]
-    stopped: str
-
-
-class AlertNow(Struct, frozen=True, kw_only=True):
-    """A recent alert, and how often it was raised in all."""
-
-    time: int
-    kind: str
-    test: str
-    text: str
-    times: int
-
-
 class Standing(Struct, frozen=True, kw_only=True):
     """Where a trial stands by its events: at ``now`` (ns), ``clock`` and ``duration`` in seconds
     (0: no limit). ``judged`` are the ids of the runs that were judged last."""
@@ -81,8 +59,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     clock: float
     duration: float
     nodes: int
-    tests: list[TestNow]
-    alerts: list[AlertNow]
+    tests: list[TestStatus]
+    alerts: list[OpenAlert]
     held: list[Hold]
     judged: list[str]
     damaged: int
@@ -185,21 +163,18 @@ class TailedTrial:
             duration=history.duration,
             nodes=history.nodes,
             tests=[
-                TestNow(
+                TestStatus(
                     test=name,
                     in_flight=len(test.in_flight),
                     running=len(test.running),
                     expected=0,
-                    passed=test.verdicts["pass"],
-                    others={word: n for word, n in test.verdicts.most_common() if word != "pass"},
+                    accepted=test.verdicts["pass"],
+                    verdicts=dict(test.verdicts.most_common()),
                     stopped=history.stopped.get(name, ""),
                 )
                 for name, test in fold.tests.items()
             ],
-            alerts=[
-                AlertNow(time=one.time, kind=one.kind, test=one.subject, text=one.text, times=times)
-                for one, times in alerts
-            ],
+            alerts=[copied(OpenAlert, one, times=times) for one, times in alerts],
             held=fold.held(now) if self.driven else [],
             judged=list(reversed(fold.judged)),
             damaged=fold.damaged,
