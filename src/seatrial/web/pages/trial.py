@@ -118,9 +118,7 @@ def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
     sql = "SELECT version, owner, host FROM trials WHERE id = ?"
     ((version, owner, host),) = store.rows(sql, (row.row,))
     record = tailed.fold.record if tailed.fold is not None else None
-    kind = ""
-    if record is not None:
-        kind = record.component.kind if record.component else record.policy.kind
+    kind = (record.component or record.policy).kind if record else ""
     return About(
         version=version,
         owner=owner,
@@ -136,40 +134,32 @@ def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
 
 def _causes(tests: list[TestStatus]) -> list[FailureCause]:
     """Return the causes of failures, the most frequent first."""
-    by_name: dict[str, list[tuple[str, int]]] = {}
-    for test in tests:
-        for name, number in test.verdicts.items():
-            if name not in ("pass", *NO_FAULT):
-                by_name.setdefault(name, []).append((test.test, number))
+    names = dict.fromkeys(name for test in tests for name in test.verdicts)
     found = []
-    for name, each in by_name.items():
+    for name in names:
+        if name in ("pass", *NO_FAULT):
+            continue
         code = _CODES.get(name)
+        runs = {test.test: test.verdicts[name] for test in tests if name in test.verdicts}
         found.append(
             FailureCause(
                 code=code.number if code else -1,
                 name=name,
                 meaning=code.meaning if code else "not in the registry",
-                runs=sum(number for _, number in each),
-                tests=sorted(each, key=lambda one: -one[1]),
+                runs=sum(runs.values()),
+                tests=sorted(runs.items(), key=lambda one: -one[1]),
             )
         )
     return sorted(found, key=lambda cause: -cause.runs)
 
 
 def _load(steps: Steps) -> Load:
-    whole = weighed = 0.0
-    peak, peak_time = 0.0, steps.times[0]
-    for start, end, value in zip(steps.times, steps.times[1:], steps.values, strict=False):
-        if value is None:
-            continue
-        whole += end - start
-        weighed += value * (end - start)
-        if value > peak:
-            peak, peak_time = value, start
-    return Load(
-        name=steps.name,
-        peak=peak,
-        peak_time=round(peak_time * 1e9),
-        mean=weighed / whole if whole else 0.0,
-        most=steps.most,
-    )
+    spans = [
+        (end - start, value, start)
+        for start, end, value in zip(steps.times, steps.times[1:], steps.values, strict=False)
+        if value is not None
+    ]
+    whole = sum(length for length, _, _ in spans)
+    _, peak, at = max(spans, key=lambda span: span[1], default=(0.0, 0.0, steps.times[0]))
+    mean = sum(length * value for length, value, _ in spans) / whole if whole else 0.0
+    return Load(name=steps.name, peak=peak, peak_time=round(at * 1e9), mean=mean, most=steps.most)

@@ -23,11 +23,11 @@ from seatrial.acceptance.status import Status, status_of
 from seatrial.acceptance.step_functions import LevelSpan
 from seatrial.acceptance.utilisation import USES, timeline_of
 from seatrial.journal.lifecycle import INTERRUPTED
+from seatrial.lazy import np
 from seatrial.units import SECOND_NS
 from seatrial.web.state.trial_fold import TrialFold
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 FINEST = 8192  # bins that are kept
@@ -69,8 +69,6 @@ class UtilisationSteps(Struct, frozen=True):
         """Return the starts of at most so many spans, the share of each use in them (None where no
         node was available), and their length in seconds; of the time between ``since`` and
         ``until``, if given."""
-        import numpy as np
-
         if self.step <= 0:
             return [], {use: [] for use in USES}, 0.0
         low = max(0, int((since - self.first) / self.step)) if since else 0
@@ -98,8 +96,6 @@ class UtilisationSteps(Struct, frozen=True):
 
 def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
     """Return how the nodes were used up to ``now`` (ns)."""
-    import numpy as np
-
     timeline = timeline_of(fold.history, now)
     shares = {use: timeline.total.share(use) for use in USES}
     said = lost_node_hours.sentence(fold.history, timeline, now)
