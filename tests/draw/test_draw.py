@@ -201,7 +201,7 @@ def test_who_has_no_numbers_is_told_so() -> None:
     for empty in (bars([], title="t"), boxes([], title="t"), forest([], title="t")):
         ET.fromstring(empty)
     ET.fromstring(scaling([], title="t"))
-    assert "1 points cannot be shown on logarithmic axes" in texts(
+    assert "1 point cannot be shown on these axes" in texts(
         scaling([Curve("a", [(1, 1, None, None), (2, 0, None, None)])], title="t")
     )
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, LegendEntry, labels_width, legend, level, notes
+from seatrial.draw.frame import Box, LegendEntry, figure, labels_width, left_out, legend, level
 from seatrial.draw.scales import Axis, Scale, plain, scale_of
-from seatrial.draw.svg import WIDTH, cut, hover, ink, picture, rect, tag, width_of, words
+from seatrial.draw.svg import WIDTH, cut, hover, ink, rect, tag, width_of, words
 
 MAX_BARS: int = 60  # a note says how many more there are
 _ROW, _THICK = 20, 13
@@ -58,10 +58,8 @@ def bars(
         drawn += _bar(row, behind[i], box.top + i * _ROW, across, parts, inks, left)
     zero = across.at(0)
     drawn.append(tag("path", d=f"M{zero:.1f} {box.top:.1f}V{box.bottom:.1f}", stroke=ink("axis")))
-    bottom = box.bottom + (38 if axis.words else 22)
-    said = [f"{len(rows):,} bars, {len(shown):,} drawn"] if len(shown) < len(rows) else []
-    told, more = notes(said, bottom + 8, width)
-    return picture([*drawn, *told], width, bottom + more + 2, title, about, "bars")
+    notes = left_out("bars", len(rows), len(shown))
+    return figure(drawn, box, axis, notes, width, title, about, "bars")
 
 
 def _bar(

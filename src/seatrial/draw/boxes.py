@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, labels_width, level, notes
+from seatrial.draw.frame import Box, figure, labels_width, left_out, level
 from seatrial.draw.scales import Axis, Scale, scale_of
-from seatrial.draw.svg import WIDTH, cut, hover, ink, number, picture, rect, shape, tag, words
+from seatrial.draw.svg import WIDTH, cut, hover, ink, number, rect, shape, tag, words
 from seatrial.draw.thin import thin_dots
 
 MAX_BOXES: int = 60
@@ -54,10 +54,8 @@ def boxes(
         parts.append(words(name, left - 8, middle + 4, anchor="end", full=names[i]))
         if values:
             parts += _group(group, values, middle, across)
-    bottom = box.bottom + (38 if axis.words else 22)
-    said = [f"{len(groups):,} groups, {len(shown):,} drawn"] if len(groups) > len(shown) else []
-    told, more = notes(said, bottom + 8, width)
-    return picture([*parts, *told], width, bottom + more + 2, title, about, "boxes")
+    notes = left_out("groups", len(groups), len(shown))
+    return figure(parts, box, axis, notes, width, title, about, "boxes")
 
 
 def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) -> list[Markup]:

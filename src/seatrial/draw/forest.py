@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from seatrial.draw.frame import Box, labels_width, level, notes
+from seatrial.draw.frame import Box, figure, labels_width, left_out, level
 from seatrial.draw.scales import Axis, Scale, plain, scale_of
 from seatrial.draw.svg import (
     LINE,
@@ -20,7 +20,6 @@ from seatrial.draw.svg import (
     hover,
     ink,
     number,
-    picture,
     rect,
     shape,
     tag,
@@ -88,10 +87,8 @@ def forest(
         below = box.top + (i + 1) * tall
         parts += (_above if stacked else _beside)(row, labels[i], below, box, width)
         parts += _row(row, labels[i], below - _ROW / 2, across)
-    bottom = box.bottom + (38 if axis.words else 22)
-    said = [f"{len(rows):,} rows, {len(shown):,} drawn"] if len(rows) > len(shown) else []
-    told, more = notes(said, bottom + 8, width)
-    return picture([*parts, *told], width, bottom + more + 2, title, about, "forest")
+    notes = left_out("rows", len(rows), len(shown))
+    return figure(parts, box, axis, notes, width, title, about, "forest")
 
 
 def _beside(row: Interval, label: str, below: float, box: Box, width: int) -> list[Markup]:

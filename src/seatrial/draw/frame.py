@@ -8,7 +8,19 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from seatrial.draw.scales import Axis, Scale, Tick
-from seatrial.draw.svg import DOT, LINE, cut, dashes, ink, rect, shape, tag, width_of, words
+from seatrial.draw.svg import (
+    DOT,
+    LINE,
+    cut,
+    dashes,
+    ink,
+    picture,
+    rect,
+    shape,
+    tag,
+    width_of,
+    words,
+)
 
 _SAMPLE = 22  # width of the sample in a legend's entry
 
@@ -69,7 +81,7 @@ def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
     return found
 
 
-def upright(axis: Axis, scale: Scale, box: Box) -> list[Markup]:
+def upright(scale: Scale, box: Box) -> list[Markup]:
     """Return a vertical axis: lines of the grid, and labels at the left."""
     lines = "".join(f"M{box.left:.1f} {tick.at:.1f}H{box.right:.1f}" for tick in scale.ticks)
     labels = [
@@ -115,12 +127,27 @@ def apart(ticks: Sequence[Tick], needs: Callable[[Tick], float]) -> list[Tick]:
     return kept
 
 
-def notes(said: Sequence[str], y: float, width: float) -> tuple[list[Markup], float]:
-    """Return the notes below a figure, broken into lines of its width, and their height."""
-    lines = [line for text in said for line in _lines(text, width)]
-    return [
-        words(line, 0, y + LINE * i, colour="muted") for i, line in enumerate(lines)
-    ], LINE * len(lines)
+def figure(
+    parts: Sequence[Markup],
+    box: Box,
+    axis: Axis,
+    notes: Sequence[str],
+    width: int,
+    title: str,
+    about: str,
+    kind: str,
+) -> Markup:
+    """Return the whole figure: its parts, and the notes below its horizontal axis."""
+    bottom = box.bottom + (38 if axis.words else 22)
+    lines = [line for text in notes for line in _lines(text, width)]
+    below = [words(line, 0, bottom + 8 + LINE * i, colour="muted") for i, line in enumerate(lines)]
+    height = bottom + LINE * len(lines) + 2
+    return picture([*parts, *below], width, height, title, about, kind)
+
+
+def left_out(noun: str, number: int, drawn: int) -> list[str]:
+    """Return the note that not all of a number of things are drawn, if so."""
+    return [f"{number:,} {noun}, {drawn:,} drawn"] if drawn < number else []
 
 
 def _lines(text: str, width: float) -> Iterator[str]:

@@ -66,7 +66,13 @@ class Scale(NamedTuple):
 
     def at(self, value: float) -> float:
         """Return the place of a value; one beyond the axis is at its end."""
-        return _place(value, self.low, self.high, self.start, self.end, self.log)
+        low, high = self.low, self.high
+        if self.log:
+            value, low, high = (math.log10(max(v, 1e-300)) for v in (value, low, high))
+        if high <= low:
+            return (self.start + self.end) / 2
+        share = (value / 2 - low / 2) / (high / 2 - low / 2)
+        return self.start + (self.end - self.start) * min(1.0, max(0.0, share))
 
 
 def scale_of(
@@ -81,22 +87,9 @@ def scale_of(
     low, high, ticks = make(axis, low, high, most)
     if axis.ticks:
         ticks = [(value, plain(value)) for value in axis.ticks]
-    is_log = axis.kind == "log"
-    placed = [
-        Tick(_place(value, low, high, start, end, is_log), label)
-        for value, label in ticks
-        if low <= value <= high
-    ]
-    return Scale(low, high, start, end, is_log, placed)
-
-
-def _place(value: float, low: float, high: float, start: float, end: float, log: bool) -> float:
-    if log:
-        value, low, high = (math.log10(max(v, 1e-300)) for v in (value, low, high))
-    if high <= low:
-        return (start + end) / 2
-    share = (value / 2 - low / 2) / (high / 2 - low / 2)
-    return start + (end - start) * min(1.0, max(0.0, share))
+    scale = Scale(low, high, start, end, axis.kind == "log", [])
+    placed = [Tick(scale.at(value), label) for value, label in ticks if low <= value <= high]
+    return scale._replace(ticks=placed)
 
 
 _Made = tuple[float, float, list[tuple[float, str]]]
