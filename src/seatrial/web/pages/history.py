@@ -49,10 +49,10 @@ class ChangeMark(Struct, frozen=True, kw_only=True):
 
 
 class HistoryLine(Struct, frozen=True, kw_only=True):
-    """A series of ``n`` values. A long one is thinned to the least and the greatest in each of many
-    spans: ``times`` (s since the epoch) and ``values``. ``levels`` are (from, to, level) between
-    confirmed changes. ``low`` and ``high`` are the bounds of its reference. ``rehearsed`` counts
-    rehearsed values; ``made_up`` says which of the drawn ones are."""
+    """A series of ``n`` values, of which so many are ``rehearsed``. ``measured`` and ``made_up``
+    (rehearsed) are (s since the epoch, value); a long series is thinned to the least and the
+    greatest in each of many spans. ``levels`` are (from, to, level) between confirmed changes.
+    ``low`` and ``high`` are the bounds of its reference."""
 
     machine: str
     case: str
@@ -64,11 +64,10 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
     median: float | None
     noise: float | None
     excluded: dict[str, int]
-    why: str
+    reason: str
     rehearsed: int
-    times: list[float]
-    values: list[float]
-    made_up: list[bool]
+    measured: list[tuple[float, float]]
+    made_up: list[tuple[float, float]]
     levels: list[tuple[float, float, float]]
     changes: list[ChangeMark]
     notes: list[Note]
@@ -78,14 +77,12 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
 
     def chart(self, large: bool, metric: str, wide: bool = False) -> Any:
         """Draw values as dots, levels as lines, changes and notes as marks, as SVG."""
-        drawn = list(zip(self.times, self.values, self.made_up, strict=True))
-        measured = [(time, value) for time, value, made_up in drawn if not made_up]
-        made_up = [(time, value) for time, value, made_up in drawn if made_up]
-        series = (
-            [draw.ChartSeries(metric if large else "", measured, "dots", 1, 1)] if measured else []
-        )
-        if made_up:
-            series.append(draw.ChartSeries("rehearsed" if large else "", made_up, "dots", 4, 3))
+        dots = ((metric, self.measured, 1, 1), ("rehearsed", self.made_up, 4, 3))
+        series = [
+            draw.ChartSeries(name if large else "", points, "dots", colour, form)
+            for name, points, colour, form in dots
+            if points
+        ]
         for number, (start, end, level) in enumerate(self.levels):
             name = "level" if large and not number else ""
             series.append(draw.ChartSeries(name, [(start, level), (end, level)], "line", 2, 1))
@@ -129,19 +126,12 @@ class Shown(Struct, frozen=True):
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
-    """The query and the series that match, those that changed for the worse first. ``state`` is
-    "asked", "judging", "judged" or "refused" (``why``)."""
+    """The series that match, those that changed for the worse first. ``state`` is "asked",
+    "judging", "judged" or "refused" (``reason``)."""
 
-    metric: str
-    test: str
-    case: str
-    machine: str
-    toolchain: str
-    trial: str
-    rehearsed: bool
     state: str
     metrics: list[str]
-    why: str = ""
+    reason: str = ""
     lines: list[HistoryLine] = []
     found: int = 0
     first: int = 0
@@ -174,22 +164,18 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     )
     metric, case = query.text("metric"), query.text("case")
     first = query.number("first", 0)
-    question: dict[str, Any] = {
-        "metric": metric,
-        "case": case,
-        **{name: getattr(filters, name) for name in ("test", "machine", "toolchain", "trial")},
-        "rehearsed": filters.rehearsed,
-        "metrics": list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED],
-    }
+    metrics = list(dict.fromkeys([ELAPSED, *metric_names(store)]))[:MAX_NAMED]
     if not metric:
-        return HistoryPage(state="asked", **question)
+        return HistoryPage(state="asked", metrics=metrics)
     version = (_notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials))
     name = ("history", metric, case, filters)
     study = state.studies.answer(name, version, lambda: _judged(state, metric, filters, case))
     answer = study.value
     if answer is None:
-        asked_for = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
-        return HistoryPage(state=study.state, why=study.reason, any_rehearsed=asked_for, **question)
+        made_up = bool(filters.trial) and names_rehearsal(store, [filters.trial], rehearsed=False)
+        return HistoryPage(
+            state=study.state, metrics=metrics, reason=study.reason, any_rehearsed=made_up
+        )
     found = answer.histories
     if first >= len(found):
         first = max(0, (len(found) - 1) // MULTIPLES * MULTIPLES)
@@ -203,6 +189,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
         lines.append(answer.lines[place])
     return HistoryPage(
         state="judged",
+        metrics=metrics,
         lines=lines,
         found=len(found),
         first=first,
@@ -211,7 +198,6 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
         points=[_shown(point, found[0].series.machine, _rehearsed(trials)) for point in latest],
         damaged_notes=answer.damaged,
         any_rehearsed=any(line.rehearsed for line in lines),
-        **question,
     )
 
 
@@ -271,11 +257,10 @@ def _line(state: ServerState, history: History, trials: list[TrialRow]) -> Histo
         n=len(series.points),
         median=middle,
         noise=analysis.noise / abs(middle) if middle else None,
-        why=analysis.why,
+        reason=analysis.why,
         rehearsed=sum(made_up for _, _, made_up in points),
-        times=[time for time, _, _ in drawn],
-        values=[value for _, value, _ in drawn],
-        made_up=[made_up for _, _, made_up in drawn],
+        measured=[(time, value) for time, value, made_up in drawn if not made_up],
+        made_up=[(time, value) for time, value, made_up in drawn if made_up],
         levels=_levels(history),
         changes=[_change(told) for told in history.told],
         notes=history.notes,
