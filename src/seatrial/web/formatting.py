@@ -8,7 +8,6 @@ Times are shown in the zone of this machine, inside ``<time>`` with UTC in its t
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -60,14 +59,6 @@ def zone() -> str:
 def clock(time_ns: int | None) -> Markup | str:
     """Return a time without its year, for tables of recent times."""
     return moment(time_ns, "%m-%d %H:%M:%S")
-
-
-def ago(time_ns: int | None) -> str:
-    """Return how long ago a time is."""
-    if not time_ns:
-        return NOTHING
-    since = time.time() - time_ns / SECOND_NS
-    return f"{show_seconds(max(since, 0.001))} ago" if since >= 1 else "now"
 
 
 def seconds(value: float | None) -> str:
@@ -182,8 +173,8 @@ def runs_of(trial: str, test: str = "", **filters: str) -> str:
     return "/runs?" + urlencode(query)
 
 
-_FILTERS: list[Callable[..., Any]] = [ago, clock, figure, machine_link, moment, number, percent]
-_FILTERS += [rehearsal_mark, run_link, seconds, state, told, tone, trial_link, verdict, whole]
+_FILTERS: list[Callable[..., Any]] = [clock, figure, machine_link, moment, number, percent]
+_FILTERS += [rehearsal_mark, run_link, seconds, state, told, trial_link, verdict, whole]
 FILTERS: dict[str, Callable[..., Any]] = {"bytes": show_bytes, "count": counted}
 FILTERS |= {each.__name__: each for each in _FILTERS}
-GLOBALS = {"shares": shares, "escape": escape, "runs_of": runs_of, "zone": zone}
+GLOBALS = {"shares": shares, "runs_of": runs_of, "zone": zone}

@@ -6,6 +6,7 @@ text = as_json(data)                         # bytes; single times as ISO 8601 i
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 from collections.abc import Iterator, Mapping
@@ -104,8 +105,6 @@ def as_json(data: Struct) -> bytes:
 
 def as_csv(data: Struct, rows: str) -> bytes:
     """Encode the rows of a page as CSV. No text of a user or a job becomes a formula."""
-    import csv
-
     (kind,) = (field.type for field in structs.fields(data) if field.name == rows)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(_columns(kind.__args__[0])), lineterminator="\r\n")

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FileMissing, FilePiece, RunFiles
-from seatrial.web.query import PageQuery, Pattern
+from seatrial.web.query import PageQuery
 
 MAX_READ = 256 << 10  # bytes that are read of a file, from its end
 USUAL = 32 << 10  # bytes that are shown without a search
@@ -61,7 +61,7 @@ class Search(NamedTuple):
     """A search: the text that was entered, and its pattern."""
 
     text: str
-    pattern: Pattern | re.Pattern[str]
+    pattern: re.Pattern[str]
 
     def spans(self, line: str) -> Iterator[tuple[int, int]]:
         """Yield the start and end of each match in a line that is not empty."""

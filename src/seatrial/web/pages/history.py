@@ -10,10 +10,10 @@ from msgspec import Struct
 from seatrial import draw
 from seatrial.errors import TrialError
 from seatrial.store import queries
-from seatrial.store.rows import CaseRow, Filters, MetricRow, TrialRow
+from seatrial.store.rows import Filters, MetricRow, TrialRow
 from seatrial.store.series import metric_names
 from seatrial.studies import note_file
-from seatrial.studies.history import ELAPSED, History, Point, ReportedChange, histories
+from seatrial.studies.history import ELAPSED, History, ReportedChange, histories
 from seatrial.studies.note_file import Note
 from seatrial.studies.one_run import Expected, expected
 from seatrial.units import SECOND_NS, show_seconds
@@ -182,6 +182,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
     shown = found[first : first + MULTIPLES]
+    rehearsed = _rehearsed(trials)
     lines = []
     for place, each in enumerate(shown, start=first):
         if place not in answer.lines:
@@ -195,7 +196,10 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
         first=first,
         changed=sum(any(told.confirmed for told in each.told) for each in found),
         alarms=sum(bool(each.alarms) for each in found),
-        points=[_shown(point, found[0].series.machine, _rehearsed(trials)) for point in latest],
+        points=[
+            Shown(*point, rehearsed=(point.trial, found[0].series.machine) in rehearsed)
+            for point in latest
+        ],
         damaged_notes=answer.damaged,
         any_rehearsed=any(line.rehearsed for line in lines),
     )
@@ -204,11 +208,6 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
 def _rehearsed(trials: list[TrialRow]) -> set[tuple[str, str]]:
     """Return the rehearsed trials, by tag and machine."""
     return {(trial.tag, trial.machine) for trial in trials if trial.rehearsed}
-
-
-def _shown(point: Point, machine: str, rehearsed: set[tuple[str, str]]) -> Shown:
-    made_up = (point.trial, machine) in rehearsed
-    return Shown(point.time, point.value, point.run_id, point.trial, made_up)
 
 
 def _notes_mark(state: ServerState) -> int:
@@ -329,15 +328,13 @@ def _expected(state: ServerState, history: History, trials: list[TrialRow]) -> E
         return None
     last = series.points[-1]
     trial = next((t for t in trials if (t.tag, t.machine) == (last.trial, series.machine)), None)
-    case = _case(state, trial, series.case) if trial is not None else None
-    if trial is None or case is None:
+    if trial is None:
+        return None
+    case = next((c for c in queries.cases_of(state.store(), trial) if c.id == series.case), None)
+    if case is None:
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
     return expected(figure, case, state.records.references(trial))
-
-
-def _case(state: ServerState, trial: TrialRow, case: str) -> CaseRow | None:
-    return next((c for c in queries.cases_of(state.store(), trial) if c.id == case), None)
 
 
 def _told(change: ChangeMark) -> str:

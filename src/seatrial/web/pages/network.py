@@ -80,7 +80,7 @@ class Pairs(Struct, frozen=True, kw_only=True):
     ranks: int = 0
     nodes: int = 0
     noise: float | None = None
-    why: str = ""
+    reason: str = ""
     low: float = 0.0
     high: float = 0.0
     grouped: bool = False
@@ -113,7 +113,7 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
         ranks=charted.judged.ranks,
         nodes=net.nodes,
         noise=net.noise,
-        why=net.why,
+        reason=net.why,
         low=scale.low,
         high=scale.high,
         grouped=charted.judged.grouped,
@@ -189,34 +189,30 @@ class _Places:
                     first.setdefault(name, place)
             self._first.append(first)
 
-    def of(self, sender: str, receiver: str) -> tuple[int, int]:
-        """Return the corner (x, y) of a part around a pair."""
-        x = self._first[1].get(receiver, 0)
+    def finding(
+        self, kind: str, sender: str, receiver: str = "", what: str = "", **figures: Any
+    ) -> NetworkFinding:
+        """Return a finding about a pair, or one node, with the corner of a part around it."""
+        x = self._first[1].get(receiver or sender, 0)
         y = self._first[0].get(sender, 0)
-        return max(0, x - NEAR), max(0, y - NEAR)
+        what = what or (f"{sender} to {receiver}" if receiver else sender)
+        return NetworkFinding(
+            kind=kind, what=what, x=max(0, x - NEAR), y=max(0, y - NEAR), **figures
+        )
 
 
 def _mute(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for name in net.silent:
-        x, y = at.of(name, name)
-        yield NetworkFinding(kind="talks with nobody", what=name, x=x, y=y)
+        yield at.finding("talks with nobody", name)
     for name in net.cut_off:
-        x, y = at.of(name, name)
-        yield NetworkFinding(kind="group cut off", what=name, x=x, y=y)
+        yield at.finding("group cut off", name)
     for names in net.apart:
-        x, y = at.of(names[0], names[0])
-        yield NetworkFinding(kind="talk among themselves alone", what=_together(names), x=x, y=y)
+        yield at.finding("talk among themselves alone", names[0], what=_together(names))
     for pair in net.groups:
         if pair.cut and not {pair.sender, pair.receiver} & {*net.cut_off}:
-            x, y = at.of(pair.sender, pair.receiver)
-            yield NetworkFinding(
-                kind="no link between groups", what=f"{pair.sender} to {pair.receiver}", x=x, y=y
-            )
+            yield at.finding("no link between groups", pair.sender, pair.receiver)
     for sender, receiver in net.pairs:
-        x, y = at.of(sender, receiver)
-        yield NetworkFinding(
-            kind="single pair cannot talk", what=f"{sender} to {receiver}", x=x, y=y
-        )
+        yield at.finding("single pair cannot talk", sender, receiver)
 
 
 def _together(names: Sequence[str]) -> str:
@@ -227,24 +223,17 @@ def _together(names: Sequence[str]) -> str:
 def _slow(net: Network, at: _Places) -> Iterator[NetworkFinding]:
     for kind, found in (("slow sender", net.senders), ("slow receiver", net.receivers)):
         for slow in found:
-            x, y = at.of(slow.name, slow.name)
-            yield NetworkFinding(
-                kind=kind, what=slow.name, effect=slow.effect, deviations=slow.deviations, x=x, y=y
-            )
+            yield at.finding(kind, slow.name, effect=slow.effect, deviations=slow.deviations)
     for link in net.links:
-        x, y = at.of(link.sender, link.receiver)
-        what = f"{link.sender} to {link.receiver}"
-        yield NetworkFinding(
-            kind="slow link", what=what, rate=link.value, effect=link.effect, x=x, y=y
+        yield at.finding(
+            "slow link", link.sender, link.receiver, rate=link.value, effect=link.effect
         )
     for pair in sorted(net.slow_groups, key=lambda pair: pair.effect or 0.0):
         if not pair.cut:
-            x, y = at.of(pair.sender, pair.receiver)
-            yield NetworkFinding(
-                kind="slow between groups",
-                what=f"{pair.sender} to {pair.receiver}",
+            yield at.finding(
+                "slow between groups",
+                pair.sender,
+                pair.receiver,
                 rate=pair.median,
                 effect=pair.effect,
-                x=x,
-                y=y,
             )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.journal.codes import code_of
@@ -44,7 +45,7 @@ class EventLine(Struct, frozen=True, kw_only=True):
     time: int
     after: float
     event: str
-    told: str
+    text: str
 
 
 class Script(Struct, frozen=True):
@@ -70,7 +71,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
     run: RunRow
     verdict: str
     meaning: str
-    why: str
+    reason: str
     again: bool
     state: str
     trial: TrialRow
@@ -128,7 +129,7 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         run=run,
         verdict=code.name,
         meaning=code.meaning,
-        why=plain(run.why),
+        reason=plain(run.why),
         again=again,
         state=_STATES[outcome_of(run.code, again)],
         trial=trial,
@@ -138,7 +139,8 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         modules=_modules(events),
         same_environment=same,
         known_environments=known,
-        now=_now(run, trial),
+        # Open phases last until now; in virtual time until the last event.
+        now=(trial.last or run.created) if run.rehearsed else time.time_ns(),
         phases=phases(run, events),
         events=[_event(event, run) for event in events[:MAX_EVENTS]],
         events_left_out=max(0, len(events) - MAX_EVENTS),
@@ -163,17 +165,12 @@ def _run(store: Store, query: PageQuery) -> RunRow:
     return pagination.exact_run(store, tag, run_id) or queries.run(store, f"{tag}/{run_id}")
 
 
-def _now(run: RunRow, trial: TrialRow) -> int:
-    """Return the time until which open phases last; in virtual time that of the last event."""
-    return (trial.last or run.created) if run.rehearsed else time.time_ns()
-
-
 # ---- what ran -----------------------------------------------------------------------------
 
 
 def _event(event: EventRow, run: RunRow) -> EventLine:
     after = (event.time - run.created) / SECOND_NS
-    return EventLine(time=event.time, after=after, event=event.event, told=plain(told(event)))
+    return EventLine(time=event.time, after=after, event=event.event, text=plain(told(event)))
 
 
 def _modules(events: Sequence[EventRow]) -> str:
@@ -226,12 +223,7 @@ def _nearest(beside: Siblings, run: RunRow) -> Siblings:
     """Return the siblings nearest to the run, for a table."""
     at = next((i for i, one in enumerate(beside.runs) if one.row == run.row), 0)
     start = max(0, min(at - MAX_SHOWN // 2, len(beside.runs) - MAX_SHOWN))
-    return Siblings(
-        runs=beside.runs[start : start + MAX_SHOWN],
-        found=beside.found,
-        newer=beside.newer,
-        older=beside.older,
-    )
+    return replace(beside, runs=beside.runs[start : start + MAX_SHOWN])
 
 
 # ---- files --------------------------------------------------------------------------------

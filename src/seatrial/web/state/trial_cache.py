@@ -58,7 +58,6 @@ class Standing(Struct, frozen=True, kw_only=True):
     state: str
     clock: float
     duration: float
-    nodes: int
     tests: list[TestStatus]
     alerts: list[OpenAlert]
     held: list[Hold]
@@ -161,7 +160,6 @@ class TailedTrial:
             state=history.state,
             clock=history.clock(now),
             duration=history.duration,
-            nodes=history.nodes,
             tests=[
                 TestStatus(
                     test=name,

@@ -172,9 +172,9 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
     highs = {throttle.gauge: throttle.high for throttle in fold.record.policy.throttles}
     for name, readings in fold.gauges.items():
         each = [
-            LevelSpan(one.time, following.time, one.value)
-            for one, following in zip(readings, [*readings[1:], readings[-1]], strict=True)
-            if one.value is not None
+            LevelSpan(time, following, value)
+            for (time, value), (following, _) in pairwise([*readings, readings[-1]])
+            if value is not None
         ]
         found.append(_steps(f"gauge {name}", each, most=highs.get(name, 0.0)))
     return found
