@@ -60,7 +60,12 @@ def ugly() -> dict[str, Markup]:
             levels=[ReferenceLine(2.0, UGLY)],
         ),
         "bars": bars(
-            [Bar(UGLY, [1, 2], UGLY)], parts=[UGLY, "b"], axis=axis, title=UGLY, about=UGLY
+            [Bar(UGLY, [1, 2], UGLY)],
+            parts=[UGLY, "b"],
+            colours=[1, 2],
+            axis=axis,
+            title=UGLY,
+            about=UGLY,
         ),
         "boxes": boxes([BoxGroup(UGLY, [1, 2, 3])], axis=axis, title=UGLY, about=UGLY),
         "forest": forest(
@@ -198,7 +203,11 @@ def test_who_has_no_numbers_is_told_so() -> None:
     assert "1 point cannot be shown on these axes" in texts(
         chart([ChartSeries("a", [(1, 0.0), (2, 5.0)])], title="t", y=Axis(kind="log"))
     )
-    for empty in (bars([], title="t"), boxes([], title="t"), forest([], title="t")):
+    for empty in (
+        bars([], parts=[], colours=[], title="t"),
+        boxes([], title="t"),
+        forest([], title="t"),
+    ):
         ET.fromstring(empty)
     ET.fromstring(scaling([], title="t"))
     assert "1 point cannot be shown on these axes" in texts(
@@ -251,7 +260,12 @@ def test_dots_that_are_few_are_all_drawn() -> None:
 @pytest.mark.parametrize(
     ("draw", "most"),
     [
-        (lambda n: bars([Bar(f"b{i}", [i]) for i in range(n)], title="t"), 60),
+        (
+            lambda n: bars(
+                [Bar(f"b{i}", [i], "") for i in range(n)], parts=["a"], colours=[1], title="t"
+            ),
+            60,
+        ),
         (lambda n: boxes([BoxGroup(f"b{i}", [i, i + 1]) for i in range(n)], title="t"), 60),
         (lambda n: forest([Interval(f"b{i}", i) for i in range(n)], title="t"), 80),
     ],
@@ -334,7 +348,7 @@ def test_long_names_are_cut_in_their_middle_and_kept_as_a_hint() -> None:
     assert width_of(short) <= 150
     assert short.startswith("coll")
     assert short.endswith("2026.1")
-    svg = bars([Bar(name, [1])], title="t", width=320)
+    svg = bars([Bar(name, [1], "")], parts=["a"], colours=[1], title="t")
     assert name not in texts(svg).splitlines()
     assert name in [e.text for e in ET.fromstring(svg).iter("title")]
 
@@ -399,4 +413,3 @@ def test_scaling_draws_the_ideal_line_through_the_first_point() -> None:
     ends = re.findall(r"[\d.]+", lines[-1].get("d") or "")
     own = [e.get("d") or "" for e in ET.fromstring(svg).iter("path") if "L" in (e.get("d") or "")]
     assert re.findall(r"[\d.]+", own[-1])[:2] == ends[:2], "they begin together"
-    assert "ideal" not in texts(scaling([Curve("a", [(1, 1, None, None)])], title="t", ideal=None))

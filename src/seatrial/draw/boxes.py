@@ -30,7 +30,6 @@ class BoxGroup(NamedTuple):
 
     name: str
     values: Sequence[float]
-    colour: int | str = 1
 
 
 def boxes(
@@ -39,14 +38,13 @@ def boxes(
     title: str,
     about: str = "",
     axis: Axis = Axis(),  # noqa: B008
-    width: int = WIDTH,
 ) -> Markup:
     """Draw a box plot of each group."""
     shown = [(group, sorted(filter(axis.holds, group.values))) for group in groups[:MAX_BOXES]]
     names = [f"{group.name}  n {len(values):,}" for group, values in shown]
-    left = labels_width(names, 0.42 * width)
-    box = Box(left, 4, width - 14.0, 4.0 + max(1, len(shown)) * _ROW)
-    across = scale_of(axis, chain.from_iterable(v for _, v in shown), left + 6, width - 18)
+    left = labels_width(names, 0.42 * WIDTH)
+    box = Box(left, 4, WIDTH - 14.0, 4.0 + max(1, len(shown)) * _ROW)
+    across = scale_of(axis, chain.from_iterable(v for _, v in shown), left + 6, WIDTH - 18)
     parts = level(axis, across, box, grid=True)
     for i, (group, values) in enumerate(shown):
         middle = box.top + (i + 0.5) * _ROW
@@ -55,7 +53,7 @@ def boxes(
         if values:
             parts += _group(group, values, middle, across)
     notes = left_out("groups", len(groups), len(shown))
-    return figure(parts, box, axis, notes, width, title, about, "boxes")
+    return figure(parts, box, axis, notes, WIDTH, title, about, "boxes")
 
 
 def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) -> list[Markup]:
@@ -63,7 +61,7 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
     reach = 1.5 * (high - low)
     inside = [value for value in values if low - reach <= value <= high + reach]
     first, q1, q2, q3, last = (across.at(v) for v in (inside[0], low, middle, high, inside[-1]))
-    colour = ink(group.colour)
+    colour = ink(1)
     half = _THICK / 2
     whiskers = f"M{number(first)} {number(y)}H{number(q1)}M{number(q3)} {number(y)}H{number(last)}"
     whiskers += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (first, last))

@@ -53,7 +53,7 @@ def forest(
     title: str,
     about: str = "",
     axis: Axis = Axis(),  # noqa: B008
-    centre: float | None = None,
+    centre: float = 0.0,
     bounds: Sequence[float] = (),
     ends: tuple[str, str] = ("", ""),
     width: int = WIDTH,
@@ -74,14 +74,13 @@ def forest(
     box = Box(left, top, right, top + max(1, len(shown)) * tall)
     values = [row.value for row in shown]
     values += [end for row in shown for end in (row.low, row.high) if axis.holds(end) and end]
-    values += [*bounds, *([] if centre is None else [centre])]
+    values += [*bounds, centre]
     across = scale_of(axis, values, left + 4, right - 4)
     parts = level(axis, across, box, grid=True)
     if any(ends):
         parts.append(words(ends[0], left, top - 6, colour="muted"))
         parts.append(words(ends[1], right, top - 6, anchor="end", colour="muted"))
-    if centre is not None:
-        parts.append(_line(across.at(centre), box, "axis", None))
+    parts.append(_line(across.at(centre), box, "axis", None))
     parts += [_line(across.at(bound), box, "bad", "5 3") for bound in bounds]
     for i, row in enumerate(shown):
         below = box.top + (i + 1) * tall

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from seatrial.units import show_unit
@@ -22,7 +22,6 @@ class Axis(NamedTuple):
 
     ``kind`` "time": seconds since the epoch; "clock": seconds since a beginning. ``low`` and
     ``high``: values that it reaches in any case. ``ticks``: values to label instead of round ones.
-    ``zone``: the time zone, UTC by default.
     """
 
     title: str = ""
@@ -31,7 +30,6 @@ class Axis(NamedTuple):
     low: float | None = None
     high: float | None = None
     ticks: Sequence[float] = ()
-    zone: tzinfo | None = None
 
     @property
     def words(self) -> str:
@@ -187,17 +185,16 @@ def _step_of(least: float) -> float:
 
 
 def _time(axis: Axis, low: float, high: float, most: int) -> _Made:
-    """Return ticks of the calendar; the first one of a day shows the date."""
+    """Return ticks of the calendar in UTC; the first one of a day shows the date."""
     if high <= low:
         low, high = max(0.0, low - 30), high + 30
     least = (high - low) / most
-    zone = axis.zone or UTC
     if least > 20 * _DAY:
         steps = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
         months = next((n for n in steps if n * 28 * _DAY >= least), 1200)
-        return low, high, _months(low, high, months, zone)
+        return low, high, _months(low, high, months)
     step = next((s for s in _DATES if s >= least), _DATES[-1])
-    at = _start_of_day(datetime.fromtimestamp(low, zone))
+    at = _start_of_day(datetime.fromtimestamp(low, UTC))
     if step < _DAY:
         hop: Callable[[datetime], datetime] = lambda t: t + timedelta(seconds=step)  # noqa: E731
         at += timedelta(seconds=math.floor((low - at.timestamp()) / step) * step)
@@ -217,12 +214,12 @@ def _time(axis: Axis, low: float, high: float, most: int) -> _Made:
     return low, high, ticks
 
 
-def _months(low: float, high: float, step: int, zone: tzinfo) -> list[tuple[float, str]]:
-    first = datetime.fromtimestamp(low, zone)
+def _months(low: float, high: float, step: int) -> list[tuple[float, str]]:
+    first = datetime.fromtimestamp(low, UTC)
     number = (first.year * 12 + first.month - 1) // step * step
     ticks: list[tuple[float, str]] = []
     while number // 12 < 9999:
-        at = datetime(number // 12, number % 12 + 1, 1, tzinfo=zone)
+        at = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
         if at.timestamp() > high:
             break
         if at.timestamp() >= low:

@@ -25,7 +25,6 @@ class Curve(NamedTuple):
 
     name: str
     points: Sequence[tuple[float, float, float | None, float | None]]
-    colour: int | str = 0
 
 
 def scaling(
@@ -35,14 +34,14 @@ def scaling(
     about: str = "",
     x: Axis = Axis("nodes"),  # noqa: B008
     y: Axis = Axis("speed-up"),  # noqa: B008
-    ideal: float | None = 1.0,
+    ideal: float = 1.0,
     width: int = WIDTH,
     height: int = 270,
 ) -> Markup:
     """Draw curves on logarithmic axes.
 
     ``ideal``: the slope of the line through the first point of a curve: 1 for a speed-up, -1 for a
-    time, 0 for weak scaling; None for no line.
+    time, 0 for weak scaling.
     """
     x, y = x._replace(kind="log"), y._replace(kind="log")
     series: list[ChartSeries] = []
@@ -52,14 +51,13 @@ def scaling(
         points = sorted(curve.points)
         shown = [(size, value) for size, value, *_ in points if x.holds(size) and y.holds(value)]
         sizes.update(size for size, *_ in points if x.holds(size))
-        if shown and ideal is not None:
+        if shown:
             (size, value), last = shown[0], shown[-1][0]
             line = [(size, value), (last, value * math.pow(last / size, ideal))]
             lines.append(ChartSeries("" if lines else "ideal", line, "line", "muted", 3))
         all_points = [(size, value) for size, value, *_ in points]
         intervals = [(size, low, high) for size, _, low, high in points if low and high]
-        colour = curve.colour or number
-        series.append(ChartSeries(curve.name, all_points, "both", colour, number, intervals))
+        series.append(ChartSeries(curve.name, all_points, "both", number, number, intervals))
     if len(sizes) <= _SIZES:
         x = x._replace(ticks=sorted(sizes))
     drawn = [*lines, *series]

@@ -97,7 +97,6 @@ def words(
     *,
     anchor: str | None = None,
     colour: int | str | None = None,
-    weight: str | None = None,
     full: str = "",
     halo: bool = False,
 ) -> Markup:
@@ -113,7 +112,6 @@ def words(
         y=y,
         text_anchor=anchor,
         fill=None if colour is None else ink(colour),
-        font_weight=weight,
         paint_order="stroke" if halo else None,
         stroke=ink("paper") if halo else None,
         stroke_width=3 if halo else None,

@@ -137,10 +137,10 @@ def shares(*parts: tuple[float, str, str]) -> Markup:
     ).format(told or "nothing", Markup("").join(drawn))
 
 
-def run_link(run: Any, length: int = 8) -> Markup:
+def run_link(run: Any) -> Markup:
     """Return a shortened run id as a link to the run's page."""
     address = f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
-    return Markup('<a class="id" href="{}">{}</a>').format(address, run.run_id[:length])
+    return Markup('<a class="id" href="{}">{}</a>').format(address, run.run_id[:8])
 
 
 def trial_link(tag: str) -> Markup:

@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ class Renderer:
         self._environment.globals.update(GLOBALS | run_figures.GLOBALS)
         self._environment.globals.update(
             version=__version__,
-            static=_static(),
+            static=_static,
             areas=AREAS,
             json_link=json_link,
             run_times=RUN_TIMES,
@@ -85,17 +86,11 @@ def json_link(query: PageQuery, ending: str = ".json") -> str:
     return ("/now" if query.address == "/" else query.address) + ending + parameters
 
 
-def _static() -> Any:
-    """Return a function from a static file to its address, which changes with its content."""
-    known: dict[str, str] = {}
-
-    def address(name: str) -> str:
-        if name not in known:
-            digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:10]
-            known[name] = f"/static/{name}?v={digest}"
-        return known[name]
-
-    return address
+@cache
+def _static(name: str) -> str:
+    """Return the address of a static file, which changes with its content."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:10]
+    return f"/static/{name}?v={digest}"
 
 
 def as_json(data: Struct) -> bytes:

@@ -38,10 +38,6 @@ class OutputLine(Struct, frozen=True):
     number: int
     parts: list[OutputSegment]
 
-    @property
-    def found(self) -> bool:
-        return any(part.found for part in self.parts)
-
 
 class Output(Struct, frozen=True, kw_only=True):
     """A file on a page. ``size`` is that of the whole file, ``left_out`` how many bytes of its

@@ -69,7 +69,7 @@ def sinks_of(row: TrialRow) -> list[SinkLag]:
 # ---- builds -------------------------------------------------------------------------------
 
 
-class BuildShown(Struct, frozen=True, kw_only=True):
+class BuildShown(Struct, frozen=True):
     """A build and the tests that use it; ``state`` is building, built or failed."""
 
     key: str
@@ -93,7 +93,11 @@ class Builds(Struct, frozen=True, kw_only=True):
 def builds_of(store: Store, row: TrialRow) -> Builds:
     """Return the builds of a trial."""
     sql = "SELECT key, path, started, ended, value, text FROM builds WHERE trial = ?"
-    found = [_build(*each) for each in store.rows(sql, (row.row,))]
+    found = []
+    for key, path, started, ended, value, text in store.rows(sql, (row.row,)):
+        state = "building" if ended is None else "failed" if value else "built"
+        seconds = None if started is None or ended is None else (ended - started) / SECOND_NS
+        found.append(BuildShown(key, [], state, started, seconds, path, text))
     open_ones = [one for one in found if one.state != "built"][:MAX_BUILDS]
     if open_ones:
         names = _tests_of_builds(store, row)
@@ -105,16 +109,6 @@ def builds_of(store: Store, row: TrialRow) -> Builds:
         building=states["building"],
         failed=states["failed"],
         shown=sorted(open_ones, key=lambda one: (one.state, -(one.started or 0))),
-    )
-
-
-def _build(
-    key: str, path: str, started: int | None, ended: int | None, value: int | None, text: str
-) -> BuildShown:
-    state = "building" if ended is None else "failed" if value else "built"
-    seconds = None if started is None or ended is None else (ended - started) / SECOND_NS
-    return BuildShown(
-        key=key, tests=[], state=state, started=started, seconds=seconds, path=path, text=text
     )
 
 
