@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seatrial.studies.compare import MIN_RELATIVE_CHANGE
-from seatrial.web.pages.compare import forest
+from seatrial.web.pages.compare import ComparePage
 
 from ..studies.figures import Measuring, bound
 from . import frost
@@ -147,5 +147,7 @@ def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
     from seatrial.studies.compare import ComparisonRow
 
     rows = convert(judged(served)["rows"], list[ComparisonRow])
-    drawn = str(forest([row for row in rows if row.metric == "time"], MIN_RELATIVE_CHANGE))
+    rows = [row for row in rows if row.metric == "time"]
+    page = ComparePage(state="judged", least=MIN_RELATIVE_CHANGE, tags=[], latest=[], rows=rows)
+    drawn = str(page.forest(wide=True))
     assert "-5.7 % better" in drawn and "+6.1 %" not in drawn

@@ -7,8 +7,8 @@ scale.at(17.3), scale.ticks            # a place, and (place, label) of each tic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from seatrial.units import show_unit
@@ -194,23 +194,15 @@ def _time(axis: Axis, low: float, high: float, most: int) -> _Made:
         months = next((n for n in steps if n * 28 * _DAY >= least), 1200)
         return low, high, _months(low, high, months)
     step = next((s for s in _DATES if s >= least), _DATES[-1])
-    at = _start_of_day(datetime.fromtimestamp(low, UTC))
-    if step < _DAY:
-        hop: Callable[[datetime], datetime] = lambda t: t + timedelta(seconds=step)  # noqa: E731
-        at += timedelta(seconds=math.floor((low - at.timestamp()) / step) * step)
-    else:
-        hop = lambda t: t + timedelta(days=round(step / _DAY))  # noqa: E731
+    day = low // _DAY * _DAY
+    first, last = math.ceil((low - day) / step - 1e-9), math.floor((high - day) / step + 1e-9)
     ticks: list[tuple[float, str]] = []
-    day = None
-    while (moment := at.timestamp()) <= high:
-        if moment >= low:
-            clock = f"{at:%H:%M:%S}" if step < _MINUTE else f"{at:%H:%M}"
-            told = f"{at.day} {at:%b}"
-            ticks.append((moment, told if step >= _DAY or day != at.date() else clock))
-            if step < _DAY and not ticks[:-1] and at.time().isoformat() != "00:00:00":
-                ticks[-1] = (moment, f"{told} {at:%H:%M}")
-            day = at.date()
-        at = hop(at)
+    for moment in (day + n * step for n in range(first, last + 1)):
+        at = datetime.fromtimestamp(moment, UTC)
+        date, clock = f"{at.day} {at:%b}", f"{at:%H:%M:%S}" if step < _MINUTE else f"{at:%H:%M}"
+        if step < _DAY and moment % _DAY:
+            date = clock if ticks else f"{date} {at:%H:%M}"
+        ticks.append((moment, date))
     return low, high, ticks
 
 
@@ -226,7 +218,3 @@ def _months(low: float, high: float, step: int) -> list[tuple[float, str]]:
             ticks.append((at.timestamp(), f"{at:%Y}" if step >= 12 else f"{at:%b %Y}"))
         number += step
     return ticks
-
-
-def _start_of_day(at: datetime) -> datetime:
-    return at.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
+from seatrial.draw.svg import tag
 from seatrial.journal import codes
 from seatrial.units import SECOND_NS, show_bytes, show_number, show_seconds, show_unit
 
@@ -119,22 +120,16 @@ def verdict(code: int, again: bool = False) -> Markup:
 def shares(*parts: tuple[float, str, str]) -> Markup:
     """Return a bar of parts (size, class, name) as SVG, as wide as its place."""
     whole = sum(size for size, _, _ in parts) or 1
+    about = ", ".join(f"{size:g} {name}" for size, _, name in parts if size) or "nothing"
     at = 0.0
-    drawn = []
-    for size, kind, _name in parts:
+    drawn = [tag("title", escape(about))]
+    for size, kind, _ in parts:
         width = 100 * size / whole
         if width > 0:
-            drawn.append(
-                Markup('<rect class="{}" x="{:.3f}" width="{:.3f}" height="8"></rect>').format(
-                    kind, at, width
-                )
-            )
+            drawn.append(tag("rect", class_=kind, x=f"{at:.3f}", width=f"{width:.3f}", height=8))
         at += width
-    told = ", ".join(f"{size:g} {name}" for size, _, name in parts if size)
-    return Markup(
-        '<svg class="shares" viewBox="0 0 100 8" preserveAspectRatio="none" role="img"'
-        ' aria-label="{0}"><title>{0}</title>{1}</svg>'
-    ).format(told or "nothing", Markup("").join(drawn))
+    named = {"role": "img", "aria_label": about, "preserveAspectRatio": "none"}
+    return tag("svg", *drawn, class_="shares", viewBox="0 0 100 8", **named)
 
 
 def run_link(run: Any) -> Markup:

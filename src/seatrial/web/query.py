@@ -171,8 +171,3 @@ class PageQuery:
             values = [value] if isinstance(value, str | int) else value
             query += [(name, str(one)) for one in values if one != ""]
         return self.address + ("?" + urlencode(query) if query else "")
-
-    @property
-    def here(self) -> str:
-        """The address of this page with its parameters."""
-        return self.link()

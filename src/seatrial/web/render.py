@@ -82,7 +82,7 @@ class Renderer:
 
 def json_link(query: PageQuery, ending: str = ".json") -> str:
     """Return the address of a page's data as JSON, or of its rows as CSV."""
-    parameters = query.here.removeprefix(query.address)
+    parameters = query.link().removeprefix(query.address)
     return ("/now" if query.address == "/" else query.address) + ending + parameters
 
 

@@ -70,13 +70,9 @@ class Search(NamedTuple):
 def search_of(query: PageQuery) -> Search | None:
     """Return the search of a query: text that ignores case, or with ``regex`` a pattern."""
     text = query.text("find")
-    if not text:
-        return None
-    if query.flag("regex"):
-        pattern = query.pattern("find")
-        assert pattern is not None
-        return Search(text, pattern)
-    return Search(text, re.compile(re.escape(text), re.IGNORECASE))
+    literal = re.compile(re.escape(text), re.IGNORECASE)
+    pattern = query.pattern("find") if query.flag("regex") else literal
+    return Search(text, pattern) if text and pattern else None
 
 
 def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) -> Output:

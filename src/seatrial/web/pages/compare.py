@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -71,12 +70,28 @@ class ComparePage(Struct, frozen=True, kw_only=True):
     differences: list[Difference] = []
 
     def forest(self, wide: bool) -> Any:
-        """Return the changes of the rows in per cent as SVG."""
-        return forest(self.rows, self.least, wide)
-
-    def drawn(self) -> int:
-        """Return how many of the rows can be drawn."""
-        return sum(row.ratio is not None for row in self.rows)
+        """Return the change of each row in per cent with its interval as SVG. Label and mark show
+        the verdict, which also depends on whether larger is better."""
+        intervals = []
+        for row in [row for row in self.rows if row.ratio is not None][:DRAWN]:
+            value, low, high = (_change(ratio) for ratio in (row.ratio, row.low, row.high))
+            assert value is not None
+            assert row.ratio is not None
+            shown = f"{value:+.1f} %" if row.ratio < TIMES else f"×{show_number(row.ratio)}"
+            name, label = f"{row.case} {row.metric}", f"{shown} {row.verdict}"
+            looks = _INKS[row.verdict], _FORMS[row.verdict]
+            intervals.append(draw.Interval(name, value, low, high, label, *looks))
+        return draw.forest(
+            intervals,
+            title="Change from the first side to the second",
+            about="A row for each metric of each case, with its 95 % interval",
+            axis=draw.Axis("change of the figure", "%"),
+            centre=0,
+            bounds=[-100 * self.least, 100 * self.least],
+            ends=("smaller", "larger"),
+            width=WIDE if wide else NARROW,
+            stacked=not wide,
+        )
 
 
 class _Answer(NamedTuple):
@@ -163,33 +178,6 @@ def _sorted(rows: list[ComparisonRow], sort: str) -> list[ComparisonRow]:
     if sort in ("case", "metric"):
         return sorted(rows, key=lambda row: (getattr(row, sort), row.case, row.metric))
     return rows
-
-
-def forest(rows: Sequence[ComparisonRow], least: float, wide: bool = True) -> Any:
-    """Draw the change of each row in per cent with its interval. Label and mark show the verdict,
-    which also depends on whether larger is better."""
-    intervals = []
-    for row in [row for row in rows if row.ratio is not None][:DRAWN]:
-        value, low, high = (_change(ratio) for ratio in (row.ratio, row.low, row.high))
-        assert value is not None
-        assert row.ratio is not None
-        name = f"{row.case} {row.metric}"
-        shown = f"{value:+.1f} %" if row.ratio < TIMES else f"×{show_number(row.ratio)}"
-        label = f"{shown} {row.verdict}"
-        intervals.append(
-            draw.Interval(name, value, low, high, label, _INKS[row.verdict], _FORMS[row.verdict])
-        )
-    return draw.forest(
-        intervals,
-        title="Change from the first side to the second",
-        about="A row for each metric of each case, with its 95 % interval",
-        axis=draw.Axis("change of the figure", "%"),
-        centre=0,
-        bounds=[-100 * least, 100 * least],
-        ends=("smaller", "larger"),
-        width=WIDE if wide else NARROW,
-        stacked=not wide,
-    )
 
 
 def _change(ratio: float | None) -> float | None:

@@ -52,7 +52,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
     """A series of ``n`` values, of which so many are ``rehearsed``. ``measured`` and ``made_up``
     (rehearsed) are (s since the epoch, value); a long series is thinned to the least and the
     greatest in each of many spans. ``levels`` are (from, to, level) between confirmed changes.
-    ``low`` and ``high`` are the bounds of its reference."""
+    ``reference`` is that of the latest run."""
 
     machine: str
     case: str
@@ -71,9 +71,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
     levels: list[tuple[float, float, float]]
     changes: list[ChangeMark]
     notes: list[Note]
-    reference: float | None = None
-    low: float | None = None
-    high: float | None = None
+    reference: Expected | None
 
     def chart(self, large: bool, metric: str, wide: bool = False) -> Any:
         """Draw values as dots, levels as lines, changes and notes as marks, as SVG."""
@@ -97,11 +95,12 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
         ]
         if large:
             marks += [draw.Mark(note.time / SECOND_NS, note.text) for note in self.notes]
-        levels = [
-            draw.ReferenceLine(y, text, "muted")
-            for y, text in ((self.reference, "reference"), (self.low, "least"), (self.high, "most"))
-            if y is not None
-        ]
+        wanted = self.reference
+        bounds = (
+            ((wanted.value, "reference"), (wanted.low, "least"), (wanted.high, "most"))
+            if wanted
+            else ()
+        )
         return draw.chart(
             series,
             title=f"{metric} of {self.case_name} on {self.machine}",
@@ -109,7 +108,7 @@ class HistoryLine(Struct, frozen=True, kw_only=True):
             x=draw.Axis(kind="time"),
             y=draw.Axis(metric if large else "", self.unit if large else ""),
             marks=sorted(marks, key=lambda mark: mark.at),
-            levels=levels,
+            levels=[draw.ReferenceLine(y, text) for y, text in bounds if y is not None],
             width=WIDE if wide else NARROW,
             height=280 if large else 110,
         )
@@ -242,7 +241,6 @@ def _rank(history: History) -> tuple[float, str, str]:
 
 def _line(state: ServerState, history: History, trials: list[TrialRow]) -> HistoryLine:
     series, analysis = history.series, history.analysis
-    wanted = _expected(state, history, trials)
     middle = median(series.values) if series.values else None
     rehearsed = _rehearsed(trials)
     points = [
@@ -263,9 +261,7 @@ def _line(state: ServerState, history: History, trials: list[TrialRow]) -> Histo
         levels=_levels(history),
         changes=[_change(told) for told in history.told],
         notes=history.notes,
-        reference=wanted.value if wanted else None,
-        low=wanted.low if wanted else None,
-        high=wanted.high if wanted else None,
+        reference=_expected(state, history, trials),
     )
 
 

@@ -49,7 +49,10 @@ def data(state: ServerState, query: PageQuery) -> NowPage:
     others.sort(key=lambda row: row.created if row.rehearsed else row.last or row.created)
     return NowPage(
         running=[_running(state, row) for row in running[:MAX_RUNNING]],
-        lately=[_late(state, row) for row in reversed(others[-LATELY:])],
+        lately=[
+            Late(trial=row, verdict=state.trials.verdict(row) if row.component else "")
+            for row in reversed(others[-LATELY:])
+        ],
         trials=len(found),
         more=max(0, len(running) - MAX_RUNNING),
         folder=str(state.folder),
@@ -71,7 +74,3 @@ def _latest(store: Store, row: TrialRow, judged: list[str]) -> list[RunRow]:
     found = queries.run_rows(store, where, [*judged, row.row], queries.NEWEST)
     over = [run for run in found if run.judged is not None]  # the store may be a moment behind
     return sorted(over, key=lambda run: run.judged or 0, reverse=True)
-
-
-def _late(state: ServerState, row: TrialRow) -> Late:
-    return Late(trial=row, verdict=state.trials.verdict(row) if row.component else "")

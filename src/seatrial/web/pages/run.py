@@ -98,6 +98,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
 
 
 _STATES = ("waiting", "running", "passed", "failed", "again")
+OUTPUTS = ("stdout", "stderr")
 _SLOW = "is not shown: its file system was too slow to answer"
 
 
@@ -117,14 +118,10 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         past = earlier(store, beside.runs, run)
         damage = gaps(store, trial)[:MAX_GAPS] if trial.damaged else []
     record = state.records.record(trial)
-    if run.rehearsed:
-        outputs, job = _no_files("is not there: a rehearsed run leaves no files")
-    elif not run.path:
-        outputs, job = _no_files("is not there: the run has no directory yet")
-    else:
-        outputs, job = in_time(lambda: _files(run, search, whole), _no_files(_SLOW))
+    slow: Files = [Output(name=name, absent=_SLOW) for name in OUTPUTS], []
+    outputs, job = in_time(lambda: _files(run, search, whole), slow)
     same, known = _environments(run, beside.runs)
-    code = code_of(run.code)
+    code, nodes = code_of(run.code), unfold_or_empty(run.nodes)
     return RunPage(
         run=run,
         verdict=code.name,
@@ -142,11 +139,19 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         # Open phases last until now; in virtual time until the last event.
         now=(trial.last or run.created) if run.rehearsed else time.time_ns(),
         phases=phases(run, events),
-        events=[_event(event, run) for event in events[:MAX_EVENTS]],
+        events=[
+            EventLine(
+                time=event.time,
+                after=(event.time - run.created) / SECOND_NS,
+                event=event.event,
+                text=plain(told(event)),
+            )
+            for event in events[:MAX_EVENTS]
+        ],
         events_left_out=max(0, len(events) - MAX_EVENTS),
         metrics=_metrics(metrics[:MAX_METRICS], case, past, run, state.records.references(trial)),
         metrics_left_out=max(0, len(metrics) - MAX_METRICS),
-        nodes=_nodes(run.nodes),
+        nodes=Nodes(run.nodes, list(nodes[:MAX_NODES]), len(nodes)),
         scripts=[*_scripts_of_test(record, run), *job],
         outputs=outputs,
         siblings=_nearest(beside, run),
@@ -168,11 +173,6 @@ def _run(store: Store, query: PageQuery) -> RunRow:
 # ---- what ran -----------------------------------------------------------------------------
 
 
-def _event(event: EventRow, run: RunRow) -> EventLine:
-    after = (event.time - run.created) / SECOND_NS
-    return EventLine(time=event.time, after=after, event=event.event, text=plain(told(event)))
-
-
 def _modules(events: Sequence[EventRow]) -> str:
     """Return the modules that were loaded when its script started."""
     texts = [event.text for event in events if event.event == EVENT_NAMES[ScriptStarted]]
@@ -185,11 +185,6 @@ def _environments(run: RunRow, others: Sequence[Sibling]) -> tuple[int, int]:
         return 0, 0
     known = [one.environment for one in others if one.environment and one.row != run.row]
     return known.count(run.environment), len(known)
-
-
-def _nodes(text: str) -> Nodes:
-    names = unfold_or_empty(text)
-    return Nodes(text, list(names[:MAX_NODES]), len(names))
 
 
 # ---- figures ------------------------------------------------------------------------------
@@ -234,24 +229,22 @@ Files = tuple[list[Output], list[Script]]
 
 def _files(run: RunRow, search: Search | None, whole: bool) -> Files:
     files = RunFiles(run)
-    outputs = [output_of(files, name, search, whole) for name in ("stdout", "stderr")]
+    outputs = [output_of(files, name, search, whole) for name in OUTPUTS]
     job = files.head("job.sh", MAX_SCRIPT)
     if isinstance(job, FileMissing):
-        return outputs, [Script("job.sh", "", job.why)]
+        expected = run.path and not run.rehearsed
+        return outputs, [Script("job.sh", "", job.why)] if expected else []
     cut = job.size > MAX_SCRIPT
     return outputs, [Script("job.sh", plain(job.text), "only its beginning" if cut else "")]
-
-
-def _no_files(reason: str) -> Files:
-    return [Output(name=name, absent=reason) for name in ("stdout", "stderr")], []
 
 
 def _scripts_of_test(record: Record | None, run: RunRow) -> list[Script]:
     test = record.tests.get(run.test) if record else None
     if test is None:
         return []
-    scripts = [Script(f"run script of {run.test}", test.run.script[:MAX_SCRIPT])]
-    if test.build is not None and test.build.script:
-        built = Script(f"build script of {run.test}", test.build.script[:MAX_SCRIPT])
-        scripts.insert(0, built)
-    return scripts
+    texts = {"build": test.build.script if test.build else "", "run": test.run.script}
+    return [
+        Script(f"{kind} script of {run.test}", text[:MAX_SCRIPT])
+        for kind, text in texts.items()
+        if text
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -213,10 +214,12 @@ def _shared(row: TrialRow, tailed: TailedTrial, found: object) -> dict[str, Any]
 
 
 def _second(query: PageQuery, name: str) -> float:
-    found = query.real(name) or 0.0
-    if not 0 <= found < 1e11:
-        raise BadQuery(f"{name}={found:g}: write seconds since 1970, such as 1795314122.5")
-    return found
+    with contextlib.suppress(BadQuery):
+        found = query.real(name) or 0.0
+        if 0 <= found < 1e11:
+            return found
+    text = query.text(name)[:40]
+    raise BadQuery(f"{name}={text!r}: write seconds since 1970, such as 1795314122.5")
 
 
 def _axis(row: TrialRow, tailed: TailedTrial) -> TimeAxis:
