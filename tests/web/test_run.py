@@ -111,7 +111,7 @@ def test_figures_stand_beside_their_reference_and_their_past(served: Served) -> 
     assert first["expected"]["meets"] is True
     _, text = served.get("/runs/weekly/slow1")
     assert '<circle class="own missed"' in text
-    assert '<rect class="band"' in text
+    assert 'class="band"' in text
 
 
 def test_history_goes_over_trials_and_names_what_had_no_reference(served: Served) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from statistics import quantiles
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -57,7 +58,8 @@ def boxes(
 
 
 def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) -> list[Markup]:
-    low, middle, high = (quantile(values, share) for share in (0.25, 0.5, 0.75))
+    alike = list(values) * 2 if len(values) == 1 else values  # quantiles need two
+    low, middle, high = quantiles(alike, method="inclusive")
     reach = 1.5 * (high - low)
     inside = [value for value in values if low - reach <= value <= high + reach]
     first, q1, q2, q3, last = (across.at(v) for v in (inside[0], low, middle, high, inside[-1]))
@@ -87,11 +89,3 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
         path = "".join(f"M{number(x)} {number(y)}{mark}" for x, _ in dots)
         found.append(tag("path", d=path, fill=colour, fill_opacity=0.65))
     return found
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted values, linearly interpolated."""
-    at = share * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)

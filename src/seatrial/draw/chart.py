@@ -7,7 +7,7 @@ chart([ChartSeries("accepted", points), ChartSeries("slow", others, "dots", colo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup
@@ -198,13 +198,11 @@ def _series(
 
 
 def _pieces(points: Sequence[Point], across: Scale, upwards: Scale) -> list[list[Place]]:
-    pieces: list[list[Place]] = [[]]
-    for at, value in points:
-        if value is not None:
-            pieces[-1].append((across.at(at), upwards.at(value)))
-        elif pieces[-1]:
-            pieces.append([])
-    return [piece for piece in pieces if piece]
+    return [
+        [(across.at(at), upwards.at(value)) for at, value in own if value is not None]
+        for there, own in groupby(points, lambda point: point[1] is not None)
+        if there
+    ]
 
 
 def _path(places: Sequence[Place], steps: bool) -> str:

@@ -137,13 +137,11 @@ def cut(text: str, width: float) -> str:
     text = clean(text[:400])
     if width_of(text) <= width:
         return text
-    kept = len(text) - 1
-    while kept > 2:
+    for kept in range(len(text) - 1, 2, -1):
         head = (kept + 1) // 2
         short = f"{text[:head]}…{text[len(text) - (kept - head) :]}"
         if width_of(short) <= width:
             return short
-        kept -= 1
     return text[:1]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -59,13 +58,6 @@ class Search(NamedTuple):
     text: str
     pattern: re.Pattern[str]
 
-    def spans(self, line: str) -> Iterator[tuple[int, int]]:
-        """Yield the start and end of each match in a line that is not empty."""
-        for match in self.pattern.finditer(line):
-            start, end = match.span()
-            if start < end:
-                yield start, end
-
 
 def search_of(query: PageQuery) -> Search | None:
     """Return the search of a query: text that ignores case, or with ``regex`` a pattern."""
@@ -115,22 +107,19 @@ def _search(lines: list[str], search: Search) -> tuple[Hits, bool]:
     for i in range(len(lines) - 1, -1, -1):  # from the end, which matters most
         if len(hits) >= MAX_FOUND or time.monotonic() > until:
             return hits, True
-        if spans := list(search.spans(lines[i])):
+        matches = [match.span() for match in search.pattern.finditer(lines[i])]
+        if spans := [(start, end) for start, end in matches if start < end]:
             hits[i] = spans
     return hits, False
 
 
 def _around(lines: list[str], hits: Hits) -> list[list[OutputLine]]:
+    near = {j for i in hits for j in range(i - AROUND, i + AROUND + 1)}
     blocks: list[list[OutputLine]] = []
-    last = -1
-    for i in sorted(hits):
-        start = max(i - AROUND, last + 1)
-        if start > last + 1 or not blocks:
+    for i in sorted(near.intersection(range(len(lines)))):
+        if i - 1 not in near or not blocks:
             blocks.append([])
-        last = min(i + AROUND, len(lines) - 1)
-        following = next((j for j in range(i + 1, last + 1) if j in hits), last + 1)
-        last = following - 1
-        blocks[-1] += [_line(j + 1, lines[j], hits.get(j, [])) for j in range(start, last + 1)]
+        blocks[-1].append(_line(i + 1, lines[i], hits.get(i, [])))
     return blocks
 
 

@@ -31,6 +31,7 @@ MAX_NAMED = 400
 
 
 Drawn = tuple[float, float, bool]  # time in s, value, whether it was rehearsed
+Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
 
 
 class ChangeMark(Struct, frozen=True, kw_only=True):
@@ -181,11 +182,11 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     latest = found[0].series.points[::-1][:points] if len(found) == 1 else []
     shown = found[first : first + MULTIPLES]
-    rehearsed = _rehearsed(trials)
+    trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
     lines = []
     for place, each in enumerate(shown, start=first):
         if place not in answer.lines:
-            answer.lines[place] = _line(state, each, trials)
+            answer.lines[place] = _line(state, each, trial_of)
         lines.append(answer.lines[place])
     return HistoryPage(
         state="judged",
@@ -196,7 +197,7 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
         changed=sum(any(told.confirmed for told in each.told) for each in found),
         alarms=sum(bool(each.alarms) for each in found),
         points=[
-            Shown(*point, rehearsed=(point.trial, found[0].series.machine) in rehearsed)
+            Shown(*point, _made_up(trial_of.get((point.trial, found[0].series.machine))))
             for point in latest
         ],
         damaged_notes=answer.damaged,
@@ -204,9 +205,8 @@ def data(state: ServerState, query: PageQuery) -> HistoryPage:
     )
 
 
-def _rehearsed(trials: list[TrialRow]) -> set[tuple[str, str]]:
-    """Return the rehearsed trials, by tag and machine."""
-    return {(trial.tag, trial.machine) for trial in trials if trial.rehearsed}
+def _made_up(trial: TrialRow | None) -> bool:
+    return trial is not None and trial.rehearsed
 
 
 def _notes_mark(state: ServerState) -> int:
@@ -239,12 +239,11 @@ def _rank(history: History) -> tuple[float, str, str]:
 # ---- a series -----------------------------------------------------------------------------
 
 
-def _line(state: ServerState, history: History, trials: list[TrialRow]) -> HistoryLine:
+def _line(state: ServerState, history: History, trial_of: Trials) -> HistoryLine:
     series, analysis = history.series, history.analysis
     middle = median(series.values) if series.values else None
-    rehearsed = _rehearsed(trials)
     points = [
-        (point.time / SECOND_NS, point.value, (point.trial, series.machine) in rehearsed)
+        (point.time / SECOND_NS, point.value, _made_up(trial_of.get((point.trial, series.machine))))
         for point in series.points
     ]
     drawn = _thinned(points)
@@ -261,7 +260,7 @@ def _line(state: ServerState, history: History, trials: list[TrialRow]) -> Histo
         levels=_levels(history),
         changes=[_change(told) for told in history.told],
         notes=history.notes,
-        reference=_expected(state, history, trials),
+        reference=_expected(state, history, trial_of),
     )
 
 
@@ -317,13 +316,13 @@ def _near(told: ReportedChange) -> str:
     return f"{show_seconds(abs(away))} {'before' if away < 0 else 'after'}"
 
 
-def _expected(state: ServerState, history: History, trials: list[TrialRow]) -> Expected | None:
+def _expected(state: ServerState, history: History, trial_of: Trials) -> Expected | None:
     """Return the reference by which the latest run was judged."""
     series = history.series
     if not series.points:
         return None
     last = series.points[-1]
-    trial = next((t for t in trials if (t.tag, t.machine) == (last.trial, series.machine)), None)
+    trial = trial_of.get((last.trial, series.machine))
     if trial is None:
         return None
     case = next((c for c in queries.cases_of(state.store(), trial) if c.id == series.case), None)

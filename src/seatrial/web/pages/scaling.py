@@ -185,7 +185,8 @@ def _judged(state: ServerState, question: _Question) -> _Answer:
         gather(state.store(), side_of(text, question.rehearsed), tests)
         for text in question.trial.split()
     ]
-    xs = _growing(sides)
+    names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
+    xs = [name for name in dict.fromkeys([*names, *NUMBERS]) if _grows(sides, name)]
     x = question.x or (xs[0] if xs else "")
     if not x:
         raise UsageError(
@@ -194,7 +195,7 @@ def _judged(state: ServerState, question: _Question) -> _Answer:
         )
     by = tuple(name.strip() for name in question.by.split(",") if name.strip())
     if not question.by:
-        by = tuple(name for name in LINES if name != x and _several(sides, name))
+        by = tuple(name for name in LINES if name != x and len(_values(sides, name)) > 1)
     wanted = ScalingQuery(
         x=x, metric=question.metric, by=by, weak=question.weak, pays=question.pays
     )
@@ -202,18 +203,13 @@ def _judged(state: ServerState, question: _Question) -> _Answer:
     return _Answer(x, xs, scaling(sides, wanted), made_up)
 
 
-def _several(sides: list[Side], name: str) -> bool:
-    return len({value for side in sides for value in side.all_of(name)} - {""}) > 1
-
-
-def _growing(sides: list[Side]) -> list[str]:
-    """Return the parameters that have two or more values, all numbers above 0."""
-    names = dict.fromkeys(name for side in sides for one in side.cases for name in one.parameters)
-    return [name for name in dict.fromkeys([*names, *NUMBERS]) if _grows(sides, name)]
+def _values(sides: list[Side], name: str) -> set[str]:
+    return {value for side in sides for value in side.all_of(name)} - {""}
 
 
 def _grows(sides: list[Side], name: str) -> bool:
-    values = {value for side in sides for value in side.all_of(name)} - {""}
+    """Return whether a parameter has two or more values, all numbers above 0."""
+    values = _values(sides, name)
     return len(values) > 1 and all(re.fullmatch(r"\d+(\.\d+)?", value) for value in values)
 
 

@@ -111,9 +111,10 @@ class TailedTrial:
 
     def _with_targets(self, standing: Standing | None) -> Standing | None:
         """Add how many runs of each test are kept in flight, which the status knows."""
-        if standing is None or self.status() is None:
+        status = self.status()
+        if standing is None or status is None:
             return standing
-        expected = self.expected()
+        expected = {part.test: part.expected for part in status.parts}
         tests = [replace(test, expected=expected.get(test.test, 0)) for test in standing.tests]
         return replace(standing, tests=tests)
 
@@ -178,13 +179,6 @@ class TailedTrial:
             damaged=fold.damaged,
         )
 
-    def expected(self) -> dict[str, int]:
-        """Return how many runs of each test are kept in flight, by the latest status."""
-        result = self.results.results.get("status")
-        if result is None or result.value is None:
-            return {}
-        return {part.test: part.expected for part in result.value.parts}
-
     # ---- what is judged -------------------------------------------------------------------
 
     def status(self) -> Status | None:
@@ -198,9 +192,10 @@ class TailedTrial:
 
     def flights(self) -> list[Steps] | None:
         """Return its runs in flight over time, beside how many its status expects."""
-        if self.status() is None:
+        status = self.status()
+        if status is None:
             return None
-        expected = self.expected()
+        expected = {part.test: part.expected for part in status.parts}
         return self._judged("flights", lambda fold, now: flights_at(fold, now, expected))
 
     def loads(self) -> list[Steps] | None:

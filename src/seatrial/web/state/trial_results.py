@@ -10,7 +10,7 @@ Times are seconds since the epoch, so that all figures of a page share an axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -219,16 +219,9 @@ def _thinned(found: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
         return found
     first, length = found[0].start, found[-1].end - found[0].start
     kept: list[LevelSpan] = []
-    group: list[LevelSpan] = []
-    place = 0
-    for level in [*found, None]:
-        at = -1 if level is None else (level.start - first) * (MAX_STEPS // 3) // length
-        if at != place and group:
-            kept += sorted({min(group, key=_value), max(group, key=_value), group[-1]})
-            group = []
-        place = at
-        if level is not None:
-            group.append(level)
+    for _, group in groupby(found, lambda level: (level.start - first) * MAX_STEPS // 3 // length):
+        own = list(group)
+        kept += sorted({min(own, key=_value), max(own, key=_value), own[-1]})
     ends = [level.start for level in kept[1:]] + [found[-1].end]
     gaps = {level.end for level, after in pairwise(found) if after.start > level.end}
     return [

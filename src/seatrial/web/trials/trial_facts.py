@@ -47,23 +47,19 @@ class TrialFacts(Struct, frozen=True, kw_only=True):
 def facts_of(store: Store, row: TrialRow, tailed: TailedTrial) -> dict[str, Any]:
     """Return the fields of TrialFacts."""
     standing = tailed.standing()
+    sinks: list[SinkLag] = []
+    with contextlib.suppress(SeatrialError, OSError):
+        sinks = sink_lags(TrialFolder(Path(row.path)))
     return {
         "trial": row,
         "standing": standing,
         "status": tailed.status(),
         "tests": standing.tests if standing and not tailed.trouble else tests_of_store(store, row),
         "builds": builds_of(store, row),
-        "sinks": sinks_of(row),
+        "sinks": sinks,
         "share_read": tailed.share_read,
         "trouble": trouble_of(store, row, tailed),
     }
-
-
-def sinks_of(row: TrialRow) -> list[SinkLag]:
-    """Return how far the sinks of a trial are; [] if that cannot be read."""
-    with contextlib.suppress(SeatrialError, OSError):
-        return sink_lags(TrialFolder(Path(row.path)))
-    return []
 
 
 # ---- builds -------------------------------------------------------------------------------
@@ -132,10 +128,10 @@ def tests_of_store(store: Store, row: TrialRow) -> list[TestStatus]:
     counts: dict[str, Counter[str]] = {}
     for test, state, code, number in _counted(store, row):
         name = names[test]
-        told = {WAITING: "waiting", RUNNING: "running", PASSED: "pass"}.get(state, "")
         named = state == FAILED or code == RECALLED.number
-        told = told or (code_of(code).name if named else "again")
-        counts.setdefault(name, Counter())[told] += number
+        verdict = code_of(code).name if named else "again"
+        verdict = {WAITING: "waiting", RUNNING: "running", PASSED: "pass"}.get(state, verdict)
+        counts.setdefault(name, Counter())[verdict] += number
     return [
         TestStatus(
             test=name,
