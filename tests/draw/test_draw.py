@@ -40,6 +40,12 @@ T0 = 1_790_000_000.0
 TIME = Axis("start (UTC)", kind="time")
 
 
+def row(
+    name: str, value: float, low: float | None = None, high: float | None = None, label: str = ""
+) -> Interval:
+    return Interval(name, value, low, high, label, 1, 3)
+
+
 def ugly() -> dict[str, Markup]:
     """Each kind of figure, all its words hostile."""
     axis = Axis(UGLY, UGLY)
@@ -69,7 +75,11 @@ def ugly() -> dict[str, Markup]:
         ),
         "boxes": boxes([BoxGroup(UGLY, [1, 2, 3])], axis=axis, title=UGLY, about=UGLY),
         "forest": forest(
-            [Interval(UGLY, 1, 0, 2, UGLY)], ends=(UGLY, UGLY), axis=axis, title=UGLY, about=UGLY
+            [row(UGLY, 1, 0, 2, UGLY)],
+            ends=(UGLY, UGLY),
+            axis=axis,
+            title=UGLY,
+            about=UGLY,
         ),
         "scaling": scaling(
             [Curve(UGLY, [(1, 1, None, None), (2, 2, 1.5, 2.5)])], y=axis, title=UGLY, about=UGLY
@@ -267,7 +277,10 @@ def test_dots_that_are_few_are_all_drawn() -> None:
             60,
         ),
         (lambda n: boxes([BoxGroup(f"b{i}", [i, i + 1]) for i in range(n)], title="t"), 60),
-        (lambda n: forest([Interval(f"b{i}", i) for i in range(n)], title="t"), 80),
+        (
+            lambda n: forest([row(f"b{i}", i) for i in range(n)], title="t"),
+            80,
+        ),
     ],
 )
 def test_rows_are_bounded_and_it_is_told(draw: Callable[[int], Markup], most: int) -> None:
@@ -383,7 +396,7 @@ def test_a_box_holds_the_middle_half_and_marks_what_is_beyond() -> None:
 
 def test_a_forest_has_its_centre_bounds_and_intervals() -> None:
     svg = forest(
-        [Interval("cm4", -1.2, -2, -0.4, "-1.2 %"), Interval("ufs", 3)],
+        [row("cm4", -1.2, -2, -0.4, "-1.2 %"), row("ufs", 3)],
         title="t", centre=0, bounds=[-5], ends=("worse", "better"),
     )  # fmt: skip
     said = texts(svg)
@@ -394,7 +407,10 @@ def test_a_forest_has_its_centre_bounds_and_intervals() -> None:
 
 
 def test_stacked_rows_have_their_names_above_them() -> None:
-    rows = [Interval("a long name of a case " * 2, 2, 1, 3, "+2.0 % same"), Interval("b", 4)]
+    rows = [
+        Interval("a long name of a case " * 2, 2, 1, 3, "+2.0 % same", 1, 3),
+        Interval("b", 4, None, None, "4", 1, 3),
+    ]
     svg = forest(rows, title="t", centre=0, width=400, stacked=True)
     root = ET.fromstring(svg)
     named = [e for e in root.iter("text") if (e.text or "").startswith(("a long", "b"))]

@@ -73,11 +73,11 @@ class ComparePage(Struct, frozen=True, kw_only=True):
         """Return the change of each row in per cent with its interval as SVG. Label and mark show
         the verdict, which also depends on whether larger is better."""
         intervals = []
-        for row in [row for row in self.rows if row.ratio is not None][:DRAWN]:
-            value, low, high = (_change(ratio) for ratio in (row.ratio, row.low, row.high))
-            assert value is not None
-            assert row.ratio is not None
-            shown = f"{value:+.1f} %" if row.ratio < TIMES else f"×{show_number(row.ratio)}"
+        drawn = [(row, row.ratio) for row in self.rows if row.ratio is not None]
+        for row, ratio in drawn[:DRAWN]:
+            value = 100 * (ratio - 1)
+            low, high = (None if end is None else 100 * (end - 1) for end in (row.low, row.high))
+            shown = f"{value:+.1f} %" if ratio < TIMES else f"×{show_number(ratio)}"
             name, label = f"{row.case} {row.metric}", f"{shown} {row.verdict}"
             looks = _INKS[row.verdict], _FORMS[row.verdict]
             intervals.append(draw.Interval(name, value, low, high, label, *looks))
@@ -178,7 +178,3 @@ def _sorted(rows: list[ComparisonRow], sort: str) -> list[ComparisonRow]:
     if sort in ("case", "metric"):
         return sorted(rows, key=lambda row: (getattr(row, sort), row.case, row.metric))
     return rows
-
-
-def _change(ratio: float | None) -> float | None:
-    return None if ratio is None else 100 * (ratio - 1)

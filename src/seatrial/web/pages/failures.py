@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from seatrial.journal.codes import code_of
 from seatrial.store import pagination
 from seatrial.store.pagination import BY_VERDICT, End
-from seatrial.store.rows import Filters, RunRow
+from seatrial.store.rows import RunRow
 from seatrial.verify.reading import plain
 from seatrial.web.output.run_files import FilePiece, RunFiles
 from seatrial.web.page import copied
@@ -85,7 +85,11 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
     store = state.store()
     with store.reading():
         choice = choice_of(store, query, ["failed"])
-        filters, window = _by_verdict(choice.filters)
+        # The window is of the time of the verdict, not of the run's creation.
+        since, until = choice.filters.since, choice.filters.until
+        window = [f"runs.judged >= {since:d}"] if since else []
+        window += [f"runs.judged < {until:d}"] if until else []
+        filters = replace(choice.filters, since=0, until=0, states=(), failed=True)
         choice = replace(choice, filters=filters)
         found, frame = page_of(store, query, choice, limit, BY_VERDICT, window)
         number = pagination.number_of(store, filters, window)
@@ -107,14 +111,6 @@ def _columns(query: PageQuery) -> list[str]:
     if odd := sorted(chosen.difference(known)):
         raise BadQuery(f"column={odd[0][:40]!r}: one of {', '.join(known)}", "column")
     return [column.name for column in COLUMNS if column.name in chosen] or list(USUAL)
-
-
-def _by_verdict(filters: Filters) -> tuple[Filters, list[str]]:
-    """Apply the window to the time of the verdict, not of the run's creation."""
-    window = [f"runs.judged >= {filters.since:d}"] if filters.since else []
-    window += [f"runs.judged < {filters.until:d}"] if filters.until else []
-    anew = replace(filters, since=0, until=0, states=(), failed=True)
-    return anew, window
 
 
 def _failure(run: RunRow, end: End, output: tuple[str, str] | None) -> Failure:

@@ -35,7 +35,6 @@ class NetworksPage(Struct, frozen=True):
     for."""
 
     runs: list[RunRow] | None
-    machine: str
     machines: list[str]
 
 
@@ -45,7 +44,7 @@ def listed(state: ServerState, query: PageQuery) -> NetworksPage:
     machines = sorted({run.machine for run in found or ()})
     if found is not None and machine:
         found = [run for run in found if run.machine == machine]
-    return NetworksPage(found, machine, machines)
+    return NetworksPage(found, machines)
 
 
 # ---- one matrix ---------------------------------------------------------------------------

@@ -93,8 +93,6 @@ class RunPage(Struct, frozen=True, kw_only=True):
     siblings: Siblings
     gaps: list[GapRow]
     find: str
-    regex: bool
-    whole: bool
 
 
 _STATES = ("waiting", "running", "passed", "failed", "again")
@@ -157,8 +155,6 @@ def data(state: ServerState, query: PageQuery) -> RunPage:
         siblings=_nearest(beside, run),
         gaps=damage,
         find=search.text if search else "",
-        regex=query.flag("regex"),
-        whole=whole,
     )
 
 

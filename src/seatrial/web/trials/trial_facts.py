@@ -9,6 +9,8 @@ import contextlib
 import socket
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -113,10 +115,8 @@ def _tests_of_builds(store: Store, row: TrialRow) -> dict[str, list[str]]:
         "SELECT DISTINCT cases.build, tests.name FROM cases LEFT JOIN tests"
         " ON tests.id = cases.test WHERE cases.trial = ? ORDER BY 1, 2"
     )
-    found: dict[str, list[str]] = {}
-    for key, test in store.rows(sql, (row.row,)):
-        found.setdefault(key, []).append(test)
-    return found
+    rows = groupby(store.rows(sql, (row.row,)), itemgetter(0))
+    return {key: [test for _, test in own] for key, own in rows}
 
 
 # ---- tests --------------------------------------------------------------------------------

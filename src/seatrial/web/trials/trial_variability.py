@@ -67,10 +67,7 @@ def variability_of(
     """Return the variability of a trial; None while it is being made."""
     if row.passed + row.failed > MAX_JUDGED:
         return VariabilityShown(left_to=f"seatrial variability {row.tag}")
-    groups: dict[str, str] = {}
-    if tailed.fold is not None:
-        groups = groups_of(tailed.fold.record.machine)
-
+    groups = groups_of(tailed.fold.record.machine) if tailed.fold is not None else {}
     return tailed.latest(
         "variability", _version(row), lambda: _shown(variability(state.store(), row, groups))
     )
