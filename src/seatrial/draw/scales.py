@@ -208,13 +208,11 @@ def _time(axis: Axis, low: float, high: float, most: int) -> _Made:
 
 def _months(low: float, high: float, step: int) -> list[tuple[float, str]]:
     first = datetime.fromtimestamp(low, UTC)
-    number = (first.year * 12 + first.month - 1) // step * step
     ticks: list[tuple[float, str]] = []
-    while number // 12 < 9999:
+    for number in range((first.year * 12 + first.month - 1) // step * step, 9999 * 12, step):
         at = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
         if at.timestamp() > high:
             break
         if at.timestamp() >= low:
             ticks.append((at.timestamp(), f"{at:%Y}" if step >= 12 else f"{at:%b %Y}"))
-        number += step
     return ticks

@@ -134,8 +134,18 @@ def shares(*parts: tuple[float, str, str]) -> Markup:
 
 def run_link(run: Any) -> Markup:
     """Return a shortened run id as a link to the run's page."""
-    address = f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
-    return Markup('<a class="id" href="{}">{}</a>').format(address, run.run_id[:8])
+    return Markup('<a class="id" href="{}">{}</a>').format(run_address(run), run.run_id[:8])
+
+
+def run_address(run: Any) -> str:
+    """Return the address of a run's page."""
+    return f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
+
+
+def node_link(name: str, machine: str) -> Markup:
+    """Return a node's name as a link to its page."""
+    address = f"/machines/{quote(machine, safe='')}/nodes/{quote(name, safe='')}"
+    return Markup('<a href="{}">{}</a>').format(address, name)
 
 
 def trial_link(tag: str) -> Markup:
@@ -168,8 +178,9 @@ def runs_of(trial: str, test: str = "", **filters: str) -> str:
     return "/runs?" + urlencode(query)
 
 
-_FILTERS: list[Callable[..., Any]] = [clock, figure, machine_link, moment, number, percent]
-_FILTERS += [rehearsal_mark, run_link, seconds, state, told, trial_link, verdict, whole]
+_FILTERS: list[Callable[..., Any]] = [clock, figure, machine_link, moment, node_link, number]
+_FILTERS += [percent, rehearsal_mark, run_address, run_link, seconds, state, told, trial_link]
+_FILTERS += [verdict, whole]
 FILTERS: dict[str, Callable[..., Any]] = {"bytes": show_bytes, "count": counted}
 FILTERS |= {each.__name__: each for each in _FILTERS}
 GLOBALS = {"shares": shares, "runs_of": runs_of, "zone": zone}

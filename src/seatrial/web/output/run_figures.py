@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -90,20 +89,5 @@ def _said(metric: RunMetric) -> str:
     )
 
 
-def run_address(run: Any) -> str:
-    """Return the address of a run's page."""
-    return f"/runs/{quote(run.trial, safe='')}/{quote(run.run_id, safe='')}"
-
-
-def node_link(name: str, machine: str) -> Markup:
-    """Return a node's name as a link to its page."""
-    address = f"/machines/{quote(machine, safe='')}/nodes/{quote(name, safe='')}"
-    return Markup('<a href="{}">{}</a>').format(address, name)
-
-
-FILTERS = {
-    "node_link": node_link,
-    "run_address": run_address,
-    "sparkline": sparkline,
-}
+FILTERS = {"sparkline": sparkline}
 GLOBALS: dict[str, Any] = {"phases_bar": phases_bar}

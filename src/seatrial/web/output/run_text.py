@@ -74,15 +74,13 @@ def output_of(files: RunFiles, name: str, search: Search | None, whole: bool) ->
     if isinstance(piece, FileMissing):
         return Output(name=name, absent=piece.why)
     lines = lines_of(piece)
-    if search is None:
-        shown = [_line(i + 1, line, []) for i, line in enumerate(lines)]
-        return Output(name=name, size=piece.size, left_out=piece.start, blocks=[shown])
-    hits, cut = _search(lines, search)
+    hits, cut = _search(lines, search) if search else ({}, False)
+    all_lines = [[_line(i, line, []) for i, line in enumerate(lines, 1)]]
     return Output(
         name=name,
         size=piece.size,
         left_out=piece.start,
-        blocks=_around(lines, hits),
+        blocks=_around(lines, hits) if search else all_lines,
         found=len(hits),
         cut=cut,
     )

@@ -77,16 +77,13 @@ class UtilisationSteps(Struct, frozen=True):
             high = min(high, max(low + 1, int(np.ceil((until - self.first) / self.step))))
         low = min(low, high - 1)
         together = -(-(high - low) // most)
-        number = -(-(high - low) // together)
-        padded = np.zeros((len(USES), number * together))
-        padded[:, : high - low] = self.rows[:, low:high]
-        sums = padded.reshape(len(USES), number, together).sum(axis=2)
+        sums = np.add.reduceat(self.rows[:, low:high], np.arange(0, high - low, together), axis=1)
         total = sums.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             parts = np.round(sums / total, 4)
         there = total > 0
         step = together * self.step
-        starts = [round(self.first + low * self.step + i * step, 3) for i in range(number)]
+        starts = [round(self.first + low * self.step + i * step, 3) for i in range(len(total))]
         found: dict[str, list[float | None]] = {
             use: [float(part) if ok else None for part, ok in zip(row, there, strict=True)]
             for use, row in zip(USES, parts, strict=True)

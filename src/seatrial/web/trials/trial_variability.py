@@ -19,6 +19,7 @@ from seatrial.store.rows import Filters, TrialRow
 from seatrial.store.series import outcomes
 from seatrial.studies.evidence import RunKind, classified
 from seatrial.studies.variability import Variability, VariabilityRow, variability
+from seatrial.units import listed
 from seatrial.web.page import copied
 from seatrial.web.state.server_state import ServerState
 from seatrial.web.state.trial_cache import TailedTrial
@@ -111,9 +112,7 @@ def _row(row: VariabilityRow) -> RowShown:
     if len(row.modes.modes) > 1:
         more.append(f"{len(row.modes.modes)} modes")
     if row.nodes is not None and row.nodes.defective:
-        worst = list(row.nodes.defective)[:3]
-        rest = len(row.nodes.defective) - len(worst)
-        more.append("defective: " + ", ".join(worst) + (f" and {rest} more" if rest else ""))
+        more.append("defective: " + listed(list(row.nodes.defective), 3))
     if row.spread.why and row.spread.n:
         more.append(row.spread.why)
     return copied(RowShown, row, more=more)
