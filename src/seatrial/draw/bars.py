@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from seatrial.draw.frame import Box, LegendEntry, figure, labels_width, left_out, legend, level
 from seatrial.draw.scales import Axis, Scale, plain, scale_of
-from seatrial.draw.svg import WIDTH, cut, hover, ink, rect, tag, width_of, words
+from seatrial.draw.svg import WIDTH, cut, hover, ink, rect, stroke, width_of, words
 
 MAX_BARS: int = 60  # a note says how many more there are
 _ROW, _THICK = 20, 13
@@ -53,7 +53,7 @@ def bars(
     for i, row in enumerate(shown):
         drawn += _bar(row, looks, box.top + i * _ROW, across, left)
     zero = across.at(0)
-    drawn.append(tag("path", d=f"M{zero:.1f} {box.top:.1f}V{box.bottom:.1f}", stroke=ink("axis")))
+    drawn.append(stroke(f"M{zero:.1f} {box.top:.1f}V{box.bottom:.1f}", "axis"))
     notes = left_out("bars", len(rows), len(shown))
     return figure(drawn, box, axis, notes, WIDTH, title, about, "bars")
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from seatrial.draw.frame import Box, figure, labels_width, left_out, level
 from seatrial.draw.scales import Axis, Scale, scale_of
-from seatrial.draw.svg import WIDTH, cut, hover, ink, number, rect, shape, tag, words
+from seatrial.draw.svg import WIDTH, cut, hover, ink, number, rect, shape, stroke, tag, words
 from seatrial.draw.thin import thin_dots
 
 MAX_BOXES: int = 60
@@ -69,7 +69,7 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
     whiskers += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (first, last))
     about = f"{group.name}: median {middle:.4g}, quartiles {low:.4g} and {high:.4g}"
     found = [
-        tag("path", d=whiskers, stroke=colour, fill="none"),
+        stroke(whiskers, 1),
         rect(
             *(q1, y - half, max(q3 - q1, 0.5), _THICK),
             hover(about),
@@ -77,7 +77,7 @@ def _group(group: BoxGroup, values: Sequence[float], y: float, across: Scale) ->
             fill_opacity=0.25,
             stroke=colour,
         ),
-        tag("path", d=f"M{number(q2)} {number(y - half)}v{_THICK}", stroke=colour, stroke_width=2),
+        stroke(f"M{number(q2)} {number(y - half)}v{_THICK}", 1, stroke_width=2),
     ]
     few = len(values) <= FEW
     marked = (

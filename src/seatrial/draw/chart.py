@@ -24,6 +24,7 @@ from seatrial.draw.svg import (
     ink,
     rect,
     shape,
+    stroke,
     tag,
     width_of,
     words,
@@ -163,23 +164,15 @@ def _series(
         kept = [thin_line(piece) for piece in pieces]
         drawn = sum(map(len, kept))
         path = "".join(_path(piece, one.style == "steps") for piece in kept)
-        parts.append(
-            tag(
-                "path",
-                d=path,
-                fill="none",
-                stroke=ink(look.colour),
-                stroke_width=1.6,
-                stroke_linejoin="round",
-                stroke_dasharray=dashes(look.form),
-            )
-        )
+        dash = dashes(look.form)
+        looks = {"stroke_linejoin": "round", "stroke_dasharray": dash}
+        parts.append(stroke(path, look.colour, stroke_width=1.6, **looks))
     if one.intervals:
         path = "".join(
             f"M{across.at(x):.1f} {upwards.at(low):.1f}V{upwards.at(high):.1f}"
             for x, low, high in one.intervals
         )
-        parts.append(tag("path", d=path, stroke=ink(look.colour), fill="none"))
+        parts.append(stroke(path, look.colour))
     if one.style in ("dots", "both"):
         dots = thin_dots(places)
         drawn = min(drawn, len(dots)) if one.style == "both" else len(dots)
@@ -218,14 +211,8 @@ def _path(places: Sequence[Place], steps: bool) -> str:
 def _dots(dots: Sequence[Place], look: LegendEntry) -> Markup:
     if look.look == "dense":
         path = "".join(f"M{x:.1f} {y:.1f}{DOT}" for x, y in dots)
-        return tag(
-            "path",
-            d=path,
-            stroke=ink(look.colour),
-            stroke_width=2.2,
-            fill="none",
-            stroke_linecap="round",
-            stroke_opacity=0.75,
+        return stroke(
+            path, look.colour, stroke_width=2.2, stroke_linecap="round", stroke_opacity=0.75
         )
     mark = shape(look.form)
     path = "".join(f"M{x:.1f} {y:.1f}{mark}" for x, y in dots)
@@ -253,7 +240,7 @@ def _levels(levels: Sequence[ReferenceLine], upwards: Scale, box: Box) -> list[M
     for each in sorted(levels, key=lambda one: upwards.at(one.y)):
         y = upwards.at(each.y)
         path = f"M{box.left:.1f} {y:.1f}H{box.right:.1f}"
-        found.append(tag("path", d=path, stroke=ink(each.colour), stroke_dasharray="5 3"))
+        found.append(stroke(path, each.colour, stroke_dasharray="5 3"))
         above, below = y - 4, y + 13
         rooms = [above, below] if above - LINE >= box.top - 8 else [below]
         base = next((b for b in rooms if all(abs(b - other) >= LINE - 2 for other in taken)), None)
@@ -303,14 +290,6 @@ def _lines_down(marks: Sequence[Mark], across: Scale, box: Box) -> list[Markup]:
     found = []
     for mark in marks:
         path = f"M{across.at(mark.at):.1f} {box.top - 3:.1f}V{box.bottom:.1f}"
-        found.append(
-            tag(
-                "path",
-                hover(mark.text),
-                d=path,
-                stroke=ink(mark.colour),
-                stroke_width=1.2,
-                stroke_dasharray="3 2",
-            )
-        )
+        about = hover(mark.text)
+        found.append(stroke(path, mark.colour, about, stroke_width=1.2, stroke_dasharray="3 2"))
     return found

@@ -22,6 +22,7 @@ from seatrial.draw.svg import (
     number,
     rect,
     shape,
+    stroke,
     tag,
     width_of,
     words,
@@ -110,17 +111,16 @@ def _above(row: Interval, below: float, box: Box, width: int) -> list[Markup]:
 
 def _line(x: float, box: Box, colour: str, dash: str | None) -> Markup:
     path = f"M{number(x)} {number(box.top)}V{number(box.bottom)}"
-    return tag("path", d=path, stroke=ink(colour), stroke_width=1.2, stroke_dasharray=dash)
+    return stroke(path, colour, stroke_width=1.2, stroke_dasharray=dash)
 
 
 def _row(row: Interval, y: float, across: Scale) -> list[Markup]:
-    colour = ink(row.colour)
     found = []
     if row.low is not None and row.high is not None:
         low, high = across.at(row.low), across.at(row.high)
         path = f"M{number(low)} {number(y)}H{number(high)}"
         path += "".join(f"M{number(x)} {number(y - 4)}v8" for x in (low, high))
-        found.append(tag("path", d=path, stroke=colour, stroke_width=1.6, fill="none"))
+        found.append(stroke(path, row.colour, stroke_width=1.6))
     place = f"M{number(across.at(row.value))} {number(y)}{shape(row.form)}"
-    found.append(tag("path", hover(f"{row.name}: {row.label}"), d=place, fill=colour))
+    found.append(tag("path", hover(f"{row.name}: {row.label}"), d=place, fill=ink(row.colour)))
     return found

@@ -17,6 +17,7 @@ from seatrial.draw.svg import (
     picture,
     rect,
     shape,
+    stroke,
     tag,
     width_of,
     words,
@@ -70,12 +71,10 @@ def sample(entry: LegendEntry, x: float, y: float) -> list[Markup]:
     found = []
     if entry.look in ("line", "both"):
         path, dash = f"M{x:g} {y:g}h17", dashes(entry.form)
-        found.append(
-            tag("path", d=path, stroke=colour, stroke_width=2, fill="none", stroke_dasharray=dash)
-        )
+        found.append(stroke(path, entry.colour, stroke_width=2, stroke_dasharray=dash))
     if entry.look == "dense":
         path = f"M{x + 4:g} {y + 1:g}{DOT}m4-3{DOT}m4 2{DOT}"
-        found.append(tag("path", d=path, stroke=colour, stroke_width=3, stroke_linecap="round"))
+        found.append(stroke(path, entry.colour, stroke_width=3, stroke_linecap="round"))
     if entry.look in ("dots", "both"):
         found.append(tag("path", d=f"M{x + 8.5:g} {y:g}{shape(entry.form)}", fill=colour))
     return found
@@ -89,7 +88,7 @@ def upright(scale: Scale, box: Box) -> list[Markup]:
         for tick in apart(scale.ticks, lambda _: LINE - 2.0)
     ]
     return [
-        tag("path", d=lines, stroke=ink("grid"), fill="none"),
+        stroke(lines, "grid"),
         tag("g", *labels, fill=ink("muted")),
     ]
 
@@ -100,8 +99,8 @@ def level(axis: Axis, scale: Scale, box: Box, grid: bool = False) -> list[Markup
     top = box.top if grid else box.bottom
     marks = "".join(f"M{t.at:.1f} {top:.1f}V{box.bottom + 4:.1f}" for t in shown)
     parts = [
-        tag("path", d=marks, stroke=ink("grid" if grid else "axis"), fill="none"),
-        tag("path", d=f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}", stroke=ink("axis")),
+        stroke(marks, "grid" if grid else "axis"),
+        stroke(f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}", "axis"),
     ]
     labels = []
     for tick in shown:

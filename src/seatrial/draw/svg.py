@@ -75,6 +75,13 @@ def rect(
     return tag("rect", *children, x=x, y=y, width=width, height=height, **attributes)
 
 
+def stroke(
+    path: str, colour: int | str, *children: str, **attributes: str | float | None
+) -> Markup:
+    """Return a line along a path, without a filling."""
+    return tag("path", *children, d=path, stroke=ink(colour), fill="none", **attributes)
+
+
 def _value(value: str | float) -> str:
     return str(escape(clean(value))) if isinstance(value, str) else number(value)
 
