@@ -25,7 +25,6 @@ from seatrial.errors import SeatrialError
 from seatrial.store.rows import TrialRow
 from seatrial.trial.folder import TrialFolder
 from seatrial.units import SECOND_NS
-from seatrial.web.page import copied
 from seatrial.web.state.background import MIN_IDLE_FACTOR, BackgroundCompute, ResultSlots
 from seatrial.web.state.cache import LruCache
 from seatrial.web.state.trial_fold import TrialFold
@@ -173,7 +172,12 @@ class TailedTrial:
                 )
                 for name, test in fold.tests.items()
             ],
-            alerts=[copied(OpenAlert, one, times=times) for one, times in alerts],
+            alerts=[
+                OpenAlert(
+                    time=one.time, kind=one.kind, subject=one.subject, text=one.text, times=times
+                )
+                for one, times in alerts
+            ],
             held=fold.held(now) if self.driven else [],
             judged=list(reversed(fold.judged)),
             damaged=fold.damaged,
