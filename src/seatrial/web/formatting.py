@@ -99,7 +99,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 
-def told(text: str) -> Markup:
+def message(text: str) -> Markup:
     """Return a message of Seatrial as HTML; text between backticks becomes ``<code>``."""
     return Markup(re.sub("`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
@@ -178,8 +178,8 @@ def runs_of(trial: str, test: str = "", **filters: str) -> str:
     return "/runs?" + urlencode(query)
 
 
-_FILTERS: list[Callable[..., Any]] = [clock, figure, machine_link, moment, node_link, number]
-_FILTERS += [percent, rehearsal_mark, run_address, run_link, seconds, state, told, trial_link]
+_FILTERS: list[Callable[..., Any]] = [clock, figure, machine_link, message, moment, number]
+_FILTERS += [node_link, percent, rehearsal_mark, run_address, run_link, seconds, state, trial_link]
 _FILTERS += [verdict, whole]
 FILTERS: dict[str, Callable[..., Any]] = {"bytes": show_bytes, "count": counted}
 FILTERS |= {each.__name__: each for each in _FILTERS}

@@ -76,7 +76,6 @@ class FailuresPage(ListPage, frozen=True, kw_only=True):
     found: int
     shown: list[str]
     columns: tuple[Column, ...]
-    usual: bool
 
 
 def data(state: ServerState, query: PageQuery) -> FailuresPage:
@@ -100,7 +99,6 @@ def data(state: ServerState, query: PageQuery) -> FailuresPage:
         found=number,
         shown=shown,
         columns=COLUMNS,
-        usual=tuple(shown) == USUAL,
         **frame,
     )
 

@@ -21,6 +21,7 @@ from seatrial.web.matrices import (
     charted_of,
     runs_with,
 )
+from seatrial.web.page import copied
 from seatrial.web.query import PageQuery
 from seatrial.web.state.server_state import ServerState
 
@@ -69,8 +70,6 @@ class Pairs(Struct, frozen=True, kw_only=True):
 
     run: RunRow
     ready: bool
-    rows: str
-    columns: str
     of: str
     show: str
     part: MatrixPanel
@@ -95,35 +94,35 @@ class Pairs(Struct, frozen=True, kw_only=True):
 def data(state: ServerState, query: PageQuery) -> Pairs:
     run = _run(state, query)
     rows, columns, of, show = _look(query)
-    question: dict[str, Any] = {"rows": rows, "columns": columns, "of": of, "show": show}
     charted = charted_of(state, run)
     if charted is None:
-        return Pairs(run=run, ready=False, part=MatrixPanel(0, 0, MAX_RANKS), near=NEAR, **question)
+        return Pairs(
+            run=run, ready=False, part=MatrixPanel(0, 0, MAX_RANKS), near=NEAR, of=of, show=show
+        )
     scale = charted.scale(show)
     count = len(charted.names)
     net = charted.judged.network
     findings, left_out = _findings(charted, net, rows, columns)
-    return Pairs(
+    return copied(
+        Pairs,
+        charted.judged,
         run=run,
         ready=True,
         part=_part(query, count),
         near=min(2 * NEAR, count),
-        unit=charted.judged.unit,
-        ranks=charted.judged.ranks,
         nodes=net.nodes,
         noise=net.noise,
         reason=net.why,
         low=scale.low,
         high=scale.high,
-        grouped=charted.judged.grouped,
-        hidden=charted.judged.hidden,
         findings=findings,
         left_out=left_out,
         names=charted.names,
         groups=charted.groups,
         row_order=charted.order(rows, 0).tolist(),
         column_order=charted.order(columns, 1).tolist(),
-        **question,
+        of=of,
+        show=show,
     )
 
 
