@@ -56,7 +56,11 @@ def scaling(
             line = [(size, value), (last, value * math.pow(last / size, ideal))]
             lines.append(ChartSeries("" if lines else "ideal", line, "line", "muted", 3))
         all_points = [(size, value) for size, value, *_ in points]
-        intervals = [(size, low, high) for size, _, low, high in points if low and high]
+        intervals = [
+            (size, low, high)
+            for size, value, low, high in points
+            if (size, value) in shown and low is not None and high is not None and low > 0
+        ]
         series.append(ChartSeries(curve.name, all_points, "both", number, number, intervals))
     if len(sizes) <= _SIZES:
         x = x._replace(ticks=sorted(sizes))
