@@ -65,7 +65,6 @@ class RunsPage(ListPage, frozen=True, kw_only=True):
     counts: list[Tally]
     total: int
     found: int
-    order: str
 
 
 def data(state: ServerState, query: PageQuery) -> RunsPage:
@@ -84,7 +83,6 @@ def data(state: ServerState, query: PageQuery) -> RunsPage:
         counts=tallies,
         total=sum(tally.runs for tally in tallies),
         found=sum(tally.runs for tally in tallies if chosen in ("", tally.state)),
-        order=order,
         **frame,
     )
 

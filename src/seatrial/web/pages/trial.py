@@ -35,7 +35,6 @@ class About(Struct, frozen=True, kw_only=True):
     host: str
     kind: str
     suites: list[str]
-    plan_file: str
     toolchains: list[str]
     nodes: int | None
     seed: int | None
@@ -125,7 +124,6 @@ def _about(store: Store, row: TrialRow, tailed: TailedTrial) -> About:
         host=host,
         kind=kind.replace("_", " "),
         suites=record.asked.suites if record else [],
-        plan_file=record.plan_file if record else "",
         toolchains=list(record.machine.toolchains) if record else [],
         nodes=tailed.fold.history.nodes if tailed.fold is not None else None,
         seed=record.seed if record and record.rehearsed else None,
