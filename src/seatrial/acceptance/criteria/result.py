@@ -41,6 +41,11 @@ class Result(Struct, frozen=True, kw_only=True):
     numbers: Numbers = {}
     why: str
 
+    @property
+    def shown(self) -> str:
+        """The value as text, with its unit."""
+        return show_value(self.criterion, self.value)
+
 
 def label(criterion: Criterion) -> str:
     """Return a criterion's name with what it is about: ``accepted runs of cm4``."""
