@@ -56,6 +56,8 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "
 class PostgresStore(Store):
     """An open database. ``role`` is the connected role."""
 
+    join_texts = "string_agg(CAST({} AS text), ',')"
+
     def __init__(self, url: str, wait_s: float) -> None:
         super().__init__(shown(url), False, [])
         self.role = ""

@@ -35,10 +35,10 @@ class NodeBlock(Struct, frozen=True):
     places: list[int]
 
 
-def blocks_of(machine: Machine | None, names: Sequence[str], described: int) -> list[NodeBlock]:
+def blocks_of(machine: Machine, names: Sequence[str], described: int) -> list[NodeBlock]:
     """Return the blocks of nodes. Nodes from ``described`` on are in no description; they are
     last."""
-    groups = groups_of(machine) if machine is not None else {}
+    groups = groups_of(machine)
     found: dict[tuple[str, ...], list[int]] = {}
     known = range(min(described, len(names)))
     pattern = _pattern([names[place] for place in known])

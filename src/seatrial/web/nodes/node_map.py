@@ -13,17 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
 from msgspec import Struct
 
+from seatrial.statistics.arrays import Floats
 from seatrial.units import Better, show_figure
 from seatrial.web.nodes.layout import NodeBlock
-
-if TYPE_CHECKING:
-    from seatrial.web.nodes.run_index import Figures, Numbers
 
 CELL = 10
 SIDE = 9
@@ -65,12 +62,12 @@ def by_state(words: Sequence[str]) -> Shading:
     return _counted(levels, [f"is-{word}" for word in known], means)
 
 
-def by_count(counts: Numbers, prefix: str) -> Shading:
+def by_count(counts: Sequence[int], prefix: str) -> Shading:
     """Return colours for counts: one for 0, then equal steps to the greatest."""
-    most = int(counts.max(initial=0))
+    most = max(counts, default=0)
     width = max(1, math.ceil(most / (STEPS - 1)))
     steps = math.ceil(most / width)
-    levels = [math.ceil(count / width) for count in counts.tolist()]
+    levels = [math.ceil(count / width) for count in counts]
     means = ["none"]
     for step in range(steps):
         low, high = step * width + 1, min((step + 1) * width, most)
@@ -80,7 +77,7 @@ def by_count(counts: Numbers, prefix: str) -> Shading:
     return _counted(levels, names, means)
 
 
-def by_value(values: Figures, better: Better, unit: str) -> Shading:
+def by_value(values: Floats, better: Better, unit: str) -> Shading:
     """Return colours for values, from the worst to the best in equal steps between the 1st and the
     99th percentile."""
     known = values[np.isfinite(values)]
@@ -107,7 +104,7 @@ def by_value(values: Figures, better: Better, unit: str) -> Shading:
     return _counted(levels.tolist(), [f"toward-{step}" for step in range(STEPS)], means)
 
 
-def by_deviation(z: Figures, bound: float | None) -> Shading:
+def by_deviation(z: Floats, bound: float | None) -> Shading:
     """Return colours for deviations; those beyond ``bound`` are defective."""
     limit = max(2.1, bound or 4.0)
     edges = np.array([-limit, -2, -1, 1, 2, limit])
