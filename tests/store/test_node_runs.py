@@ -47,7 +47,7 @@ def test_runs_are_read_with_their_spans_of_nodes(tmp_path: Path, location: Locat
     assert by_run[other][3:] == (NEVER, NEVER)
     spans = zip(found.run.tolist(), found.first.tolist(), found.last.tolist(), strict=True)
     assert {span for span in spans if span[0] == other} == {(other, 0, 1), (other, 3, 3)}
-    assert (runs.tolist(), kinds.tolist(), values.tolist()) == ([row], [kind.row], [7.5])
+    assert (runs.tolist(), kinds.tolist(), values.tolist()) == ([row], [kind], [7.5])
 
 
 def test_a_trial_without_runs_has_empty_arrays(tmp_path: Path, location: Location) -> None:

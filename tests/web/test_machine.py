@@ -25,7 +25,7 @@ from seatrial.store.ingest import sync
 from seatrial.store.opening import reopen_empty
 from seatrial.web.nodes import node_figures
 from seatrial.web.nodes.layout import blocks_of
-from seatrial.web.nodes.node_figures import RunFigures, by_node
+from seatrial.web.nodes.node_figures import RunFigures, judged
 from seatrial.web.nodes.view import View, view_of
 from seatrial.web.pages import machine, node
 from seatrial.web.query import PageQuery
@@ -245,8 +245,7 @@ def test_the_counts_are_those_of_every_set_written_out(tmp_path: Path) -> None:
     assert view.names[view.described :] == ["odd1x", "odd2x"] and counts[64:] == [1, 1]
     assert view.on(view.names.index("n006")).tolist() == [False, True, True] + 4 * [False]
     values = np.array([5.0, 1.0, 9.0, 3.0, np.nan, 7.0, 8.0])
-    figures = RunFigures("m", values, "s", "lower", False, 1, {})
-    found = by_node(view, figures)
+    found = judged(view, RunFigures("m", values, {}, better="lower"))
     assert found.values[:6].tolist() == [4.0, 3.0, 5.0, 9.0, 1.0, 5.0]
     assert found.counts[:6].tolist() == [2, 2, 1, 1, 1, 2]
     assert (found.runs, found.latest_only) == (4, False)

@@ -6,7 +6,7 @@ figures_of(store, metrics, trial.row)              # the figures of those with a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from seatrial.lazy import np
@@ -105,27 +105,19 @@ def metrics_by_test(store: Store, trials: Sequence[int]) -> dict[str, list[str]]
     return found
 
 
-class MetricKind(NamedTuple):
-    """A metric's name with its unit and direction."""
-
-    row: int
-    unit: str
-    better: str
+def metric_kinds(store: Store, name: str) -> dict[int, tuple[str, str]]:
+    """Return the units and directions that a metric of that name has, by their rows."""
+    sql = "SELECT id, unit, better FROM metric_names WHERE name = ?"
+    return {row: (unit, better) for row, unit, better in store.rows(sql, (name,))}
 
 
-def metric_kinds(store: Store, name: str) -> list[MetricKind]:
-    """Return the units and directions that a metric of that name has."""
-    sql = "SELECT id, unit, better FROM metric_names WHERE name = ? ORDER BY id"
-    return [MetricKind(*row) for row in store.rows(sql, (name,))]
-
-
-def figures_of(store: Store, kinds: Sequence[MetricKind], trial: int) -> tuple[Ints, Ints, Floats]:
-    """Return the figures of a metric of a trial's runs with a right answer: the rows of the runs,
-    those of the kinds, the values."""
+def figures_of(store: Store, kinds: Iterable[int], trial: int) -> tuple[Ints, Ints, Floats]:
+    """Return the figures of these kinds of a trial's runs with a right answer: the rows of the
+    runs, those of the kinds, the values."""
     runs, rows, values = store.columns(
         "SELECT metrics.run, metrics.metric, metrics.value FROM runs"
         " JOIN metrics ON metrics.run = runs.id"
-        f" AND metrics.metric IN ({listed(kind.row for kind in kinds)})"
+        f" AND metrics.metric IN ({listed(kinds)})"
         f" WHERE runs.trial = ? AND runs.code IN ({listed(MEASURED)})",
         (trial,),
     )

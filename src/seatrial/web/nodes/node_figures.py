@@ -1,7 +1,7 @@
 """A figure for each chosen run, and for each node of a machine.
 
-    figures = figures_of(view, "triad")     # one for each run
-    found = by_node(view, figures)          # the median on each node, judged
+    found = by_node(view, "triad")          # the median on each node, judged
+    found.of.values                         # of each run
 
 A run on many nodes speaks for each of them. Where the runs are of several kinds (cases, whatever
 node they are pinned to) each figure is taken relative to the median of its kind.
@@ -15,11 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seatrial.errors import UsageError
 from seatrial.statistics import defective_nodes
 from seatrial.statistics.arrays import Floats, Ints
 from seatrial.store import node_runs
-from seatrial.store.node_runs import MetricKind
 from seatrial.store.queries import MEASURED
 from seatrial.studies.history import ELAPSED
 from seatrial.units import Better, better_of
@@ -30,38 +28,42 @@ MAX_PAIRS = 500_000  # runs times nodes of which medians are taken; of the lates
 
 class RunFigures(NamedTuple):
     """A figure for each run (NaN: none, or not chosen). ``relative``: over the median of its kind,
-    as there are several ``kinds``. ``left_out`` counts what could not be used, by the reason."""
+    as there are several ``kinds``. ``left_out`` counts what could not be used, by the reason;
+    ``why`` is the reason why there is no figure at all, or ""."""
 
     metric: str
     values: Floats
-    unit: str
-    better: Better
-    relative: bool
-    kinds: int
     left_out: dict[str, int]
+    unit: str = ""
+    better: Better = "higher"
+    kinds: int = 0
+    why: str = ""
+
+    @property
+    def relative(self) -> bool:
+        return self.kinds > 1
 
 
 def figures_of(view: View, metric: str) -> RunFigures:
-    """Return the figures of a metric of the chosen runs with a right answer. Raises UsageError
-    where no run has that metric."""
+    """Return the figures of a metric of the chosen runs with a right answer."""
     return view.kept(("figures", metric), lambda: _figures_of(view, metric))
 
 
 def _figures_of(view: View, metric: str) -> RunFigures:
     runs = view.runs
-    left_out: dict[str, int] = {}
     right = view.mask & np.isin(runs.code, MEASURED)
     values = np.full(len(right), np.nan)
     unit, better = "s", "lower"
+    left_out: dict[str, int] = {}
     kinds = node_runs.metric_kinds(view.state.store(), metric)
     if kinds and right.any():
-        run, which, figures = _measured(view, metric, kinds)
+        run, which, figures = _measured(view, metric, tuple(kinds))
         at = np.searchsorted(runs.row[:-1], run)
         fits = (runs.row[at] == run) & right[at]
         at, which, figures = at[fits], which[fits], figures[fits]
         if len(at):
-            latest = which[np.argmax(runs.created[at])]
-            _, unit, better = next(kind for kind in kinds if kind.row == latest)
+            latest = int(which[np.argmax(runs.created[at])])
+            unit, better = kinds[latest]
             if others := int((which != latest).sum()):
                 left_out["in another unit, or with another direction"] = others
             values[at[which == latest]] = figures[which == latest]
@@ -70,20 +72,20 @@ def _figures_of(view: View, metric: str) -> RunFigures:
         values = np.where(right, runs.elapsed, np.nan)
     known = np.flatnonzero(np.isfinite(values))
     if not len(known):
-        raise UsageError(f"no chosen run with a right answer has a metric {metric[:100]!r}")
+        why = f"no chosen run with a right answer has a metric {metric[:100]!r}"
+        return RunFigures(metric, values, left_out, why=why)
     middles, counts = medians(values[known], runs.kind[known], len(runs.kinds))
-    several = int((counts > 0).sum())
-    if several > 1:  # they become comparable over the medians of their kinds
+    if (several := int((counts > 0).sum())) > 1:  # they become comparable
         norm = middles[runs.kind[known]]
-        values[known] = np.divide(values[known], norm, np.full(len(norm), np.nan), where=norm > 0)
+        values[known] = np.where(norm > 0, values[known], np.nan) / norm
         if lost := int((norm <= 0).sum()):
             left_out["of a kind whose median is not above 0"] = lost
         unit = "1"
-    return RunFigures(metric, values, unit, better_of(better), several > 1, several, left_out)
+    return RunFigures(metric, values, left_out, unit, better_of(better), several)
 
 
-def _measured(view: View, metric: str, kinds: list[MetricKind]) -> tuple[Ints, Ints, Floats]:
-    """Return all figures of a metric in the chosen trials; a trial that has news is read again."""
+def _measured(view: View, metric: str, kinds: tuple[int, ...]) -> tuple[Ints, Ints, Floats]:
+    """Return all figures of a metric in the chosen trials. A trial that has news is read again."""
     read = functools.partial(node_runs.figures_of, view.state.store(), kinds)
     parts = [
         kept(view.state, (metric, trial.path), version, functools.partial(read, trial.row))
@@ -116,6 +118,7 @@ class NodeFigures(NamedTuple):
     the healthy nodes it is better (or, below 0, worse) than their centre; and the judgement. Of
     more runs than can be looked at, only the latest ``runs`` were."""
 
+    of: RunFigures
     values: Floats
     counts: Ints
     z: Floats
@@ -124,12 +127,13 @@ class NodeFigures(NamedTuple):
     latest_only: bool
 
 
-def by_node(view: View, figures: RunFigures) -> NodeFigures:
+def by_node(view: View, metric: str) -> NodeFigures:
     """Return what the runs' figures say of nodes, by the rule of ``statistics.defective_nodes``."""
-    return view.kept(("by node", figures.metric), lambda: _by_node(view, figures))
+    return view.kept(("by node", metric), lambda: judged(view, figures_of(view, metric)))
 
 
-def _by_node(view: View, figures: RunFigures) -> NodeFigures:
+def judged(view: View, figures: RunFigures) -> NodeFigures:
+    """Return the median of the figures on each node, and the judgement."""
     runs = view.runs
     widths = runs.last - runs.first + 1
     sizes = np.bincount(runs.owner, widths, minlength=len(runs.row))
@@ -153,7 +157,7 @@ def _by_node(view: View, figures: RunFigures) -> NodeFigures:
     if survey.centre is not None and survey.noise:
         sign = 1 if figures.better == "higher" else -1
         z = sign * (values - survey.centre) / survey.noise
-    return NodeFigures(values, counts, z, survey, len(used), len(used) < len(known))
+    return NodeFigures(figures, values, counts, z, survey, len(used), len(used) < len(known))
 
 
 def metrics_to_choose(view: View) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from seatrial.errors import UsageError
 from seatrial.journal import codes
 from seatrial.machine.facts import groups_of
 from seatrial.statistics import suspects
@@ -24,9 +23,7 @@ from seatrial.web.nodes import node_map
 from seatrial.web.nodes.layout import NodeBlock, blocks_of
 from seatrial.web.nodes.node_figures import (
     NodeFigures,
-    RunFigures,
     by_node,
-    figures_of,
     metrics_to_choose,
 )
 from seatrial.web.nodes.node_map import Shading
@@ -120,7 +117,7 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     sort = query.choice("sort", SORTS, "z" if show in OF_FIGURES else "worst")
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
     metric = query.text("metric", ELAPSED)
-    figures, found, why = _figures(view, metric)
+    found = by_node(view, metric)
     states, states_of_trials = machine_states(view)
     accused, since = accused_of(view)
     blocks = blocks_of(view.machine, view.names, view.described)
@@ -137,12 +134,12 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         show=show,
         test=view.test,
         metric=metric,
-        unit=figures.unit if figures else "",
-        relative=figures.relative if figures else False,
-        kinds=figures.kinds if figures else 0,
-        left_out=figures.left_out if figures else {},
-        latest_only=found.runs if found and found.latest_only else 0,
-        why=why,
+        unit=found.of.unit,
+        relative=found.of.relative,
+        kinds=found.of.kinds,
+        left_out=found.of.left_out,
+        latest_only=found.runs if found.latest_only else 0,
+        why=found.of.why or found.survey.why,
         tests=view.runs.tests,
         metrics=metrics_to_choose(view),
         runs=int(view.over().sum()),
@@ -150,10 +147,10 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         down=sum(bool(node.down) for node in states.values()),
         excluded=sum(bool(node.excluded) for node in states.values()),
         states_of=states_of_trials,
-        shading=_shading(show, rows, words, figures, found),
+        shading=_shading(show, rows, words, found),
         blocks=blocks,
         names=view.names,
-        told=_told(rows, words, figures, found if show in OF_FIGURES else None),
+        told=_told(rows, words, found if show in OF_FIGURES else None),
         marks=_marks(show, rows),
         rows=_sorted(rows, sort)[:shown],
         sort=sort,
@@ -161,16 +158,6 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         suspects=accused,
         judged_since=since,
     )
-
-
-def _figures(view: View, metric: str) -> tuple[RunFigures | None, NodeFigures | None, str]:
-    """Return the values of a metric by run and by node, and why there are none."""
-    try:
-        figures = figures_of(view, metric)
-    except UsageError as error:
-        return None, None, str(error)
-    found = by_node(view, figures)
-    return figures, found, found.survey.why
 
 
 def machine_states(view: View) -> tuple[dict[str, NodeState], list[str]]:
@@ -184,20 +171,18 @@ def machine_states(view: View) -> tuple[dict[str, NodeState], list[str]]:
 def _rows(
     view: View,
     states: Mapping[str, NodeState],
-    found: NodeFigures | None,
+    found: NodeFigures,
     accused: Suspects | None,
     blocks: Sequence[NodeBlock],
 ) -> list[NodeRow]:
     titles = {place: block.titles for block in blocks for place in block.places}
-    defective = found.survey.defective if found is not None else {}
     blamed = {name for one in accused.suspects for name in one.names} if accused else set()
     over, wrong = (view.counts(mask).tolist() for mask in (view.over(), view.wrong()))
-    nothing = [math.nan] * len(over)
-    values, z = (found.values.tolist(), found.z.tolist()) if found else (nothing, nothing)
+    values, z = found.values.tolist(), found.z.tolist()
     rows = []
     for place, name in enumerate(view.names):
         state = states.get(name, NodeState())
-        judged = ["defective"] * (name in defective) + ["suspect"] * (name in blamed)
+        judged = ["defective"] * (name in found.survey.defective) + ["suspect"] * (name in blamed)
         rows.append(
             NodeRow(
                 name=name,
@@ -227,8 +212,7 @@ def _shading(
     show: str,
     rows: Sequence[NodeRow],
     words: Sequence[str],
-    figures: RunFigures | None,
-    found: NodeFigures | None,
+    found: NodeFigures,
 ) -> Shading:
     if show == "state":
         return node_map.by_state(words)
@@ -236,17 +220,16 @@ def _shading(
         return node_map.by_count([row.runs for row in rows], "many")
     if show == "failures":
         return node_map.by_count([row.failed for row in rows], "wrong")
-    if figures is None or found is None:
+    if found.of.why:
         return Shading([node_map.NONE] * len(words), [])
     if show == "z":
         return node_map.by_deviation(found.z, found.survey.bound)
-    return node_map.by_value(found.values, figures.better, figures.unit)
+    return node_map.by_value(found.values, found.of.better, found.of.unit)
 
 
 def _told(
     rows: Sequence[NodeRow],
     words: Sequence[str],
-    figures: RunFigures | None,
     found: NodeFigures | None,
 ) -> list[str]:
     """Return a short text for each node, for a pointer on it."""
@@ -254,13 +237,12 @@ def _told(
     for place, (row, word) in enumerate(zip(rows, words, strict=True)):
         text = "up" if word == "unused" else word
         text += f", {row.failed} of {count(row.runs, 'run')} went wrong"
-        if figures is not None and found is not None:
-            if row.figure is not None:
-                unit = "" if figures.unit == "1" else f" {figures.unit}"
-                text += f", {figures.metric} {show_number(row.figure)}{unit}"
-                text += f" of n {found.counts[place]}"
-            if row.z is not None:
-                text += f", z {row.z:+.1f}"
+        if found is not None and row.figure is not None:
+            unit = "" if found.of.unit == "1" else f" {found.of.unit}"
+            text += f", {found.of.metric} {show_number(row.figure)}{unit}"
+            text += f" of n {found.counts[place]}"
+        if found is not None and row.z is not None:
+            text += f", z {row.z:+.1f}"
         said.append(text)
     return said
 

@@ -19,6 +19,7 @@ from seatrial.units import SECOND_NS
 from seatrial.web.formatting import NARROW, WIDE
 from seatrial.web.nodes.layout import blocks_of
 from seatrial.web.nodes.node_figures import (
+    NodeFigures,
     RunFigures,
     by_node,
     figures_of,
@@ -181,7 +182,9 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
     states, said = machine_states(view)
     accused, _ = accused_of(view)
     alike = _alike(view, here)
-    figures, over, why = _over_time(alike, metric, here)
+    figures = figures_of(alike, metric)
+    over = _over_time(alike, figures, here)
+    why = figures.why or f"no chosen run of this node with a right answer has {metric}"
     newest = np.flatnonzero(view.mask & here)
     newest = newest[np.argsort(view.runs.created[newest], kind="stable")][::-1][:most]
     runs = node_runs.runs_of(state.store(), view.runs.row[newest].tolist())
@@ -202,11 +205,11 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
         figures=_figures_beside(alike, name, here),
         test=view.test,
         metric=metric,
-        unit=figures.unit if figures else "",
-        relative=figures.relative if figures else False,
+        unit=figures.unit,
+        relative=figures.relative,
         tests=view.runs.tests,
         metrics=metrics_to_choose(view),
-        why=why,
+        why="" if over else why,
         over=over,
         listed=runs,
         again=sorted(again_of(state.store(), runs)),
@@ -239,32 +242,24 @@ def _causes(view: View, here: Bools) -> list[NodeFailureCause]:
 # ---- figures ------------------------------------------------------------------------------
 
 
-def _over_time(view: View, metric: str, here: Bools) -> tuple[RunFigures | None, Over | None, str]:
-    """Return the values of a metric, those of the node over time, and why there are none."""
-    try:
-        figures = figures_of(view, metric)
-    except UsageError as error:
-        return None, None, str(error)
+def _over_time(view: View, figures: RunFigures, here: Bools) -> Over | None:
+    """Return the node's values over time; None where it has none."""
     order = np.flatnonzero(np.isfinite(figures.values))
     order = order[np.argsort(view.runs.time[order], kind="stable")]
     mine = order[here[order]]
     if not len(mine):
-        return figures, None, f"no chosen run of this node with a right answer has {metric}"
+        return None
     times = view.runs.time / SECOND_NS
     parts = np.array_split(order, min(SPANS, max(1, len(order) // 8)))
     bands = [np.percentile(figures.values[part], (5, 50, 95)).tolist() for part in parts]
-    low, middle, high = zip(*bands, strict=True)
-    return (
-        figures,
-        Over(
-            times=times[mine].tolist(),
-            values=figures.values[mine].tolist(),
-            span_times=[float(np.median(times[part])) for part in parts],
-            low=list(low),
-            middle=list(middle),
-            high=list(high),
-        ),
-        "",
+    low, middle, high = map(list, zip(*bands, strict=True))
+    return Over(
+        times=times[mine].tolist(),
+        values=figures.values[mine].tolist(),
+        span_times=[float(np.median(times[part])) for part in parts],
+        low=low,
+        middle=middle,
+        high=high,
     )
 
 
@@ -276,39 +271,32 @@ def _figures_beside(view: View, name: str, here: Bools) -> list[FigureRow] | Non
 
 
 def _figure_rows(view: View, name: str, here: Bools) -> list[FigureRow]:
-    runs = view.runs
     metrics = metrics_by_test(view)
     wanted = [
         (number, metric)
-        for number in np.unique(runs.test[here & view.mask]).tolist()
-        for metric in sorted({ELAPSED, *metrics.get(runs.tests[number], ())})
+        for number in np.unique(view.runs.test[here & view.mask]).tolist()
+        for metric in sorted({ELAPSED, *metrics.get(view.runs.tests[number], ())})
     ]
-    found = []
+    rows = []
     for number, metric in wanted[:MAX_FIGURES]:
-        test = runs.tests[number]
-        only = view._replace(mask=view.mask & (runs.test == number), test=test)
-        try:
-            figures = figures_of(only, metric)
-        except UsageError:
-            continue
-        if (row := _figure_row(only, figures, name)) is not None:
-            found.append(row)
-    return sorted(found, key=lambda row: row.z if row.z is not None else 0.0)
+        test, mask = view.runs.tests[number], view.mask & (view.runs.test == number)
+        found = by_node(view._replace(mask=mask, test=test), metric)
+        if (row := _figure_row(test, found, name, view.names.index(name))) is not None:
+            rows.append(row)
+    return sorted(rows, key=lambda row: row.z if row.z is not None else 0.0)
 
 
-def _figure_row(view: View, figures: RunFigures, name: str) -> FigureRow | None:
-    found = by_node(view, figures)
-    place = view.names.index(name)
+def _figure_row(test: str, found: NodeFigures, name: str, place: int) -> FigureRow | None:
     value, z = float(found.values[place]), float(found.z[place])
     if not np.isfinite(value):
         return None
     others = found.values[np.isfinite(found.values)]
-    worse = others < value if figures.better == "higher" else others > value
+    worse = others < value if found.of.better == "higher" else others > value
     return FigureRow(
-        test=view.test,
-        metric=figures.metric,
-        unit=figures.unit,
-        relative=figures.relative,
+        test=test,
+        metric=found.of.metric,
+        unit=found.of.unit,
+        relative=found.of.relative,
         n=int(found.counts[place]),
         figure=value,
         others=float(np.median(others)),
