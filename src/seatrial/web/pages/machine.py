@@ -220,7 +220,7 @@ def _shading(
         return node_map.by_count([row.runs for row in rows], "many")
     if show == "failures":
         return node_map.by_count([row.failed for row in rows], "wrong")
-    if found.of.why:
+    if not np.isfinite(found.values).any():
         return Shading([node_map.NONE] * len(words), [])
     if show == "z":
         return node_map.by_deviation(found.z, found.survey.bound)

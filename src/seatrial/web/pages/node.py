@@ -10,6 +10,7 @@ from msgspec import Struct
 from seatrial import draw
 from seatrial.errors import UsageError, suggest
 from seatrial.journal.codes import code_of
+from seatrial.machine.facts import unfold_or_empty
 from seatrial.statistics.arrays import Bools
 from seatrial.store import node_runs
 from seatrial.store.pagination import again_of
@@ -26,15 +27,7 @@ from seatrial.web.nodes.node_figures import (
     metrics_by_test,
     metrics_to_choose,
 )
-from seatrial.web.nodes.node_states import (
-    DOWN,
-    EXCLUDED,
-    UP,
-    NodeEvent,
-    NodeState,
-    turns_of,
-    turns_of_node,
-)
+from seatrial.web.nodes.node_states import DOWN, EXCLUDED, UP, NodeEvent, NodeState, turns_of
 from seatrial.web.nodes.view import View, view_of
 from seatrial.web.pages.machine import accused_of, machine_states
 from seatrial.web.query import PageQuery
@@ -188,6 +181,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
     newest = np.flatnonzero(view.mask & here)
     newest = newest[np.argsort(view.runs.created[newest], kind="stable")][::-1][:most]
     runs = node_runs.runs_of(state.store(), view.runs.row[newest].tolist())
+    turns = turns_of(state.store(), view.trials)
     blocks = blocks_of(view.machine, view.names, view.described)
     return NodePage(
         machine=view.name,
@@ -199,7 +193,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
         failed=int((view.wrong() & here).sum()),
-        turns=turns_of_node(turns_of(state.store(), view.trials), name)[-MAX_TURNS:],
+        turns=[one for one in turns if name in unfold_or_empty(one.nodes)][-MAX_TURNS:],
         ends={t.tag: (t.last or 0) / SECOND_NS for t in view.trials if t.state == "ended"},
         causes=_causes(view, here),
         figures=_figures_beside(alike, name, here),
