@@ -40,9 +40,8 @@ def blocks_of(machine: Machine, names: Sequence[str], described: int) -> list[No
     last."""
     groups = groups_of(machine)
     found: dict[tuple[str, ...], list[int]] = {}
-    known = range(min(described, len(names)))
-    pattern = _pattern([names[place] for place in known])
-    for place in known:
+    pattern = _pattern(names[:described])
+    for place in range(described):
         found.setdefault(_titles(names[place], groups, pattern), []).append(place)
     if len(names) > described:
         found["in no description",] = list(range(described, len(names)))

@@ -66,7 +66,6 @@ class View(NamedTuple):
     state: ServerState
     name: str
     trials: list[TrialRow]
-    others: int
     machine: Machine
     versions: tuple[Hashable, ...]  # of the trials
     runs: MachineRuns
@@ -156,7 +155,6 @@ def view_of(state: ServerState, query: PageQuery) -> View:
         state=state,
         name=name,
         trials=chosen,
-        others=len(every) - len(chosen),
         machine=machine,
         versions=versions,
         runs=runs,

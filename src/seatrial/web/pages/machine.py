@@ -63,8 +63,6 @@ class MachinePage(Struct, frozen=True, kw_only=True):
     name: str
     about: str
     trials: list[str]
-    others: int
-    trial: str
     rehearsed: bool
     described: bool
     show: str
@@ -118,17 +116,14 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
     shown = query.number("rows", ROWS, least=1, most=MAX_ROWS)
     metric = query.text("metric", ELAPSED)
     found = by_node(view, metric)
-    states, states_of_trials = machine_states(view)
+    states, tags = machine_states(view)
     accused, since = accused_of(view)
     blocks = blocks_of(view.machine, view.names, view.described)
-    rows = _rows(view, states, found, accused, blocks)
-    words = _words(view, rows)
+    rows, words = _rows(view, states, found, accused, blocks)
     return MachinePage(
         name=view.name,
         about=view.machine.about,
         trials=[trial.tag for trial in view.trials],
-        others=view.others,
-        trial=query.text("trial"),
         rehearsed=view.rehearsed,
         described=view.described > 0,
         show=show,
@@ -146,7 +141,7 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         failed=int(view.wrong().sum()),
         down=sum(bool(node.down) for node in states.values()),
         excluded=sum(bool(node.excluded) for node in states.values()),
-        states_of=states_of_trials,
+        states_of=tags,
         shading=_shading(show, rows, words, found),
         blocks=blocks,
         names=view.names,
@@ -174,12 +169,16 @@ def _rows(
     found: NodeFigures,
     accused: Suspects | None,
     blocks: Sequence[NodeBlock],
-) -> list[NodeRow]:
+) -> tuple[list[NodeRow], list[str]]:
+    """Return the nodes, and the state of each; of one that is up, whether it has or had a run."""
     titles = {place: block.titles for block in blocks for place in block.places}
     blamed = {name for one in accused.suspects for name in one.names} if accused else set()
-    over, wrong = (view.counts(mask).tolist() for mask in (view.over(), view.wrong()))
+    going = view.runs.code == codes.IN_PROGRESS.number
+    over, wrong, going_here = (
+        view.counts(mask).tolist() for mask in (view.over(), view.wrong(), going)
+    )
     values, z = found.values.tolist(), found.z.tolist()
-    rows = []
+    rows, words = [], []
     for place, name in enumerate(view.names):
         state = states.get(name, NodeState())
         judged = ["defective"] * (name in found.survey.defective) + ["suspect"] * (name in blamed)
@@ -196,23 +195,13 @@ def _rows(
                 judged=", ".join(judged),
             )
         )
-    return rows
-
-
-def _words(view: View, rows: Sequence[NodeRow]) -> list[str]:
-    """Return the state of each node; of one that is up, whether it has or had a run."""
-    going = view.counts(view.runs.code == codes.IN_PROGRESS.number).tolist()
-    return [
-        row.state if row.state != "up" else "running" if runs else "up" if row.runs else "unused"
-        for row, runs in zip(rows, going, strict=True)
-    ]
+        up = "running" if going_here[place] else "up" if over[place] else "unused"
+        words.append(up if state.word == "up" else state.word)
+    return rows, words
 
 
 def _shading(
-    show: str,
-    rows: Sequence[NodeRow],
-    words: Sequence[str],
-    found: NodeFigures,
+    show: str, rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures
 ) -> Shading:
     if show == "state":
         return node_map.by_state(words)
@@ -227,20 +216,15 @@ def _shading(
     return node_map.by_value(found.values, found.of.better, found.of.unit)
 
 
-def _told(
-    rows: Sequence[NodeRow],
-    words: Sequence[str],
-    found: NodeFigures | None,
-) -> list[str]:
+def _told(rows: Sequence[NodeRow], words: Sequence[str], found: NodeFigures | None) -> list[str]:
     """Return a short text for each node, for a pointer on it."""
     said = []
     for place, (row, word) in enumerate(zip(rows, words, strict=True)):
         text = "up" if word == "unused" else word
         text += f", {row.failed} of {count(row.runs, 'run')} went wrong"
         if found is not None and row.figure is not None:
-            unit = "" if found.of.unit == "1" else f" {found.of.unit}"
-            text += f", {found.of.metric} {show_number(row.figure)}{unit}"
-            text += f" of n {found.counts[place]}"
+            figure = show_number(row.figure) + (f" {found.of.unit}" if found.of.unit != "1" else "")
+            text += f", {found.of.metric} {figure} of n {found.counts[place]}"
         if found is not None and row.z is not None:
             text += f", z {row.z:+.1f}"
         said.append(text)

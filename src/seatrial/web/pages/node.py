@@ -87,7 +87,6 @@ class NodePage(Struct, frozen=True, kw_only=True):
     place: list[str]
     rehearsed: bool
     state: NodeState
-    states_of: list[str]
     suspect: bool
     runs: int
     failed: int
@@ -172,7 +171,7 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
     here = view.on(place)
     most = query.number("runs", RUNS, least=1, most=MAX_RUNS)
     metric = query.text("metric", ELAPSED)
-    states, said = machine_states(view)
+    states, _ = machine_states(view)
     accused, _ = accused_of(view)
     alike = _alike(view, here)
     figures = figures_of(alike, metric)
@@ -189,7 +188,6 @@ def data(state: ServerState, query: PageQuery) -> NodePage:
         place=next(block.titles for block in blocks if place in block.places),
         rehearsed=view.rehearsed,
         state=states.get(name, NodeState()),
-        states_of=said,
         suspect=bool(accused and any(name in one.names for one in accused.suspects)),
         runs=int((view.over() & here).sum()),
         failed=int((view.wrong() & here).sum()),
