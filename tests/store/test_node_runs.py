@@ -8,7 +8,7 @@ from seatrial.journal.events import JobStarted
 from seatrial.store.ingest import sync, synced
 from seatrial.store.location import Location
 from seatrial.store.node_runs import (
-    NEVER,
+    NO_TIME,
     cases_of,
     figures_of,
     metric_kinds,
@@ -37,15 +37,14 @@ def test_runs_are_read_with_their_spans_of_nodes(tmp_path: Path, location: Locat
         runs, kinds, values = figures_of(store, [kind], 1)
         assert metrics_by_test(store, [1])["stream"] == ["triad"]
         assert metrics_by_test(store, []) == metrics_by_test(store, [2]) == {}
-    by_run = dict(
-        zip(found.row.tolist(), zip(*(c.tolist() for c in found[1:6]), strict=True), strict=True)
-    )
-    case, code, created, started, elapsed = by_run[row]
+    of_runs = zip(*(column.tolist() for column in found[:6]), strict=True)
+    by_run = {own: rest for own, *rest in of_runs}
+    case, code, created, time, elapsed = by_run[row]
     assert (cases[case], code, elapsed) == ("stream", 0, round(seconds * 1e9))
-    assert created < started == ended - elapsed
+    assert created < time == ended - elapsed
     (other,) = by_run.keys() - {row}
-    assert by_run[other][3:] == (NEVER, NEVER)
-    spans = zip(found.run.tolist(), found.first.tolist(), found.last.tolist(), strict=True)
+    assert by_run[other][2] == by_run[other][3] and by_run[other][4] == NO_TIME
+    spans = zip(*(column.tolist() for column in found[6:]), strict=True)
     assert {span for span in spans if span[0] == other} == {(other, 0, 1), (other, 3, 3)}
     assert (runs.tolist(), kinds.tolist(), values.tolist()) == ([row], [kind], [7.5])
 

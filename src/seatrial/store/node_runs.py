@@ -18,36 +18,23 @@ from seatrial.store.sql_filters import listed
 from seatrial.suite.model import node_suffix
 from seatrial.units import SECOND_NS
 
-NEVER = -1
+NO_TIME = -1
 
 
-class TrialRuns(NamedTuple):
-    """Runs, and their spans of nodes: the row of the ``run``, the ``first`` and the ``last`` place
-    of the table ``nodes``. Times are in ns; NEVER: there is none."""
-
-    row: Ints
-    case: Ints
-    code: Ints
-    created: Ints
-    script_started: Ints
-    elapsed: Ints
-    run: Ints
-    first: Ints
-    last: Ints
-
-
-def runs_of_trial(store: Store, trial: int) -> TrialRuns:
-    """Return the runs of a trial. The index by tests holds all that is asked for."""
-    elapsed = f"CAST(round(elapsed * {SECOND_NS}) AS BIGINT)"
-    optional = (f"coalesce({value}, {NEVER})" for value in ("script_started", elapsed))
-    tests = "SELECT test FROM cases WHERE cases.trial = ?"
-    tables = f"FROM runs WHERE test IN ({tests}) AND trial = ?"
+def runs_of_trial(store: Store, trial: int) -> tuple[Ints, ...]:
+    """Return the runs of a trial as columns: row, case, code, created, time of the start (or of the
+    creation), elapsed (NO_TIME: none), all times in ns. Then come their spans of nodes: row of the
+    run, first and last place. The index by tests holds all that is asked for."""
+    time = "coalesce(script_started, created)"
+    elapsed = f"coalesce(CAST(round(elapsed * {SECOND_NS}) AS BIGINT), {NO_TIME})"
+    columns = ("id", "case_row", "code", "created", time, elapsed)
+    tables = "FROM runs WHERE test IN (SELECT test FROM cases WHERE cases.trial = ?) AND trial = ?"
+    spans = ("run", "first", "last")
     with store.reading():
-        runs = store.numbers(
-            ("id", "case_row", "code", "created", *optional), tables, (trial, trial)
+        return (
+            *store.numbers(columns, tables, (trial, trial)),
+            *store.numbers(spans, "FROM run_nodes WHERE trial = ?", (trial,)),
         )
-        spans = store.numbers(("run", "first", "last"), "FROM run_nodes WHERE trial = ?", (trial,))
-    return TrialRuns(*runs, *spans)
 
 
 def versions_of(store: Store, machine: str) -> dict[int, tuple[int, ...]]:

@@ -22,7 +22,7 @@ from seatrial.machine.facts import node_names
 from seatrial.machine.model import Machine
 from seatrial.statistics.arrays import Bools, Floats, Ints
 from seatrial.store import node_runs, queries
-from seatrial.store.node_runs import NodeCase, TrialRuns
+from seatrial.store.node_runs import NO_TIME, NodeCase
 from seatrial.store.queries import NO_OUTCOME
 from seatrial.store.rows import TrialRow
 from seatrial.studies.evidence import NOT_OF_NODES, WILLED
@@ -32,7 +32,6 @@ from seatrial.web.state.server_state import ServerState
 
 RECORDS_TRIED = 5
 NOT_WRONG = (codes.PASS.number, *NO_OUTCOME, *WILLED, *NOT_OF_NODES)
-NO_RUNS = TrialRuns(*(np.empty(0, np.int64) for _ in TrialRuns._fields))
 
 T = TypeVar("T")
 
@@ -183,7 +182,7 @@ def _runs_of(
     """Return the runs of these trials. A trial that has news is read again."""
     store = state.store()
 
-    def read(trial: int) -> tuple[TrialRuns, list[NodeCase]]:
+    def read(trial: int) -> tuple[tuple[Ints, ...], list[NodeCase]]:
         return node_runs.runs_of_trial(store, trial), node_runs.cases_of(store, trial)
 
     with store.reading():
@@ -192,10 +191,10 @@ def _runs_of(
             for trial, version in zip(trials, versions, strict=True)
         ]
         names = node_runs.names_of(store, machine)
-    columns = zip(NO_RUNS, *(runs for runs, _ in found), strict=True)
-    all_runs = TrialRuns(*(np.concatenate(column) for column in columns))
-    order = np.argsort(all_runs.row, kind="stable")
-    row, case, code, created, started, elapsed = (column[order] for column in all_runs[:6])
+    parts = [(np.empty(0, np.int64),) * 9, *(columns for columns, _ in found)]
+    *of_runs, run, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(of_runs[0], kind="stable")
+    row, case, code, created, time, elapsed = (column[order] for column in of_runs)
     cases = sorted(case for _, own in found for case in own)
     at = np.searchsorted(np.array([one.row for one in cases], np.int64), case)
     tests, test = _indexed([one.test for one in cases], at)
@@ -206,11 +205,11 @@ def _runs_of(
         kind=kind,
         code=code,
         created=created,
-        time=np.where(started > 0, started, created),
-        elapsed=np.where(elapsed >= 0, elapsed / SECOND_NS, np.nan),
-        owner=np.searchsorted(row, all_runs.run),
-        first=all_runs.first,
-        last=all_runs.last,
+        time=time,
+        elapsed=np.where(elapsed == NO_TIME, np.nan, elapsed / SECOND_NS),
+        owner=np.searchsorted(row, run),
+        first=first,
+        last=last,
         tests=tests,
         kinds=kinds,
         names=names,
