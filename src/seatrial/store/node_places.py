@@ -20,10 +20,9 @@ from seatrial.store.schema import Writer, chunks, marks
 LONGEST_NODE_NAME = 200
 
 Span = tuple[int, int]
-_Ends = tuple[str, str, int]  # first and last name, and how many numbers apart they are
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
-_RANGE = r"[0-9]{1,99}(?:-[0-9]{1,99})?"
+_RANGE = "[0-9]+(?:-[0-9]+)?"
 _SIMPLE = re.compile(rf"([A-Za-z0-9._-]*)\[({_RANGE}(?:,{_RANGE})*)\]([A-Za-z0-9._-]*)")
 _NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*)")
 
@@ -63,20 +62,20 @@ class NodePlaces:
         """Return the spans of places of each node set; none of what is no node set. Nodes that have
         no place yet get one."""
         ends = {folded: _ends_of(folded) for folded in node_sets}
-        self._look_up({name for own in ends.values() for pair in own for name in pair[:2]})
+        self._look_up({name for own in ends.values() for pair in own for name in pair})
         return {
             folded: self._spans_between(own) or self._spans_of_names(folded)
             for folded, own in ends.items()
         }
 
-    def _spans_between(self, ends: Sequence[_Ends]) -> list[Span]:
+    def _spans_between(self, ends: Sequence[tuple[str, str]]) -> list[Span]:
         """Return the spans between known nodes of one chain each; none where there are others, or
         these are out of order."""
         found: list[Span] = []
-        for first, last, apart in ends:
+        for first, last in ends:
             low, chain = self._places.get(first, (-1, -1))
             high, other = self._places.get(last, (-1, -2))
-            if chain != other or high - low != apart or (found and low <= found[-1][1]):
+            if chain != other or high < low or (found and low <= found[-1][1]):
                 return []
             found.append((low, high))
         return found
@@ -99,20 +98,17 @@ class NodePlaces:
             self._places |= {name: (place, chain) for name, place, chain in rows}
 
 
-def _ends_of(folded: str) -> list[_Ends]:
-    """Return the ends of each range of a node set with one pair of brackets, or of one node; none
-    of any other."""
+def _ends_of(folded: str) -> list[tuple[str, str]]:
+    """Return the first and the last node of each range of a node set with one pair of brackets, or
+    one node twice; none of any other."""
     if _NAME.fullmatch(folded):
-        return [(folded, folded, 0)]
+        return [(folded, folded)]
     simple = _SIMPLE.fullmatch(folded)
     if simple is None:
         return []
     before, ranges, after = simple.groups()
     ends = [part.partition("-")[::2] for part in ranges.split(",")]
-    return [
-        (before + first + after, before + (last or first) + after, int(last or first) - int(first))
-        for first, last in ends
-    ]
+    return [(before + first + after, before + (last or first) + after) for first, last in ends]
 
 
 def _follows(name: str, before: str) -> bool:
