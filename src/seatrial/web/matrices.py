@@ -194,13 +194,13 @@ def _reduced(levels: Levels, pairs: int, aspect: str) -> Levels:
 # ---- runs ---------------------------------------------------------------------------------
 
 
-def file_of(run: RunRow) -> str | None:
-    """Return the name of a run's file that holds a matrix, None if there is none."""
+def _file_of(run: RunRow) -> tuple[str, int] | None:
+    """Return the name and the size of a run's file that holds a matrix, None if there is none."""
     files = RunFiles(run, FILES)
     for name in FILES:
         head = files.head(name, HEAD)
         if not isinstance(head, FileMissing) and matrices.is_matrix(head.text):
-            return name
+            return name, head.size
     return None
 
 
@@ -210,7 +210,7 @@ def runs_with(state: ServerState) -> list[RunRow] | None:
     version = tuple((trial.row, trial.last, trial.passed) for trial in trials(state.store()))
 
     def look() -> list[RunRow]:
-        return [run for run in node_runs.widest_runs(state.store(), MAX_CASES) if file_of(run)]
+        return [run for run in node_runs.widest_runs(state.store(), MAX_CASES) if _file_of(run)]
 
     return state.studies.latest("runs with a matrix", version, look)
 
@@ -228,18 +228,17 @@ def charted_of(state: ServerState, run: RunRow) -> Charted | None:
 
 
 def _read(run: RunRow, groups: Mapping[str, str]) -> Charted:
-    name = file_of(run)
-    if name is None:
+    file = _file_of(run)
+    if file is None:
         raise UsageError(
             f"run {run.run_id[:8]} of {run.trial} has no matrix here: no {matrices.FILE} of the "
             "probe pairs and no output of mpiGraph"
         )
-    files, of = RunFiles(run, FILES), f"{name} of run {run.run_id[:8]}"
-    found = files.head(name, HEAD)
-    if not isinstance(found, FileMissing):
-        if found.size > matrices.LIMIT:
-            raise UsageError(f"{of} has {show_bytes(found.size)}: too large to be judged here")
-        found = files.head(name, found.size)
+    name, size = file
+    of = f"{name} of run {run.run_id[:8]}"
+    if size > matrices.LIMIT:
+        raise UsageError(f"{of} has {show_bytes(size)}: too large to be judged here")
+    found = RunFiles(run, FILES).head(name, size)
     if isinstance(found, FileMissing):
         raise UsageError(f"{of} {found.why}")
     try:

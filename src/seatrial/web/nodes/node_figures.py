@@ -116,15 +116,14 @@ def medians(values: Floats, group: Ints, groups: int) -> tuple[Floats, Ints]:
 class NodeFigures(NamedTuple):
     """The median on each node (NaN of none) of so many ``counts``; ``z``: how many deviations of
     the healthy nodes it is better (or, below 0, worse) than their centre; and the judgement. Of
-    more runs than can be looked at, only the latest ``runs`` were."""
+    more runs than can be looked at, only so many (``latest_only``, 0: all) were."""
 
     of: RunFigures
     values: Floats
     counts: Ints
     z: Floats
     survey: defective_nodes.Survey
-    runs: int
-    latest_only: bool
+    latest_only: int
 
 
 def by_node(view: View, metric: str) -> NodeFigures:
@@ -157,7 +156,8 @@ def judged(view: View, figures: RunFigures) -> NodeFigures:
     if survey.centre is not None and survey.noise:
         sign = 1 if figures.better == "higher" else -1
         z = sign * (values - survey.centre) / survey.noise
-    return NodeFigures(figures, values, counts, z, survey, len(used), len(used) < len(known))
+    latest_only = len(used) if len(used) < len(known) else 0
+    return NodeFigures(figures, values, counts, z, survey, latest_only)
 
 
 def metrics_to_choose(view: View) -> list[str]:

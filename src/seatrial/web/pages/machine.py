@@ -133,7 +133,7 @@ def data(state: ServerState, query: PageQuery) -> MachinePage:
         relative=found.of.relative,
         kinds=found.of.kinds,
         left_out=found.of.left_out,
-        latest_only=found.runs if found.latest_only else 0,
+        latest_only=found.latest_only,
         why=found.of.why or found.survey.why,
         tests=view.runs.tests,
         metrics=metrics_to_choose(view),

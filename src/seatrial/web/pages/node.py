@@ -108,26 +108,22 @@ class NodePage(Struct, frozen=True, kw_only=True):
 
     def chart(self, wide: bool) -> Any:
         """Return the node's values over time as SVG."""
-        assert self.over is not None
-        unit = self.unit if not self.relative else ""
-        spans = [draw.ShadedSpan(*one) for one in _spans(self.turns, self.over, self.ends)]
         over = self.over
+        assert over is not None
+        times = over.span_times
+        relative = f"{self.metric} over the median of its kind"
         return draw.chart(
             [
-                draw.ChartSeries(
-                    "95 % of all runs", _points(over.span_times, over.high), "line", "muted", 2
-                ),
-                draw.ChartSeries("median", _points(over.span_times, over.middle), "line", 1, 1),
-                draw.ChartSeries("5 %", _points(over.span_times, over.low), "line", "muted", 3),
+                draw.ChartSeries("95 % of all runs", _points(times, over.high), "line", "muted", 2),
+                draw.ChartSeries("median", _points(times, over.middle), "line", 1, 1),
+                draw.ChartSeries("5 %", _points(times, over.low), "line", "muted", 3),
                 draw.ChartSeries(self.name, _points(over.times, over.values), "dots", 2, 1),
             ],
             title=f"{self.metric} of {self.name} over time",
             about=f"{len(over.times)} runs of the node beside all runs of these kinds",
             x=draw.Axis(kind="time"),
-            y=draw.Axis(
-                f"{self.metric} over the median of its kind" if self.relative else self.metric, unit
-            ),
-            spans=spans,
+            y=draw.Axis(relative) if self.relative else draw.Axis(self.metric, self.unit),
+            spans=[draw.ShadedSpan(*one) for one in _spans(self.turns, over, self.ends)],
             width=WIDE if wide else NARROW,
         )
 
