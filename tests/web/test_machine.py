@@ -307,6 +307,21 @@ def test_a_store_that_is_rebuilt_has_its_runs_in_other_rows(tmp_path: Path) -> N
     assert before != after
 
 
+def test_a_node_without_runs_has_no_figures_and_takes_none_from_the_map(tmp_path: Path) -> None:
+    trial = frost.Fleet(tmp_path, "t", [a_case(1, test="lsms")])
+    for number in range(1, 7):
+        trial.ran(trial.cases[0], f"n{number:03}", seconds=100 + number)
+    trial.end()
+    state = ServerState(tmp_path, tmp_path / "store.sqlite")
+    state.refresh()
+    of = {"machine": "frost"}
+    for _ in range(2):
+        found = node.data(state, PageQuery(of | {"node": "n064"}, []))
+        assert (found.over, found.unit, found.runs) == (None, "", 0)
+        rows = machine.data(state, PageQuery(of, [("sort", "name")])).rows
+        assert [row.figure for row in rows[:7]] == [101, 102, 103, 104, 105, 106, None]
+
+
 @pytest.mark.parametrize(
     ("names", "titles", "count"),
     [

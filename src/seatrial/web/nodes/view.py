@@ -75,7 +75,7 @@ class View(NamedTuple):
     since: int
     until: int
     test: str
-    kinds: tuple[int, ...] = ()  # of the runs, where not all are looked at
+    kinds: tuple[int, ...] | None = None  # of the runs, where not all are looked at
 
     @property
     def key(self) -> tuple[Hashable, ...]:
