@@ -1,6 +1,6 @@
 """The layout of a machine's nodes: groups of its description, cabinets by the nodes' names.
 
-    for block in blocks_of(machine, names):
+    for block in blocks_of(machine, names, described):
         block.titles, block.columns, block.places      # places in ``names``, row by row
 
 Names of HPE Cray EX (x1000c0s3b1n0), Cray XC (c0-0c1s3n2) and SGI ICE (r1i0n3) say where a node
