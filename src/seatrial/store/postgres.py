@@ -53,6 +53,8 @@ _NAMED = TABLES_LOCK + 1  # the class of the other advisory locks
 class PostgresStore(Store):
     """An open database. ``role`` is the connected role."""
 
+    join_texts = "string_agg(CAST({} AS text), ',')"
+
     def __init__(self, url: str, wait_s: float) -> None:
         super().__init__(shown(url), False, [])
         self.role = ""

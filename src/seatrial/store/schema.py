@@ -39,9 +39,11 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from seatrial.errors import StoreError
+from seatrial.lazy import np
+from seatrial.statistics.arrays import Ints
 from seatrial.store.tables import VERSION
 
 T = TypeVar("T")
@@ -78,7 +80,9 @@ class Writer(Protocol):
 
 class Store(ABC):
     """An open store. ``place`` is its name in messages; ``notices`` are lines that a person should
-    see."""
+    see. ``join_texts`` is the SQL that joins a column to one text with commas."""
+
+    join_texts: ClassVar[str]
 
     def __init__(self, place: str, writable: bool, notices: Sequence[str]) -> None:
         self.place = place
@@ -94,6 +98,16 @@ class Store(ABC):
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
         """Return the columns of a query. For many rows this is twice as fast as transposing its
         rows. Raises StoreError."""
+
+    def numbers(
+        self, columns: Sequence[str], tables: str, parameters: Sequence[Any] = ()
+    ) -> list[Ints]:
+        """Return columns of whole numbers, of which none is NULL, as arrays. ``tables`` is the
+        query from FROM on. The database joins each column to one text, which is five times as fast
+        as rows. Raises StoreError."""
+        chosen = ", ".join(self.join_texts.format(column) for column in columns)
+        ((*texts,),) = self.rows(f"SELECT {chosen} {tables}", parameters)
+        return [np.fromstring(text or "", dtype=np.int64, sep=",") for text in texts]
 
     @abstractmethod
     def writing(self) -> contextlib.AbstractContextManager[Writer]:

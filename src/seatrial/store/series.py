@@ -77,9 +77,10 @@ def not_measured(store: Store, filters: Filters) -> dict[int, dict[str, int]]:
     return counts
 
 
-def outcomes(store: Store, filters: Filters) -> list[RunOutcome]:
-    """Return the matching runs that are over, the oldest first. Recalled runs are left out."""
-    where, values = conditions(store, filters, f"runs.code NOT IN ({listed(NO_OUTCOME)})")
+def outcomes(store: Store, filters: Filters, *more: str) -> list[RunOutcome]:
+    """Return the matching runs that are over and for which ``more`` conditions hold, the oldest
+    first. Recalled runs are left out."""
+    where, values = conditions(store, filters, *more, f"runs.code NOT IN ({listed(NO_OUTCOME)})")
     columns = (
         "runs.id, runs.run_id, trials.tag, trials.machine, tests.name, cases.name,"
         " cases.parameters, cases.toolchain, cases.node, cases.walltime, runs.code, runs.why,"

@@ -56,6 +56,8 @@ class _Opened(NamedTuple):
 class SqliteStore(Store):
     """An open file, or a store in memory, where ``path`` is None."""
 
+    join_texts = "group_concat({})"
+
     def __init__(self, opened: _Opened, path: Path | None, wait_s: float) -> None:
         super().__init__(str(path or ":memory:"), opened.writable, opened.notices)
         self._path = path

@@ -38,7 +38,6 @@ T = TypeVar("T")
 MAX_RECORD_BYTES = 64 << 20
 MAX_CASES_BYTES = 1 << 30
 
-T = TypeVar("T")
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 

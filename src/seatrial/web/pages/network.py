@@ -99,7 +99,7 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
         return Pairs(
             run=run, ready=False, part=MatrixPanel(0, 0, MAX_RANKS), near=NEAR, of=of, show=show
         )
-    scale = charted.scale(show)
+    scale = charted.scales[show]
     count = len(charted.names)
     net = charted.judged.network
     findings, left_out = _findings(charted, net, rows, columns)
@@ -119,8 +119,8 @@ def data(state: ServerState, query: PageQuery) -> Pairs:
         left_out=left_out,
         names=charted.names,
         groups=charted.groups,
-        row_order=charted.order(rows, 0).tolist(),
-        column_order=charted.order(columns, 1).tolist(),
+        row_order=charted.orders[rows, 0].tolist(),
+        column_order=charted.orders[columns, 1].tolist(),
         of=of,
         show=show,
     )
@@ -182,7 +182,7 @@ class _Places:
         self._first: list[dict[str, int]] = []
         for axis, order in enumerate((rows, columns)):
             first: dict[str, int] = {}
-            for place, rank in enumerate(charted.order(order, axis).tolist()):
+            for place, rank in enumerate(charted.orders[order, axis].tolist()):
                 for name in (charted.names[rank], charted.hosts[rank], charted.groups[rank]):
                     first.setdefault(name, place)
             self._first.append(first)
