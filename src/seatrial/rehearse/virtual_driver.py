@@ -36,7 +36,6 @@ from seatrial.rehearse.sampling import RunModel, draw
 from seatrial.rehearse.simulated_gauges import RehearsedGauge, gauges_of
 from seatrial.rehearse.simulated_runs import SimulatedRuns, ns, sooner
 from seatrial.suite.model import Case, Test
-from seatrial.trial.event_headers import run_header
 from seatrial.trial.folder import Record
 from seatrial.units import seconds, show_seconds
 
@@ -81,6 +80,10 @@ class VirtualDriver:
         self._partition = partition if partition in machine.rehearsal.partitions else ""
         self._writer = EventWriter(record, self.conductor.apply, tell)
         self._runs = SimulatedRuns(record, self.conductor, self._writer, self._at)
+        self._headers = [
+            (record.tag, machine.machine, record.tests[case.test].app, case.test, case.id)
+            for case in cases
+        ]
         self._attempts = dict.fromkeys(record.tests, 0)
         self._to_come: list[tuple[int, int, Callable[[int, Any], bool], Any]] = []
         self._numbered = 0
@@ -169,11 +172,11 @@ class VirtualDriver:
         for run, launch in zip(runs, launches, strict=True):
             array = arrays.setdefault((launch.case, launch.avoid), run.id)
             announced = RunSubmitted(
-                time=self.now,
+                self.now,
+                *run.header,
                 submission=array,
                 target=launch.target,
                 stage=launch.stage,
-                **run.header,
             )
             self._writer.add(announced)
             test = run.case.test
@@ -205,7 +208,7 @@ class VirtualDriver:
             command.run_id,
             command.case,
             case,
-            run_header(self.record, case, command.run_id),
+            (*self._headers[command.case], command.run_id),
             self.record.policy.entries[entry],
             self._run_models[case.test],
         )
