@@ -1,14 +1,14 @@
-"""The conductor: decides what starts next. Events in, commands out; no I/O, no clock, no chance.
+"""The conductor: decides what starts next. Events in, decisions out; no I/O, no clock, no chance.
 
     conductor = Conductor(tag, cases, limits, policy)
     for event in journal: conductor.apply(event)      # recovery is replay
     while conductor.state.changed or now >= wake:     # what a driver does
         conductor.state.changed = False
-        for command in conductor.decide(now): ...     # announced (apply), then carried out
+        decision = conductor.decide(now)              # announced (apply), then carried out
 
-A command changes nothing by itself: the driver first records the event that announces the act
+A decision changes nothing by itself: the driver first records the event that announces the act
 (build_start, submit_start, check_end, test_stop, node_exclude, alert), which is then applied. Call
-`decide` repeatedly until ``changed`` stays False; then wait for an event or for the ``Wake`` time.
+`decide` repeatedly until ``changed`` stays False; then wait for an event or for the ``wake`` time.
 """
 
 from __future__ import annotations
@@ -18,25 +18,13 @@ from functools import partial
 from itertools import islice
 
 from seatrial.conduct.admission import Gates
-from seatrial.conduct.commands import (
-    Alert,
-    Cancel,
-    Command,
-    ExcludeNodes,
-    Finish,
-    Launch,
-    Recall,
-    Reject,
-    StartBuild,
-    StopTest,
-    Wake,
-)
+from seatrial.conduct.commands import Decision, Finish, Launch, Reject
 from seatrial.conduct.demand import Offer, Supply
 from seatrial.conduct.policy import Limits, Policy
 from seatrial.conduct.state import ConductorState
 from seatrial.conduct.watchdogs import PendingAlert
 from seatrial.journal.codes import BUILD_FAILED
-from seatrial.journal.events import Event
+from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
 from seatrial.suite.model import Case
 
 __all__ = ["Conductor", "Limits"]
@@ -44,23 +32,17 @@ __all__ = ["Conductor", "Limits"]
 NONE: frozenset[str] = frozenset()
 
 
-class _Decision:
-    """One decision in the making: what the rules before have found, and the commands so far.
-    ``over``: the trial's time is up; ``open``: nothing found so far keeps builds and launches back;
-    ``stops``: a test or a node is just being taken out.
-    ``wake`` is when to ask again though nothing happens."""
+class _Moment:
+    """What the rules of one decision know: the time, what is held back then, whether the trial's
+    time is up (``over``), and whether no rule before keeps builds and launches back (``open``)."""
 
-    __slots__ = ("commands", "gates", "launches", "now", "open", "over", "stops", "wake")
+    __slots__ = ("gates", "now", "open", "over")
 
-    def __init__(self, now: int, gates: Gates, over: bool, held: bool) -> None:
+    def __init__(self, now: int, state: ConductorState) -> None:
         self.now = now
-        self.gates = gates
-        self.over = over
-        self.open = not held
-        self.stops = False
-        self.commands: list[Command] = []
-        self.launches: list[Launch] = []
-        self.wake: int | None = None
+        self.gates = state.admission.gates(now)
+        self.over = state.over_at is not None and now >= state.over_at
+        self.open = not state.held
 
 
 class Conductor:
@@ -73,107 +55,91 @@ class Conductor:
         self.apply: Callable[[Event], None] = self.state.apply
         """Folds one event into the state."""
 
-    def decide(self, now: int = 0) -> list[Command]:
+    def decide(self, now: int = 0) -> Decision:
         """Return what is to be done at ``now`` (ns), by the ``RULES`` in their order. The driver
         records the announcing events, applies them and acts; asked again before that, the answer is
         the same."""
-        state = self.state
-        over = state.over_at is not None and now >= state.over_at
-        decision = _Decision(now, state.admission.gates(now), over, bool(state.held))
+        moment, decision = _Moment(now, self.state), Decision()
         for rule in RULES:
-            rule(self, decision)
-        return decision.commands
+            rule(self, moment, decision)
+        return decision
 
     # ---- the rules ------------------------------------------------------------------------
 
-    def _recall(self, decision: _Decision) -> None:
-        """Recall queued runs that must not start now."""
+    def _recall(self, moment: _Moment, decision: Decision) -> None:
+        """Recall queued runs that must not start now, or not on nodes that they may get: those that
+        a run must avoid are fixed when it is launched."""
         state = self.state
-        if state.queued and not state.cancelling:
-            decision.commands += self._recalls(decision.now, decision.gates)
-
-    def _cancel(self, decision: _Decision) -> None:
-        """Cancel all runs of a trial that is cancelled, else those that hang."""
-        state = self.state
-        if state.cancelling or state.hung:
-            decision.commands += self._cancels()
-
-    def _reject(self, decision: _Decision) -> None:
-        """Reject runs whose build failed; too many failures hold everything else back."""
-        state = self.state
-        if decision.open and state.rejects:
-            rejections = list(self._rejections())
-            decision.commands += rejections
-            decision.open = not state.too_many(state.failures + len(rejections))
-
-    def _stop(self, decision: _Decision) -> None:
-        """Stop tests and exclude nodes that failed too often."""
-        state = self.state
-        if decision.open and (state.retry_policy.to_stop or state.nodes.any_suspect):
-            stops = list(self._stops(decision.now))
-            decision.commands += stops
-            decision.stops = bool(stops)
-
-    def _build(self, decision: _Decision) -> None:
-        """Start builds."""
-        state = self.state
-        builds = state.builds
-        if decision.open and builds.to_start and not decision.over:
-            decision.commands += map(StartBuild, builds.next(state.limits.builds))
-
-    def _launch(self, decision: _Decision) -> None:
-        """Launch runs, unless a test or a node is just being taken out: then it is asked again."""
-        if decision.open and not decision.over and not decision.stops:
-            decision.launches = self._launches(decision.now, decision.gates)
-            decision.commands += decision.launches
-
-    def _report(self, decision: _Decision) -> None:
-        """Raise the alerts that are due, and find out when to ask again."""
-        state, now = self.state, decision.now
-        waits = (state.queued or decision.launches) and not state.cancelling
-        wake = hold = decision.gates.next_hold if waits else None
-        if state.trial.clock_runs and not state.held:
-            wake = self._wake(now, decision.launches, decision.gates, hold)
-            for finding in self._findings(now, decision.over, decision.gates):
-                if finding.time <= now:
-                    decision.commands.append(Alert(finding.kind, finding.subject, finding.text()))
-                elif wake is None or finding.time < wake:
-                    wake = finding.time
-        decision.wake = wake
-
-    def _finish(self, decision: _Decision) -> None:
-        """Finish where nothing is left to do or to wait for; else name the time to ask again."""
-        state = self.state
-        idle = not decision.commands and not state.in_flight and not state.builds.running
-        if idle and (why := self._why_over(decision.over)) is not None:
-            decision.commands.append(Finish(self._complete(decision.over), why))
-        elif decision.wake is not None:
-            decision.commands.append(Wake(decision.wake))
-
-    # ---- what the rules are about -----------------------------------------------------------
-
-    def _cancels(self) -> Iterator[Cancel]:
-        state = self.state
-        for run_id, flight in (state.in_flight if state.cancelling else state.hung).items():
-            if flight.holds_room:
-                yield Cancel(run_id)
-
-    def _recalls(self, now: int, gates: Gates) -> Iterator[Recall]:
-        """What waits at the scheduler and is not to start now, or not on nodes that it may get:
-        those that it must avoid are fixed when it is launched."""
-        state = self.state
-        admission, nodes = state.admission, state.nodes
-        held = gates.held
-        exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
-        if not held and not exclusions and not admission.shut:
+        if not state.queued or state.cancelling:
             return
-        for run_id, flight in state.queued.items():
-            if (
-                flight.entry in held
+        now, held = moment.now, moment.gates.held
+        admission, nodes = state.admission, state.nodes
+        exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
+        if held or exclusions or admission.shut:
+            decision.recalls = [
+                run_id
+                for run_id, flight in state.queued.items()
+                if flight.entry in held
                 or (flight.exclusions < exclusions and not state.cases[flight.case].node)
                 or admission.shut_since(now, flight.entry, flight.submitted or 0)
-            ):
-                yield Recall(run_id)
+            ]
+
+    def _cancel(self, moment: _Moment, decision: Decision) -> None:
+        """Cancel all runs of a trial that is cancelled, else those that hang."""
+        runs = self.state.in_flight if self.state.cancelling else self.state.hung
+        if runs:
+            decision.cancels = [run_id for run_id, flight in runs.items() if flight.holds_room]
+
+    def _reject(self, moment: _Moment, decision: Decision) -> None:
+        """Reject runs whose build failed; too many failures hold everything else back."""
+        state = self.state
+        if moment.open and state.rejects:
+            decision.rejects += self._rejections()
+            moment.open = not state.too_many(state.failures + len(decision.rejects))
+
+    def _stop(self, moment: _Moment, decision: Decision) -> None:
+        """Stop tests and exclude nodes that failed too often."""
+        state = self.state
+        if moment.open and (state.retry_policy.to_stop or state.nodes.any_suspect):
+            decision.stops += self._stops(moment.now)
+
+    def _build(self, moment: _Moment, decision: Decision) -> None:
+        """Start builds."""
+        state = self.state
+        if moment.open and state.builds.to_start and not moment.over:
+            decision.builds += state.builds.next(state.limits.builds)
+
+    def _launch(self, moment: _Moment, decision: Decision) -> None:
+        """Launch runs, unless a test or a node is just being taken out: then it is asked again."""
+        if moment.open and not moment.over and not decision.stops:
+            decision.launches = self._launches(moment.now, moment.gates)
+
+    def _report(self, moment: _Moment, decision: Decision) -> None:
+        """Raise the alerts that are due, and find out when to ask again."""
+        state, now = self.state, moment.now
+        if (state.queued or decision.launches) and not state.cancelling:
+            decision.wake = moment.gates.next_hold
+        if not state.trial.clock_runs or state.held:
+            return
+        wake = self._wake(moment, decision)
+        for finding in self._findings(now, moment.over, moment.gates):
+            if finding.time <= now:
+                kind, subject, text = finding.kind, finding.subject, finding.text()
+                decision.alerts.append(AlertRaised(kind=kind, subject=subject, text=text))
+            elif wake is None or finding.time < wake:
+                wake = finding.time
+        decision.wake = wake
+
+    def _finish(self, moment: _Moment, decision: Decision) -> None:
+        """Finish where nothing is left to do or to wait for."""
+        state = self.state
+        if state.in_flight or state.builds.running or not decision.idle:
+            return
+        if (why := self._why_over(moment.over)) is not None:
+            decision.finish = Finish(self._complete(moment.over), why)
+            decision.wake = None
+
+    # ---- what the rules are about -----------------------------------------------------------
 
     def _rejections(self) -> Iterator[Reject]:
         state = self.state
@@ -183,13 +149,13 @@ class Conductor:
             why = state.builds.why_failed[state.cases[number].build]
             yield Reject(number, state.run_id(number, ahead), BUILD_FAILED.number, why)
 
-    def _stops(self, now: int) -> Iterator[StopTest | ExcludeNodes]:
+    def _stops(self, now: int) -> Iterator[TestStopped | NodeExcluded]:
         state = self.state
         for number, why in state.retry_policy.to_stop.items():
             if number not in state.admission.stopped:
-                yield StopTest(state.policy.entries[number].name, why)
+                yield TestStopped(test=state.policy.entries[number].name, reason=why)
         for node, why in state.nodes.to_exclude(now):
-            yield ExcludeNodes(node, why)
+            yield NodeExcluded(nodes=node, reason=why)
 
     def _launches(self, now: int, gates: Gates) -> list[Launch]:
         state = self.state
@@ -219,22 +185,18 @@ class Conductor:
 
     # ---- when to ask again, and what people are told ----------------------------------------
 
-    def _wake(self, now: int, launches: list[Launch], gates: Gates, hold: int | None) -> int | None:
+    def _wake(self, moment: _Moment, decision: Decision) -> int | None:
         """When something else may start, or end, or be held back, though nothing happens after
         these launches."""
-        state = self.state
+        state, now, launches = self.state, moment.now, decision.launches
         admission = state.admission
-        times = [state.over_at]
+        times = [decision.wake, state.over_at]
         if not admission.lets_all:
             launched = [state.shapes[each.case].entry for each in launches]
-            times += [gates.next_start, admission.next_token(now, launched)]
+            times += [moment.gates.next_start, admission.next_token(now, launched)]
         if launches and (silent_for := state.watchdogs.silent_for):
             times.append(now + silent_for)
-        wake = hold
-        for time in times:
-            if time is not None and time > now and (wake is None or time < wake):
-                wake = time
-        return wake
+        return min([time for time in times if time is not None and time > now], default=None)
 
     def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
         state = self.state
@@ -318,10 +280,7 @@ class Conductor:
         state = self.state
         why: dict[str, None] = {}
         for shape in map(state.shapes.__getitem__, state.demand.left()):
-            name, stopped = (
-                state.policy.entries[shape.entry].name,
-                state.admission.stopped,
-            )
+            name, stopped = state.policy.entries[shape.entry].name, state.admission.stopped
             if shape.entry in stopped:
                 why[f"{name} is stopped: {stopped[shape.entry]}"] = None
             elif state.nodes.allowed is not None and shape.nodes > state.nodes.allowed:
@@ -355,7 +314,7 @@ class Conductor:
         return free if worth_it else 0
 
 
-RULES: tuple[Callable[[Conductor, _Decision], None], ...] = (
+RULES: tuple[Callable[[Conductor, _Moment, Decision], None], ...] = (
     Conductor._recall,
     Conductor._cancel,
     Conductor._reject,

@@ -21,7 +21,8 @@ RunHeader = tuple[str, str, str, str, str, str]  # trial, machine, app, test, ca
 @dataclass(slots=True)
 class RehearsedRun:
     """A run without a verdict, and what it is drawn to do. ``number`` is the position of its case,
-    ``header`` the members that all its events begin with, after the time; ``attempt`` counts the runs of its test."""
+    ``header`` the members of all its events after the time; ``attempt`` counts the runs of its
+    test."""
 
     id: str
     number: int

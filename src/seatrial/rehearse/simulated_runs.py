@@ -125,9 +125,7 @@ class SimulatedRuns:
         if update.script_started:
             add(ScriptStarted(update.script_started, *run.header, nodes=update.nodes))
         if update.script_ended:
-            add(
-                ScriptEnded(update.script_ended, *run.header, exit_code=run.sampled.exit_code)
-            )
+            add(ScriptEnded(update.script_ended, *run.header, exit_code=run.sampled.exit_code))
         add(CheckStarted(now, *run.header))
         if code is None:
             self.verdict(now, run, *self._judged(now, run))

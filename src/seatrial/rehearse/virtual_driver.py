@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from seatrial.backends.simulated.cluster import SimulatedCluster
 from seatrial.backends.simulated.sharing import TargetLoad
-from seatrial.conduct.commands import Finish, Launch, Reject, Wake
+from seatrial.conduct.commands import Launch, Reject
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.journal.codes import PASS, TIMEOUT, code_of
@@ -97,16 +97,15 @@ class VirtualDriver:
         while True:
             self._runs.look_by = None
             self.conductor.state.changed = False
-            commands = self.conductor.decide(self.now)
-            last = commands[-1] if commands else None
-            if isinstance(last, Finish):
-                return self._finish(last.complete, last.reason)
-            for _ in carry_out(commands, self):
+            decision = self.conductor.decide(self.now)
+            if decision.finish is not None:
+                return self._finish(decision.finish.complete, decision.finish.reason)
+            for _ in carry_out(decision, self):
                 pass
             self._writer.tell_some()
             if self.conductor.state.changed:  # something follows from what was just recorded
                 continue
-            if why := self._go_on(last.time if isinstance(last, Wake) else None):
+            if why := self._go_on(decision.wake):
                 return self._finish(False, why)
 
     def _finish(self, complete: bool, why: str) -> Ending:
