@@ -32,19 +32,6 @@ __all__ = ["Conductor", "Limits"]
 NONE: frozenset[str] = frozenset()
 
 
-class _Moment:
-    """What the rules of one decision know: the time, what is held back then, whether the trial's
-    time is up (``over``), and whether no rule before keeps builds and launches back (``open``)."""
-
-    __slots__ = ("gates", "now", "open", "over")
-
-    def __init__(self, now: int, state: ConductorState) -> None:
-        self.now = now
-        self.gates = state.admission.gates(now)
-        self.over = state.over_at is not None and now >= state.over_at
-        self.open = not state.held
-
-
 class Conductor:
     """Decides for one trial, by what its ``state`` knows."""
 
@@ -56,90 +43,71 @@ class Conductor:
         """Folds one event into the state."""
 
     def decide(self, now: int = 0) -> Decision:
-        """Return what is to be done at ``now`` (ns), by the ``RULES`` in their order. The driver
+        """Return what is to be done at ``now`` (ns), by these rules in their order. The driver
         records the announcing events, applies them and acts; asked again before that, the answer is
         the same."""
-        moment, decision = _Moment(now, self.state), Decision()
-        for rule in RULES:
-            rule(self, moment, decision)
-        return decision
-
-    # ---- the rules ------------------------------------------------------------------------
-
-    def _recall(self, moment: _Moment, decision: Decision) -> None:
-        """Recall queued runs that must not start now, or not on nodes that they may get: those that
-        a run must avoid are fixed when it is launched."""
         state = self.state
-        if not state.queued or state.cancelling:
-            return
-        now, held = moment.now, moment.gates.held
-        admission, nodes = state.admission, state.nodes
-        exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
-        if held or exclusions or admission.shut:
-            decision.recalls = [
-                run_id
-                for run_id, flight in state.queued.items()
-                if flight.entry in held
-                or (flight.exclusions < exclusions and not state.cases[flight.case].node)
-                or admission.shut_since(now, flight.entry, flight.submitted or 0)
-            ]
+        gates, builds = state.admission.gates(now), state.builds
+        over = state.over_at is not None and now >= state.over_at
+        decision = Decision()
 
-    def _cancel(self, moment: _Moment, decision: Decision) -> None:
-        """Cancel all runs of a trial that is cancelled, else those that hang."""
-        runs = self.state.in_flight if self.state.cancelling else self.state.hung
-        if runs:
+        # 1. Recall queued runs that must not start now, or not on nodes that they may get.
+        if state.queued and not state.cancelling:
+            decision.recalls = self._recalls(now, gates.held)
+
+        # 2. Cancel all runs of a trial that is cancelled, else those that hang.
+        if state.cancelling or state.hung:
+            runs = state.in_flight if state.cancelling else state.hung
             decision.cancels = [run_id for run_id, flight in runs.items() if flight.holds_room]
 
-    def _reject(self, moment: _Moment, decision: Decision) -> None:
-        """Reject runs whose build failed; too many failures hold everything else back."""
-        state = self.state
-        if moment.open and state.rejects:
+        # 3. Reject runs whose build failed; too many failures hold everything else back.
+        may_start = not state.held
+        if may_start and state.rejects:
             decision.rejects += self._rejections()
-            moment.open = not state.too_many(state.failures + len(decision.rejects))
+            may_start = not state.too_many(state.failures + len(decision.rejects))
 
-    def _stop(self, moment: _Moment, decision: Decision) -> None:
-        """Stop tests and exclude nodes that failed too often."""
-        state = self.state
-        if moment.open and (state.retry_policy.to_stop or state.nodes.any_suspect):
-            decision.stops += self._stops(moment.now)
+        # 4. Stop tests and exclude nodes that failed too often.
+        if may_start and (state.retry_policy.to_stop or state.nodes.any_suspect):
+            decision.stops += self._stops(now)
 
-    def _build(self, moment: _Moment, decision: Decision) -> None:
-        """Start builds."""
-        state = self.state
-        if moment.open and state.builds.to_start and not moment.over:
-            decision.builds += state.builds.next(state.limits.builds)
+        # 5. Start builds.
+        may_start = may_start and not over
+        if may_start and builds.to_start:
+            decision.builds += builds.next(state.limits.builds)
 
-    def _launch(self, moment: _Moment, decision: Decision) -> None:
-        """Launch runs, unless a test or a node is just being taken out: then it is asked again."""
-        if moment.open and not moment.over and not decision.stops:
-            decision.launches = self._launches(moment.now, moment.gates)
+        # 6. Launch runs, unless a test or a node is just being taken out: then it is asked again.
+        if may_start and not decision.stops:
+            decision.launches = self._launches(now, gates)
 
-    def _report(self, moment: _Moment, decision: Decision) -> None:
-        """Raise the alerts that are due, and find out when to ask again."""
-        state, now = self.state, moment.now
+        # 7. Raise the alerts that are due, and find out when to ask again.
         if (state.queued or decision.launches) and not state.cancelling:
-            decision.wake = moment.gates.next_hold
-        if not state.trial.clock_runs or state.held:
-            return
-        wake = self._wake(moment, decision)
-        for finding in self._findings(now, moment.over, moment.gates):
-            if finding.time <= now:
-                kind, subject, text = finding.kind, finding.subject, finding.text()
-                decision.alerts.append(AlertRaised(kind=kind, subject=subject, text=text))
-            elif wake is None or finding.time < wake:
-                wake = finding.time
-        decision.wake = wake
+            decision.wake = gates.next_hold
+        if state.trial.clock_runs and not state.held:
+            self._report(now, over, gates, decision)
 
-    def _finish(self, moment: _Moment, decision: Decision) -> None:
-        """Finish where nothing is left to do or to wait for."""
-        state = self.state
-        if state.in_flight or state.builds.running or not decision.idle:
-            return
-        if (why := self._why_over(moment.over)) is not None:
-            decision.finish = Finish(self._complete(moment.over), why)
-            decision.wake = None
+        # 8. Finish where nothing is left to do or to wait for.
+        if not state.in_flight and not builds.running and decision.idle:
+            why = self._why_over(over)
+            if why is not None:
+                decision.finish, decision.wake = Finish(self._complete(over), why), None
+        return decision
 
     # ---- what the rules are about -----------------------------------------------------------
+
+    def _recalls(self, now: int, held: frozenset[int]) -> list[str]:
+        """The nodes that a run must avoid are fixed when it is launched."""
+        state = self.state
+        admission, nodes = state.admission, state.nodes
+        exclusions = nodes.exclusions if nodes.excluded and nodes.allowed is not None else 0
+        if not (held or exclusions or admission.shut):
+            return []
+        return [
+            run_id
+            for run_id, flight in state.queued.items()
+            if flight.entry in held
+            or (flight.exclusions < exclusions and not state.cases[flight.case].node)
+            or admission.shut_since(now, flight.entry, flight.submitted or 0)
+        ]
 
     def _rejections(self) -> Iterator[Reject]:
         state = self.state
@@ -185,18 +153,22 @@ class Conductor:
 
     # ---- when to ask again, and what people are told ----------------------------------------
 
-    def _wake(self, moment: _Moment, decision: Decision) -> int | None:
-        """When something else may start, or end, or be held back, though nothing happens after
-        these launches."""
-        state, now, launches = self.state, moment.now, decision.launches
+    def _report(self, now: int, over: bool, gates: Gates, decision: Decision) -> None:
+        state, launches = self.state, decision.launches
         admission = state.admission
+        # When something else may start, or end, or be held back, though nothing happens.
         times = [decision.wake, state.over_at]
         if not admission.lets_all:
             launched = [state.shapes[each.case].entry for each in launches]
-            times += [moment.gates.next_start, admission.next_token(now, launched)]
+            times += gates.next_start, admission.next_token(now, launched)
         if launches and (silent_for := state.watchdogs.silent_for):
             times.append(now + silent_for)
-        return min([time for time in times if time is not None and time > now], default=None)
+        for finding in self._findings(now, over, gates):
+            if finding.time <= now:
+                kind, subject, text = finding.kind, finding.subject, finding.text()
+                decision.alerts.append(AlertRaised(kind=kind, subject=subject, text=text))
+            times.append(finding.time)
+        decision.wake = min([time for time in times if time and time > now], default=None)
 
     def _findings(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
         state = self.state
@@ -312,16 +284,3 @@ class Conductor:
             return min(free, waiting)
         worth_it = free >= min(state.limits.refill, state.limits.jobs) or waiting <= free
         return free if worth_it else 0
-
-
-RULES: tuple[Callable[[Conductor, _Moment, Decision], None], ...] = (
-    Conductor._recall,
-    Conductor._cancel,
-    Conductor._reject,
-    Conductor._stop,
-    Conductor._build,
-    Conductor._launch,
-    Conductor._report,
-    Conductor._finish,
-)
-"""The rules of a decision, in the order in which they are asked."""

@@ -45,5 +45,7 @@ def carry_out(decision: Decision, executor: Executor[T]) -> Iterator[T]:
     for alert in decision.alerts:
         executor.note(alert)
     yield executor.launch(decision.launches)
-    yield executor.cancel(decision.cancels)
-    yield executor.recall(decision.recalls)
+    if decision.cancels:
+        yield executor.cancel(decision.cancels)
+    if decision.recalls:
+        yield executor.recall(decision.recalls)

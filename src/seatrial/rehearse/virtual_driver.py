@@ -240,7 +240,8 @@ class VirtualDriver:
             return False
         admission = self.conductor.state.admission
         before = admission.gates(now).held
-        self._writer.note(now, GaugeRead(gauge=gauge.name, value=value))
+        trial, machine = self.record.tag, self.record.machine.machine
+        self._writer.add(GaugeRead(now, trial, machine, gauge=gauge.name, value=value))
         return before != admission.gates(now).held
 
 
