@@ -67,7 +67,7 @@ class Conductor:
             may_start = not state.too_many(state.failures + len(decision.rejects))
 
         # 4. Stop tests and exclude nodes that failed too often.
-        if may_start and (state.retry_policy.to_stop or state.nodes.any_suspect):
+        if may_start and (state.retry_policy.to_stop or state.nodes.suspects):
             decision.stops += self._stops(now)
 
         # 5. Start builds.
@@ -188,7 +188,7 @@ class Conductor:
                 found.append(waiting)
             if dogs.any_short:
                 found += dogs.short(counts.in_flight, admission.stopped, admission.windows_of)
-        if state.nodes.any_suspect and (text := state.nodes.beyond_cap(now)):
+        if state.nodes.suspects and (text := state.nodes.beyond_cap(now)):
             found.append(PendingAlert(dogs.later("nodes", ""), "nodes", "", str, (text,)))
         for throttle in gates.failing:
             gauge, trouble = throttle.about.gauge, throttle.trouble(now, admission.since)
