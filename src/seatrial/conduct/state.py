@@ -95,9 +95,8 @@ class ConductorState:
         self.admission = Admission(self.policy)
         self.retry_policy = RetryPolicy(self.policy.entries, self.policy.kind == "sustained")
         self.nodes = NodeRecord(self.policy.exclusion, self.policy.nodes)
-        self.watchdogs = Watchdogs(
-            self.policy, dues_of(cases, self.shapes, self.policy, limits.room)
-        )
+        dues = dues_of(cases, self.shapes, self.policy, limits.room)
+        self.watchdogs = Watchdogs(self.policy, dues)
         self.builds = BuildTracker()
         self.demand: Demand = self._demand()
         self.wanted = self.demand.wanted
@@ -111,11 +110,11 @@ class ConductorState:
                 self.demand.ready(number)
 
     def _demand(self) -> Demand:
-        cases, policy, shapes = self.cases, self.policy, self.shapes
+        cases, policy, shapes, limits = self.cases, self.policy, self.shapes, self.limits
         if policy.kind == "sustained":
-            return Mix(cases, policy, shapes, bool(self.limits.room))
+            return Mix(cases, policy, shapes, bool(limits.room))
         if policy.kind == "isolated_then_full":
-            return Waves(cases, policy, self.limits.room, self.limits.jobs, shapes)
+            return Waves(cases, policy, limits.room, limits.jobs, shapes)
         return Once(cases, shapes, grouped=len(policy.entries) > 1 or policy.nodes > 0)
 
     def apply(self, event: Event) -> None:

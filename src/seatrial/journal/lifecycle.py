@@ -16,7 +16,6 @@ ended: a life follows their times.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from typing import Any
@@ -105,38 +104,36 @@ RUN_TRANSITIONS: dict[RunState, dict[type[Event], RunState]] = {
     RunState.NEW: {RunCreated: RunState.CREATED, **_BEFORE_JOB},
     RunState.CREATED: _BEFORE_JOB,
     RunState.SUBMITTED: _BEFORE_JOB,
-    # A run that was announced by a driver that died, and never reached the scheduler, is submitted
-    # again.
+    # A run that never reached the scheduler, as its driver died, is submitted again.
     RunState.QUEUED: _BEFORE_JOB,
     RunState.RUNNING: {JobEnded: RunState.ENDED, RunJudged: RunState.JUDGED},
     RunState.ENDED: {RunJudged: RunState.JUDGED},
     RunState.JUDGED: {},
 }
 
-_STARTS: dict[type[Event], TrialState] = {
-    TrialStarted: TrialState.RUNNING,
-    TrialResumed: TrialState.RUNNING,
-}
+_STARTS: dict[type[Event], TrialState] = dict.fromkeys(
+    (TrialStarted, TrialResumed), TrialState.RUNNING
+)
 _STOPS: dict[type[Event], TrialState] = {
     TrialPaused: TrialState.PAUSED,
     TrialCancelled: TrialState.CANCELLED,
     TrialEnded: TrialState.ENDED,
     TrialAbandoned: TrialState.ABANDONED,
 }
-_ABANDONS: dict[type[Event], TrialState] = {TrialAbandoned: TrialState.ABANDONED}
-
+_ENDED = {TrialExtended: TrialState.PAUSED, TrialAbandoned: TrialState.ABANDONED}
 TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
     TrialState.NEW: _STARTS | _STOPS,
     TrialState.RUNNING: _STOPS,
     TrialState.PAUSED: _STARTS | _STOPS,
     # What a person decided stands, though the trial then pauses or ends.
-    TrialState.CANCELLED: _STARTS | _ABANDONS,
-    TrialState.ENDED: _STARTS | _ABANDONS | {TrialExtended: TrialState.PAUSED},
+    TrialState.CANCELLED: {**_STARTS, TrialAbandoned: TrialState.ABANDONED},
+    TrialState.ENDED: {**_STARTS, **_ENDED},
     TrialState.ABANDONED: {},
 }
 
 
-# What is read at every event: a member of an enumeration takes as long as half a handler.
+# What is read at every event: a member of an enumeration takes as long as half a handler. To store
+# a member of a Struct takes four times as long as to read it: what stays the same is not stored.
 _RUNNING = RunState.RUNNING
 _IN_PROGRESS = codes.IN_PROGRESS.number
 
@@ -173,8 +170,7 @@ class RunLife(Struct, gc=False):
     environment: str = ""
 
     def apply(self, event: Event) -> bool:
-        """Record what an event says of the run. Returns whether its state changed. (To store a
-        member takes four times as long as to look at it: what stays the same is not stored.)"""
+        """Record what an event says of the run. Returns whether its state changed."""
         if self.created is None:
             self.created = event.time
         step = _RUN_STEPS[self.state].get(type(event))
@@ -190,11 +186,8 @@ class RunLife(Struct, gc=False):
     @property
     def elapsed(self) -> float | None:
         """Seconds from the start of its script to the end; None while there is no such end."""
-        if self.script_started is None or self.script_ended is None:
-            return None
-        if self.script_ended < self.script_started:
-            return None
-        return (self.script_ended - self.script_started) / SECOND_NS
+        start, end = self.script_started, self.script_ended
+        return None if start is None or end is None or end < start else (end - start) / SECOND_NS
 
     def _on_created(self, event: RunCreated) -> None:
         self.path = event.path or self.path
@@ -210,14 +203,12 @@ class RunLife(Struct, gc=False):
 
     def _on_queued(self, event: JobQueued) -> None:
         self.queued = event.time
-        if event.job_id:
-            self.job_id = event.job_id
+        self.job_id = event.job_id or self.job_id
 
     def _on_job_started(self, event: JobStarted) -> None:
         if self.job_started is None:
             self.job_started = event.time
-        if event.nodes:
-            self.nodes = event.nodes
+        self.nodes = event.nodes or self.nodes
         if self.judged is None:
             self.code = _IN_PROGRESS
 
@@ -302,8 +293,8 @@ class TrialLife:
     ``host`` where it was driven last. The clock stands while the trial is paused; a driver that
     dies does not stop it, because its jobs go on."""
 
-    def __init__(self, duration: float = 0.0) -> None:
-        self.state = TrialState.NEW
+    def __init__(self, duration: float = 0.0, state: TrialState = TrialState.NEW) -> None:
+        self.state = state
         self.duration = duration
         self.complete = False
         self.reason = ""
@@ -311,13 +302,6 @@ class TrialLife:
         self.spans: list[ClockSpan] = []
         self._before_ns = 0  # what the clock had run when it was last started
         self._since: int | None = None  # when it was last started, None while it stands
-
-    @classmethod
-    def resumed(cls, state: TrialState) -> TrialLife:
-        """Return the life of a trial of which only the state is known."""
-        life = cls(math.inf)  # it may be extended
-        life.state = state
-        return life
 
     def apply(self, event: Event) -> bool:
         """Record an event. Returns whether it is of the trial and counts: none does once the trial
@@ -388,13 +372,10 @@ class TrialLife:
         """Whether nothing more comes, unless it is extended."""
         return self.complete or self.state is TrialState.ABANDONED
 
-    def elapsed_ns(self, now: int) -> int:
-        """Nanoseconds for which the clock ran until ``now``."""
-        return self._before_ns + (0 if self._since is None else max(0, now - self._since))
-
     def elapsed(self, now: int) -> float:
         """Seconds for which the clock ran until ``now``."""
-        return self.elapsed_ns(now) / SECOND_NS
+        running = 0 if self._since is None else max(0, now - self._since)
+        return (self._before_ns + running) / SECOND_NS
 
     def over_at(self) -> int | None:
         """Time (ns) at which the clock will have run the duration; None if it stands before that,
