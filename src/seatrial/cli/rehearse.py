@@ -10,7 +10,6 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import FiniteRange, components_option, json_option, phases_option
-from seatrial.store.export import to_json
 
 if TYPE_CHECKING:
     from seatrial.rehearse.summary import Rehearsed
@@ -88,6 +87,8 @@ def command(
         text = f"--days {days:g}: {tag} has no run: its builds and waits take longer than that"
         click.echo(f"{text}; give more days", err=True)
     if as_json:
+        from seatrial.store.export import to_json  # takes 20 ms
+
         records = [as_record(report) for report in reports]
         click.echo(to_json(records if compare else records[0]), nl=False)
     elif compare:

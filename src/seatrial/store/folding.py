@@ -7,6 +7,7 @@ their time, not by their place.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -116,7 +117,7 @@ def _fold_trial(writer: Writer, trial: TrialRecord, events: Sequence[tuple[int, 
     """Fold the events that are of no run, with their places in the journal."""
     builds: dict[str, _Build] = {}
     rows = []
-    life = TrialLife.resumed(TrialState(trial.state))
+    life = TrialLife(math.inf, TrialState(trial.state))  # it may be extended
     for seq, event in events:
         rows.append((trial.id, event.time, seq, *_columns(event)))
         trial.last = max(trial.last or 0, event.time)

@@ -18,7 +18,7 @@ from typing import Any
 
 from seatrial.backends.choose import choose_backend
 from seatrial.backends.protocol import NodesDown, NodesUp, Trouble, Update
-from seatrial.conduct.commands import Alert, Finish, Launch, Wake
+from seatrial.conduct.commands import Finish, Launch
 from seatrial.conduct.conductor import Conductor, Limits
 from seatrial.conduct.executor import carry_out
 from seatrial.errors import TrialError
@@ -56,7 +56,6 @@ from seatrial.units import SECOND_NS
 __all__ = ["DriveOutcome", "Driver", "Stop"]
 
 _log = logger(__name__)
-_LEVELS: dict[type, int] = {Wake: DEBUG, Alert: WARNING, Trouble: WARNING}
 
 REFILL_SHARE = 4
 LONGEST_WAIT_SECONDS = 60.0  # for an update, as somebody may set the clock
@@ -190,19 +189,18 @@ class Driver:
         while True:
             self.conductor.state.changed = False
             now = self.ledger.journal.now()
-            commands = self.conductor.decide(now)
-            last = commands[-1] if commands else None
-            if isinstance(last, Finish):
-                return self._finish(last)
-            for command in commands:
-                _log.log(_LEVELS.get(type(command), INFO), "carrying out %s", command)
-            for step in carry_out(commands, self._jobs):
+            decision = self.conductor.decide(now)
+            if decision.finish is not None:
+                return self._finish(decision.finish)
+            for name, each in decision.acts():
+                _log.log(WARNING if name == "alerts" else INFO, "%s: %s", name, each)
+            for step in carry_out(decision, self._jobs):
                 await step
             self._flush()
             if not self.conductor.state.changed:  # else there may be more to decide
                 wait = LONGEST_WAIT_SECONDS
-                if isinstance(last, Wake):
-                    wait = min(wait, (last.time - now) / SECOND_NS)
+                if decision.wake is not None:
+                    wait = min(wait, (decision.wake - now) / SECOND_NS)
                 _log.debug("waiting for %.1f s at most", wait)
                 timer = asyncio.get_running_loop().call_later(wait, self._tasks.nudge)
                 self._receive(await inbox.get())
@@ -260,7 +258,7 @@ class Driver:
     # ---- updates --------------------------------------------------------------------------
 
     def _receive(self, update: Update | Event | Nudge | BaseException) -> None:
-        _log.log(_LEVELS.get(type(update), DEBUG), "told %s", update)
+        _log.log(WARNING if isinstance(update, Trouble) else DEBUG, "told %s", update)
         if isinstance(update, BaseException):
             raise update
         if isinstance(update, Event):
