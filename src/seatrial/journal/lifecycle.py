@@ -111,32 +111,30 @@ RUN_TRANSITIONS: dict[RunState, dict[type[Event], RunState]] = {
     RunState.JUDGED: {},
 }
 
-_STARTS: dict[type[Event], TrialState] = dict.fromkeys(
-    (TrialStarted, TrialResumed), TrialState.RUNNING
-)
+_STARTS: dict[type[Event], TrialState] = {
+    TrialStarted: TrialState.RUNNING,
+    TrialResumed: TrialState.RUNNING,
+    TrialAbandoned: TrialState.ABANDONED,
+}
 _STOPS: dict[type[Event], TrialState] = {
     TrialPaused: TrialState.PAUSED,
     TrialCancelled: TrialState.CANCELLED,
     TrialEnded: TrialState.ENDED,
     TrialAbandoned: TrialState.ABANDONED,
 }
-_ENDED: dict[type[Event], TrialState] = {
-    TrialExtended: TrialState.PAUSED,
-    TrialAbandoned: TrialState.ABANDONED,
-}
+
 TRIAL_TRANSITIONS: dict[TrialState, dict[type[Event], TrialState]] = {
     TrialState.NEW: _STARTS | _STOPS,
     TrialState.RUNNING: _STOPS,
     TrialState.PAUSED: _STARTS | _STOPS,
     # What a person decided stands, though the trial then pauses or ends.
-    TrialState.CANCELLED: {**_STARTS, TrialAbandoned: TrialState.ABANDONED},
-    TrialState.ENDED: {**_STARTS, **_ENDED},
+    TrialState.CANCELLED: _STARTS,
+    TrialState.ENDED: {**_STARTS, TrialExtended: TrialState.PAUSED},
     TrialState.ABANDONED: {},
 }
 
 
-# What is read at every event: a member of an enumeration takes as long as half a handler. To store
-# a member of a Struct takes four times as long as to read it: what stays the same is not stored.
+# Members of an enumeration are slow to read, and those of a Struct slow to store.
 _RUNNING = RunState.RUNNING
 _IN_PROGRESS = codes.IN_PROGRESS.number
 
@@ -253,8 +251,7 @@ class RunLife(Struct, gc=False):
             self.code = codes.RECALLED.number  # as version 0.1 wrote it
         if event.reason or self.reason:
             self.reason = event.reason
-        if event.will_rerun or self.will_rerun:
-            self.will_rerun = event.will_rerun
+        self.will_rerun = event.will_rerun
 
 
 _RUN_HANDLERS: dict[type[Event], Callable[[RunLife, Any], None]] = {
