@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
@@ -17,11 +18,13 @@ from seatrial.journal.events import (
     MetricRecorded,
     RunJudged,
     ScriptEnded,
+    ScriptStarted,
     TrialCancelled,
     TrialPaused,
 )
 from seatrial.plan.prepare import prepare_plan
 from seatrial.runs.directory import JobEvents
+from seatrial.runs.environment_capture import ENVIRONMENT
 from seatrial.trial import driver as driver_module
 from seatrial.trial import run_collector
 from seatrial.trial.driver import Driver
@@ -43,6 +46,68 @@ def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
     ended = [event.test for event in place.events("t", RunJudged)]
     assert ended == ["long", "endless"]
     place.audit()
+
+
+def test_a_pattern_that_explodes_on_one_line_ends_after_its_time(place: Workplace) -> None:
+    """Ctrl-C and walltimes work while it is tried."""
+    place.constants = {"verify.search.SEARCH_SECONDS": 6}
+    place.test("evil", f"echo 'steps {'a' * 60}!'", verify=[{"matches": "^steps ([a-z]+)*$"}])
+    place.test("long", "sleep 1000", run={"walltime": "1s"})
+    done = place.run("--name", "t")
+    assert place.verdicts() == {"evil": "check error", "long": "timeout"}, done.said
+    assert [event.test for event in place.events("t", RunJudged)] == ["long", "evil"]
+
+
+def test_a_pattern_that_explodes_is_tried_again_after_a_kill(place: Workplace) -> None:
+    place.test("evil", f"echo 'steps {'a' * 60}!'", verify=[{"matches": "^steps ([a-z]+)*$"}])
+    with place.start_run("--name", "t") as driving:
+        driving.until(lambda: bool(place.events("t", JobEnded)), "the end of the job")
+        driving.send(signal.SIGTERM)
+        driving.end()
+    place.constants = {"verify.search.SEARCH_SECONDS": 1}
+    assert place.resume("t").code == 1
+    assert place.verdicts() == {"evil": "check error"}
+
+
+def test_a_run_that_ended_while_the_driver_was_stopped_is_no_timeout(place: Workplace) -> None:
+    gate = place.folder / "gate"
+    wait = f"until [ -e {gate} ]; do sleep 0.02; done"
+    place.test("a", wait, run={"walltime": "3s"}, repeat=2)
+    with place.start_run("--name", "t", "--jobs", "2") as driving:
+        driving.until(lambda: len(place.ran()) == 2, "two runs at work")
+        started = time.monotonic()
+        driving.send(signal.SIGSTOP)
+        gate.touch()
+        until(lambda: time.monotonic() > started + 3.5, "their walltime")
+        driving.send(signal.SIGCONT)
+        assert driving.end().code == 0
+    assert place.verdicts() == {"a": "pass"}
+
+
+def test_a_driver_that_dies_as_it_judges_keeps_the_environment(place: Workplace) -> None:
+    place.test("slow", "head -c 20000 /dev/zero", verify=[{"absent": "x"}])
+    assert place.run("--name", "t").code == 0
+    journal = place.trial().journal
+    lines = journal.read_text().splitlines(keepends=True)
+    (start,) = (number for number, line in enumerate(lines) if "binary_execute_start" in line)
+    (run,) = place.trial().path.glob("runs/slow/*")
+    alias = place.events("t", ScriptStarted)[0].environment
+    assert alias
+    assert not (run / ENVIRONMENT).exists()
+    driver = Driver(place.trial())
+    (run / ENVIRONMENT).write_text('declare -x FLAGS="-O2"\n')
+    journal.write_text("".join(lines[:start]))
+    ended = EndedRun(driver.conductor.state.cases[0], run, "", partial(_exited, run.name))
+    for _ in range(2):  # the outcome was not written the first time
+        collected = asyncio.run(_outcome(driver, ended))
+        assert [event.environment for event in collected.job_events[:1]] != [""]
+    driver._collector.drop_captured()
+    assert not (run / ENVIRONMENT).exists()
+
+
+async def _outcome(driver: Driver, ended: EndedRun) -> CollectedRun:
+    collected = driver._collector.collect(ended)
+    return collected if isinstance(collected, CollectedRun) else await collected
 
 
 def _exited(run_id: str, _: JobEvents) -> Ended:

@@ -113,9 +113,7 @@ class LocalBackend:
         loop = asyncio.get_running_loop()
         process = _Process(job, pid, _handle(pid), loop.time() - age)
         self._running[job.run_id] = process
-        process.walltime = loop.call_at(
-            process.began + job.walltime, self._end, process, TIMEOUT.number
-        )
+        process.walltime = loop.call_at(process.began + job.walltime, self._on_walltime, process)
         if process.handle is None:
             process.look = loop.call_soon(self._look, process)
         else:
@@ -141,6 +139,15 @@ class LocalBackend:
             self._conclude(process)
         else:
             process.exited.set()
+
+    def _on_walltime(self, process: _Process) -> None:
+        """End a job that has reached its walltime. After this process was stopped for a while
+        (SIGSTOP, a suspended host) the loop calls timers before it sees the ends of jobs; a job
+        that has ended is therefore judged by its own times."""
+        if _is_over(process.pid):
+            self._on_exit(process)
+        else:
+            self._end(process, TIMEOUT.number)
 
     def _unwatch(self, process: _Process) -> None:
         if process.handle is not None:

@@ -301,8 +301,9 @@ class Driver:
             self._answered.append(event.request)
 
     def _flush(self) -> None:
-        """Write the recorded events to the journal, then remove the requests that they answer."""
+        """Write the recorded events to the journal, then remove the files that they stand for."""
         self.ledger.journal.flush()
+        self._collector.drop_captured()
         if self._answered:
             requests.drop(self.folder, self._answered)
             self._answered.clear()

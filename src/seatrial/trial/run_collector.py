@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -13,15 +14,15 @@ from msgspec.structs import replace
 from seatrial.backends.protocol import Ended
 from seatrial.journal.codes import FAILED, LOST, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
+from seatrial.runs import environment_capture
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, job_events
-from seatrial.runs.environment_capture import capture
 from seatrial.runs.script import CLAIMED
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
 from seatrial.verify.figures import MetricValue
-from seatrial.verify.search import PAGE
+from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import judge
 
 THREADS = 2
@@ -59,6 +60,7 @@ class RunCollector:
         self.environments = environments
         self.patient = patient
         self.references = references_of(record)
+        self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
 
     def collect(self, run: EndedRun) -> CollectedRun | Coroutine[None, None, CollectedRun]:
@@ -70,7 +72,10 @@ class RunCollector:
         own = job_events(run.path)
         if self._must_wait(run, own) or not self._is_quick(run, own):
             return self._collect_later(run, own)
-        return self._collected(run, own)
+        try:
+            return self._collected(run, own)
+        except SearchTookLong:
+            return self._in_thread(run, lambda: self._collected(run, own))
 
     async def _collect_later(self, run: EndedRun, own: JobEvents | None) -> CollectedRun:
         seen = own or await self._look(run)
@@ -80,7 +85,8 @@ class RunCollector:
             waited += LOOK_AGAIN_SECONDS
             seen = await self._look(run)
         if not run.file_system and self._is_quick(run, seen):
-            return self._collected(run, seen)
+            with suppress(SearchTookLong):
+                return self._collected(run, seen)
         return await self._in_thread(run, lambda: self._collected(run, seen))
 
     async def _look(self, run: EndedRun) -> JobEvents:
@@ -107,29 +113,39 @@ class RunCollector:
         return _reads_stdout_alone(test) and _size(f"{run.path}/stdout") <= PAGE
 
     def _collected(self, run: EndedRun, own: JobEvents) -> CollectedRun:
-        ended = run.explain(own)
-        environment = capture(run.path, self.environments, run.case.parameters)
+        figures, code, reason = self._verdict(run, own)
+        environment = environment_capture.capture(run.path, self.environments, run.case.parameters)
+        if not run.file_system:
+            self._captured.append(run.path)
         start = own.start and replace(own.start, environment=environment)
         events = [event for event in (start, own.end) if event is not None]
+        return CollectedRun(events, figures, code, reason)
+
+    def _verdict(self, run: EndedRun, own: JobEvents) -> tuple[Sequence[MetricValue], Code, str]:
+        ended = run.explain(own)
         if ended.code is not None:
             code = code_of(ended.code)
-            reason = end_reason(code, ended.state, ended.nodes, run.case.walltime)
-            return CollectedRun(events, (), code, reason)
+            return (), code, end_reason(code, ended.state, ended.nodes, run.case.walltime)
         if own.end is None and ended.exit_code == CLAIMED:
-            return CollectedRun(events, (), LOST, "it was started twice, and the first left no end")
+            return (), LOST, "it was started twice, and the first left no end"
         if own.end is None and ended.exit_code is None:
-            return CollectedRun(
-                events, (), LOST, "the job ended without a word and left no exit code"
-            )
+            return (), LOST, "the job ended without a word and left no exit code"
         if own.end is None:
             reason = (
                 "the job script ended before the test's own did, "
                 f"with exit code {ended.exit_code}: see stderr"
             )
-            return CollectedRun(events, (), FAILED, reason)
+            return (), FAILED, reason
         test = self.record.tests[run.case.test]
         verdict = judge(test, run.case, run.path, own.exit_code, self.references)
-        return CollectedRun(events, verdict.figures, verdict.code, verdict.why)
+        return verdict.figures, verdict.code, verdict.why
+
+    def drop_captured(self) -> None:
+        """Remove the files of environments whose hashes are in the journal. Those on other file
+        systems stay, as such a file system may hang."""
+        for path in self._captured:
+            environment_capture.drop(path)
+        self._captured.clear()
 
 
 def _reads_stdout_alone(test: Test) -> bool:
