@@ -22,8 +22,8 @@ MAX_MATCHES = 1_000_000
 LONGEST_MATCH = 120
 
 
-# Python can interrupt a search between its steps alone, and takes a repetition as one step. One with
-# a high count may take long.
+# Python can interrupt a search between its steps alone, and takes a repetition as one step, which
+# may take long with a high count.
 _HIGH_COUNT = re.compile(r"\{\d*,?\d{3,}\}")
 
 
