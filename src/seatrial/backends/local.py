@@ -29,8 +29,9 @@ from seatrial.backends.protocol import (
     Update,
 )
 from seatrial.backends.update_queue import UpdateQueue
+from seatrial.errors import BackendError
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
-from seatrial.runs.directory import job_events
+from seatrial.runs.directory import holds_output, job_events, set_aside
 
 GRACE_SECONDS = 5.0
 SHORTEST_PAUSE = 0.02
@@ -94,8 +95,18 @@ class LocalBackend:
             self._updates.report(Queued(job.run_id, str(pid)))
             self._updates.report(Started(job.run_id))
 
+    def free_directory(self, path: Path) -> Path | None:
+        if not holds_output(path):
+            return None
+        if pid := dict(_job_processes()).get(os.path.realpath(path / "job.sh")):
+            raise BackendError(
+                f"{path}: process {pid} runs there, of which the journal knows nothing; "
+                "end it, then resume the trial"
+            )
+        return set_aside(path)
+
     def _spawn(self, job: Job) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        flags = os.O_WRONLY | os.O_CREAT
         return os.posix_spawn(
             "/bin/bash",
             ["bash", f"{job.path}/job.sh"],

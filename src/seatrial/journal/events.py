@@ -120,11 +120,13 @@ class ScriptStarted(RunEvent, frozen=True, kw_only=True, tag="binary_execute_sta
 
 
 class ScriptEnded(RunEvent, frozen=True, kw_only=True, tag="binary_execute_end"):
-    """The run's script ended with an exit code; written by the job, with the node's time."""
+    """The run's script ended with an exit code; written by the job, with the node's time.
+    ``sizes``: bytes of stdout and of the files that are judged, as they were on that node."""
 
     number: ClassVar[int] = 180
     exit_code: Whole | None = field(default=None, name="value")
     job_id: str = ""
+    sizes: dict[str, int] = {}
 
 
 class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):

@@ -85,8 +85,16 @@ class Journal:
         try:
             if self._pending:
                 self._write()
-            if durable:
-                os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise JournalError(_cannot("written", self.path, error)) from error
+        if durable:
+            self.sync()
+
+    def sync(self) -> None:
+        """Wait until what was written is on the disk itself. May be called in another thread.
+        Raises JournalError."""
+        try:
+            os.fdatasync(self._descriptor)
         except OSError as error:
             raise JournalError(_cannot("written", self.path, error)) from error
 

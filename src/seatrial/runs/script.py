@@ -13,10 +13,11 @@ from seatrial.file_model import Scalar
 from seatrial.machine.model import Machine
 from seatrial.runs.environment import exports, preamble, quote, toolchain_variables
 from seatrial.runs.launchers import launch_line
-from seatrial.suite.model import Case, Test
+from seatrial.suite.model import Case, Metric, Test
 
-CLAIMED = 93
-"""The exit code of a job script whose run another job has claimed."""
+NO_DIRECTORY, NOT_WRITABLE, CLAIMED = 91, 92, 93
+"""The exit codes of a job script that started nothing: the directory of its run is not there, or
+cannot be written, or another job has claimed it."""
 
 # Variables of Seatrial begin with an underscore; parameters of tests cannot.
 #
@@ -73,10 +74,24 @@ seatrial_json "${LOADEDMODULES:-}"
 seatrial_event binary_execute_start "$_facts,\"text\":\"$_text\""
 """
 
+# The end of the script tells the sizes of stdout and of the files that are judged, so that a file
+# that is seen late, or was cut by a crash of a host, is not judged as it is. The offset of stdout
+# is read without a process; the size of another file costs one.
 _END = r"""
 _code=$?
-seatrial_event binary_execute_end ",\"value\":$_code"
+_sizes=
+if IFS=$' \t' read -r _text _size < /proc/self/fdinfo/1; then _sizes="\"stdout\":$_size"; fi
+%sseatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}"
 exit "$_code"
+"""
+
+_SIZES = r"""
+for _file in %s; do
+  if _size=$(stat -L -c %%s -- "$_file" 2> /dev/null); then
+    seatrial_json "$_file"
+    _sizes+=",\"$_text\":$_size"
+  fi
+done
 """
 
 
@@ -87,6 +102,7 @@ class ScriptWriter:
         self.machine = machine
         self.trial = trial
         self._common: dict[tuple[str, str], str] = {}
+        self._ends: dict[str, str] = {}
 
     def job_script(self, test: Test, case: Case, run: RunPlace) -> str:
         """Return the text of ``job.sh`` for one run."""
@@ -102,7 +118,7 @@ class ScriptWriter:
                 exports({"LAUNCH": launch_line(self.machine, test, case)}),
                 _START,
                 f"(\n. {quote(run.script)}\n)",
-                _END,
+                self._end(test),
             )
         )
 
@@ -119,12 +135,25 @@ class ScriptWriter:
             "SEATRIAL_TEST": test.folder,
         }
 
+    def _end(self, test: Test) -> str:
+        if test.name not in self._ends:
+            files = " ".join(map(quote, judged_files(test)))
+            self._ends[test.name] = _END % (_SIZES % files if files else "")
+        return self._ends[test.name]
+
     def _shared(self, test: Test, toolchain: str) -> str:
         key = (test.name, toolchain)
         if key not in self._common:
             variables = exports(toolchain_variables(self.machine, toolchain))
             self._common[key] = variables + preamble(self.machine, test, toolchain) + _EVENTS
         return self._common[key]
+
+
+def judged_files(test: Test) -> list[str]:
+    """Return the files of a run, besides stdout, that the checks and metrics of a test name."""
+    names = [name for check in test.verify for name in (check.in_file, check.file, check.identical)]
+    names += [metric.in_file for metric in test.metrics.values() if isinstance(metric, Metric)]
+    return sorted({name for name in names if name not in (None, "stdout")})
 
 
 class RunPlace(NamedTuple):

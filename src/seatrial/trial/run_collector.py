@@ -16,8 +16,8 @@ from seatrial.journal.codes import FAILED, LOST, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs import environment_capture
 from seatrial.runs.daemon_thread import run_in_thread
-from seatrial.runs.directory import JobEvents, job_events
-from seatrial.runs.script import CLAIMED
+from seatrial.runs.directory import JobEvents, cut_file, job_events
+from seatrial.runs.script import CLAIMED, NO_DIRECTORY, NOT_WRITABLE, judged_files
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
@@ -101,8 +101,15 @@ class RunCollector:
             return await run_in_thread(work, "judge")
 
     def _must_wait(self, run: EndedRun, own: JobEvents) -> bool:
-        """Return whether the end of the script may still appear through a shared file system."""
-        return self.patient and own.end is None and run.explain(own).code is None
+        """Return whether the end of the script, or a file that it wrote, may still appear through a
+        shared file system."""
+        if not self.patient or run.explain(own).code is not None:
+            return False
+        return own.end is None or bool(self._cut_file(run, own.end))
+
+    def _cut_file(self, run: EndedRun, end: ScriptEnded) -> str:
+        test = self.record.tests[run.case.test]
+        return cut_file(run.path, end, ("stdout", *judged_files(test)))
 
     def _is_quick(self, run: EndedRun, own: JobEvents) -> bool:
         """Return whether judging reads nothing, or one page of stdout at most, so that it delays
@@ -126,6 +133,9 @@ class RunCollector:
         if ended.code is not None:
             code = code_of(ended.code)
             return (), code, end_reason(code, ended.state, ended.nodes, run.case.walltime)
+        told = ended.exit_code in (NO_DIRECTORY, NOT_WRITABLE)
+        if not own.claimed and not told and run.path.is_dir():
+            return (), LOST, "its job ended, and nothing that its job script wrote is there"
         if own.end is None and ended.exit_code == CLAIMED:
             return (), LOST, "it was started twice, and the first left no end"
         if own.end is None and ended.exit_code is None:
@@ -136,6 +146,8 @@ class RunCollector:
                 f"with exit code {ended.exit_code}: see stderr"
             )
             return (), FAILED, reason
+        if cut := self._cut_file(run, own.end):
+            return (), LOST, f"{cut}; it is not judged"
         test = self.record.tests[run.case.test]
         verdict = judge(test, run.case, run.path, own.exit_code, self.references)
         return verdict.figures, verdict.code, verdict.why
