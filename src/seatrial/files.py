@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import BinaryIO
+
+SMALLEST_ROOM = 65536  # bytes: less is taken for a full file system
 
 
 def open_regular(path: Path, *, follow: bool = True) -> BinaryIO:
@@ -40,6 +43,40 @@ def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit >> 20} MiB", str(path))
     return data
+
+
+# Errors that say something about the host, and nothing about the file or the program.
+_HOST_ERRORS = frozenset(
+    (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EROFS,
+        errno.ESTALE,
+        errno.EAGAIN,
+        errno.ENOMEM,
+        errno.EMFILE,
+        errno.ENFILE,
+    )
+)
+
+
+def is_of_host(error: OSError) -> bool:
+    """Return whether an error is of the host: no space, quota, memory, processes or open files
+    left, or a file system that fails."""
+    if isinstance(error, shutil.Error):  # of a folder: (source, target, reason) of each file
+        texts = {os.strerror(number) for number in _HOST_ERRORS}
+        return any(text in str(reason) for _, _, reason in error.args[0] for text in texts)
+    return error.errno in _HOST_ERRORS
+
+
+def is_full(path: Path) -> bool:
+    """Return whether the file system of a path has no room for another file."""
+    try:
+        room = os.statvfs(path)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < SMALLEST_ROOM or (room.f_files > 0 and not room.f_favail)
 
 
 def write_durably(path: Path, data: bytes) -> None:

@@ -303,7 +303,8 @@ def drive(
 ) -> None:
     """A trial of a second on that backend."""
     scratch: dict[str, Any] = {"path": str(place.folder / "scratch")}
-    place.local(file_systems={"scratch": scratch})
+    patience = LONG_S if appears else 0.05
+    place.local(file_systems={"scratch": scratch}, slurm={"visible_after": patience})
     short(place, "good", "echo rate 5", metrics={"rate": _metric(r"rate (\S+)")})
     short(place, "bad", "exit 3")
     write_plan(place, "1s", **({"file_system": file_system} if file_system else {}))
@@ -336,7 +337,6 @@ def test_what_a_job_wrote_is_waited_for(
 def test_what_never_appears_is_waited_for_a_while(
     place: Workplace, monkeypatch: pytest.MonkeyPatch, file_system: str
 ) -> None:
-    monkeypatch.setattr(run_collector, "PATIENCE_SECONDS", 0.05)
     drive(place, monkeypatch, False, file_system)
     assert verdicts(place) == {("good", "lost"), ("bad", "lost")}
     assert not place.count(ScriptEnded, tag=TAG)

@@ -30,6 +30,7 @@ from seatrial.backends.protocol import (
 )
 from seatrial.backends.update_queue import UpdateQueue
 from seatrial.errors import BackendError
+from seatrial.files import is_of_host
 from seatrial.journal.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.runs.directory import holds_output, job_events, set_aside
 
@@ -88,6 +89,11 @@ class LocalBackend:
             try:
                 pid = self._spawn(job)
             except OSError as error:
+                if is_of_host(error):
+                    raise BackendError(
+                        f"{job.path}: the run cannot be started: {error.strerror}; "
+                        "see to this host, then resume the trial"
+                    ) from error
                 reason = f"{job.path}: bash cannot be started there: {error.strerror}"
                 self._updates.report(Refused(job.run_id, reason))
                 continue

@@ -19,6 +19,9 @@ NO_DIRECTORY, NOT_WRITABLE, CLAIMED = 91, 92, 93
 """The exit codes of a job script that started nothing: the directory of its run is not there, or
 cannot be written, or another job has claimed it."""
 
+END_NOT_WRITTEN = 94
+"""The exit code of a job script that could not write the end of its run."""
+
 # Variables of Seatrial begin with an underscore; parameters of tests cannot.
 #
 # A job that Slurm requeued (its restart count is above 0) runs in the directory that it claimed
@@ -76,12 +79,14 @@ seatrial_event binary_execute_start "$_facts,\"text\":\"$_text\""
 
 # The end of the script tells the sizes of stdout and of the files that are judged, so that a file
 # that is seen late, or was cut by a crash of a host, is not judged as it is. The offset of stdout
-# is read without a process; the size of another file costs one.
+# is read without a process; the size of another file costs one. The blanks need a block of the file
+# system: where it is full, the output may not be whole, and the run has no end.
 _END = r"""
 _code=$?
 _sizes=
 if IFS=$' \t' read -r _text _size < /proc/self/fdinfo/1; then _sizes="\"stdout\":$_size"; fi
-%sseatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}"
+%sprintf -v _blanks '%%4096s' ''
+seatrial_event binary_execute_end ",\"value\":$_code,\"sizes\":{${_sizes#,}}$_blanks" || exit 94
 exit "$_code"
 """
 

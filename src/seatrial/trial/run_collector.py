@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,33 +13,46 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from seatrial.backends.protocol import Ended
-from seatrial.journal.codes import FAILED, LOST, Code, code_of
+from seatrial.files import is_full, open_regular
+from seatrial.journal.codes import FAILED, LOST, PASS, Code, code_of
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.runs import environment_capture
 from seatrial.runs.daemon_thread import run_in_thread
 from seatrial.runs.directory import JobEvents, cut_file, job_events
-from seatrial.runs.script import CLAIMED, NO_DIRECTORY, NOT_WRITABLE, judged_files
+from seatrial.runs.script import (
+    CLAIMED,
+    END_NOT_WRITTEN,
+    NO_DIRECTORY,
+    NOT_WRITABLE,
+    judged_files,
+)
 from seatrial.suite.model import Case, Metric, Test
 from seatrial.trial.end_reason import end_reason
 from seatrial.trial.folder import Record, references_of
+from seatrial.units import seconds
 from seatrial.verify.figures import MetricValue
 from seatrial.verify.search import PAGE, SearchTookLong
 from seatrial.verify.verdict import judge
 
 THREADS = 2
-PATIENCE_SECONDS = 15.0  # how long the files of a run may take through a shared file system
 LOOK_AGAIN_SECONDS = 0.5
+STDERR_TAIL = 8192
+
+_HOST_ERROR = re.compile(
+    b"No space left on device|Disk quota exceeded|Input/output error|Stale file handle"
+)
 
 T = TypeVar("T")
 
 
 class CollectedRun(NamedTuple):
-    """The outcome of one run."""
+    """The outcome of one run. ``stop`` is why the trial cannot go on, "" where it can."""
 
     job_events: Sequence[ScriptStarted | ScriptEnded]
     figures: Sequence[MetricValue]
     code: Code
     reason: str
+    stop: str = ""
 
 
 class EndedRun(NamedTuple):
@@ -59,6 +73,7 @@ class RunCollector:
         self.record = record
         self.environments = environments
         self.patient = patient
+        self._patience = seconds(record.machine.slurm.visible_after)
         self.references = references_of(record)
         self._captured: list[Path] = []  # directories of runs whose outcome is not written yet
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
@@ -80,7 +95,7 @@ class RunCollector:
     async def _collect_later(self, run: EndedRun, own: JobEvents | None) -> CollectedRun:
         seen = own or await self._look(run)
         waited = 0.0
-        while self._must_wait(run, seen) and waited < PATIENCE_SECONDS:
+        while self._must_wait(run, seen) and waited < self._patience:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             waited += LOOK_AGAIN_SECONDS
             seen = await self._look(run)
@@ -121,12 +136,22 @@ class RunCollector:
 
     def _collected(self, run: EndedRun, own: JobEvents) -> CollectedRun:
         figures, code, reason = self._verdict(run, own)
+        stop = ""
+        if code != PASS and run.explain(own).code is None:
+            if is_full(run.path):
+                stop = (
+                    f"{run.path}: No space left on device: the run could not be judged; "
+                    "free some space, then resume the trial"
+                )
+                figures, code, reason = (), LOST, "the file system was full when it ended"
+            elif said := _host_error(run.path):
+                figures, code, reason = (), LOST, f"its stderr says: {said}"
         environment = environment_capture.capture(run.path, self.environments, run.case.parameters)
         if not run.file_system:
             self._captured.append(run.path)
         start = own.start and replace(own.start, environment=environment)
         events = [event for event in (start, own.end) if event is not None]
-        return CollectedRun(events, figures, code, reason)
+        return CollectedRun(events, figures, code, reason, stop)
 
     def _verdict(self, run: EndedRun, own: JobEvents) -> tuple[Sequence[MetricValue], Code, str]:
         ended = run.explain(own)
@@ -140,6 +165,8 @@ class RunCollector:
             return (), LOST, "it was started twice, and the first left no end"
         if own.end is None and ended.exit_code is None:
             return (), LOST, "the job ended without a word and left no exit code"
+        if own.end is None and ended.exit_code in (NOT_WRITABLE, END_NOT_WRITTEN):
+            return (), LOST, "its directory could not be written: see its space, quota, permissions"
         if own.end is None:
             reason = (
                 "the job script ended before the test's own did, "
@@ -169,6 +196,18 @@ def _reads_stdout_alone(test: Test) -> bool:
         isinstance(metric, Metric) and metric.in_file == "stdout"
         for metric in test.metrics.values()
     )
+
+
+def _host_error(path: Path) -> str:
+    """Return what the end of a run's stderr says of a file system that could not be written or
+    read; "" where it says nothing."""
+    try:
+        with open_regular(path / "stderr", follow=False) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - STDERR_TAIL))
+            found = _HOST_ERROR.search(file.read())
+    except OSError:
+        return ""
+    return found[0].decode() if found else ""
 
 
 def _size(path: str) -> int:

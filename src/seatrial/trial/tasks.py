@@ -29,6 +29,10 @@ class Tasks:
         """Raise an alert."""
         self.put(AlertRaised(kind=kind, subject=subject, text=text))
 
+    def fail(self, error: BaseException) -> None:
+        """End the drive with an error, after the updates that came before."""
+        self.inbox.put_nowait(error)
+
     def nudge(self) -> None:
         """Make the loop ask the conductor again."""
         self.inbox.put_nowait(Nudge())
@@ -43,7 +47,7 @@ class Tasks:
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.inbox.put_nowait(error)
+            self.fail(error)
 
     async def end(self) -> None:
         """Cancel all tasks, and wait for them."""
