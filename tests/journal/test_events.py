@@ -128,7 +128,8 @@ def line_of(**written: Any) -> bytes:
 
 
 def test_the_golden_lines_are_of_every_kind() -> None:
-    assert {json.loads(line)["event"] for line in LINES} == set(EVENT_KINDS)
+    """Of version 0.1; the others came later."""
+    assert {json.loads(line)["event"] for line in LINES} == set(EVENT_KINDS) - {"clock_step"}
 
 
 @pytest.mark.parametrize(

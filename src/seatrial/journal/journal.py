@@ -16,7 +16,6 @@ import errno
 import fcntl
 import os
 import socket
-import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import BinaryIO, NamedTuple, Self
 
 from seatrial.errors import JournalError, Owned
 from seatrial.files import open_regular
+from seatrial.journal.clock import TrialClock
 from seatrial.journal.encoding import decode_block, decode_lines, encode, encode_lines
 from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
 
@@ -38,10 +38,10 @@ class Journal:
 
     def __init__(self, path: Path, descriptor: int, lock: int, end: int, last_time: int) -> None:
         self.path = path
+        self.clock = TrialClock(last_time)
         self._descriptor = descriptor
         self._lock = lock
         self._end = end
-        self._last_time = last_time
         self._pending = bytearray()  # whole lines
 
     @classmethod
@@ -65,10 +65,9 @@ class Journal:
             raise JournalError(_cannot("opened", path, error)) from error
 
     def now(self) -> int:
-        """The time for the next event: the clock, but never before one that this gave already, to
-        an earlier owner too, so that a clock that steps back cannot reorder a journal."""
-        self._last_time = max(time.time_ns(), self._last_time)
-        return self._last_time
+        """The time for the next event. It is never before that of an event that is there, so that
+        a clock that steps back cannot reorder a journal."""
+        return self.clock.now()
 
     def append(self, event: Event) -> None:
         self._pending += encode(event)

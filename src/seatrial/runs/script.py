@@ -44,17 +44,22 @@ fi
 set +C
 """
 
-# A fork is slow for a short job, so functions return texts in a variable, not by $(...).
+# A fork is slow for a short job, so functions return texts in a variable, not by $(...). Where the
+# clock was set while the test ran, the time since boot tells when it ended.
 # Bash before 5.0 has no EPOCHREALTIME.
 _EVENTS = r"""
-seatrial_event() {  # name, further members of the JSON object
-  local time=${EPOCHREALTIME-}
-  if [ -n "$time" ]; then
-    time=${time//[!0-9]/}000  # microseconds to nanoseconds, whatever the decimal sign
+seatrial_clock() {  # _time = the clock in ns, _up = the time since boot in 1/100 s
+  _time=${EPOCHREALTIME-}
+  if [ -n "$_time" ]; then
+    _time=${_time//[!0-9]/}000  # microseconds to nanoseconds, whatever the decimal sign
   else
-    time=$(date +%s%N)
+    _time=$(date +%s%N)
   fi
-  printf '{"time":%s,"event":"%s"%s}\n' "$time" "$1" "$2" >> "$_run/events.jsonl"
+  IFS=' ' read -r _up _ < /proc/uptime
+  _up=${_up//[!0-9]/}
+}
+seatrial_event() {  # name, further members of the JSON object
+  printf '{"time":%s,"event":"%s"%s}\n' "$_time" "$1" "$2" >> "$_run/events.jsonl"
 }
 seatrial_json() {  # _text = its argument, fit for a JSON string
   _text=${1//\\/\\\\}
@@ -70,6 +75,8 @@ _START = r"""
 set +aeu
 declare -x >| job.environment
 _job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
+seatrial_clock
+_start=$_time _start_up=$_up
 _facts=",\"job_id\":\"${_job:-${SLURM_JOB_ID:-$$}}\""
 seatrial_json "${SLURM_JOB_NODELIST:-$HOSTNAME}"
 _facts+=",\"nodes\":\"$_text\""
@@ -83,6 +90,11 @@ seatrial_event binary_execute_start "$_facts,\"text\":\"$_text\""
 # system: where it is full, the output may not be whole, and the run has no end.
 _END = r"""
 _code=$?
+seatrial_clock
+_right=$((_start + (_up - _start_up) * 10000000))
+if [ $((_time - _right)) -lt -1000000000 ] || [ $((_time - _right)) -gt 1000000000 ]; then
+  _time=$_right
+fi
 _sizes=
 if IFS=$' \t' read -r _text _size < /proc/self/fdinfo/1; then _sizes="\"stdout\":$_size"; fi
 %sprintf -v _blanks '%%4096s' ''

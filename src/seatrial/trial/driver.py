@@ -212,6 +212,7 @@ class Driver:
         inbox = self._tasks.inbox
         while True:
             self.conductor.state.changed = False
+            self.ledger.watch_clock()
             now = self.ledger.journal.now()
             commands = self.conductor.decide(now)
             last = commands[-1] if commands else None
