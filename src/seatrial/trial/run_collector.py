@@ -158,14 +158,14 @@ class RunCollector:
         if ended.code is not None:
             code = code_of(ended.code)
             return (), code, end_reason(code, ended.state, ended.nodes, run.case.walltime)
-        told = ended.exit_code in (NO_DIRECTORY, NOT_WRITABLE)
+        told = ended.exit_code == NOT_WRITABLE
         if not own.claimed and not told and run.path.is_dir():
             return (), LOST, "its job ended, and nothing that its job script wrote is there"
         if own.end is None and ended.exit_code == CLAIMED:
             return (), LOST, "it was started twice, and the first left no end"
         if own.end is None and ended.exit_code is None:
             return (), LOST, "the job ended without a word and left no exit code"
-        if own.end is None and ended.exit_code in (NOT_WRITABLE, END_NOT_WRITTEN):
+        if own.end is None and ended.exit_code in (NO_DIRECTORY, NOT_WRITABLE, END_NOT_WRITTEN):
             return (), LOST, "its directory could not be written: see its space, quota, permissions"
         if own.end is None:
             reason = (
