@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seatrial.errors import JournalError
+from seatrial.errors import JournalError, Owned
 from seatrial.journal import journal as module
 from seatrial.journal.encoding import decode, encode
 from seatrial.journal.events import AlertRaised, Event, ScriptEnded
@@ -232,6 +232,15 @@ def test_the_second_owner_is_refused_by_the_name_of_the_first(
     with pytest.raises(JournalError, match=named):  # refusing left the first one's name there
         Journal.own(path)
     assert list(read(path)) == []  # reading needs no lock
+
+
+def test_an_owner_whose_lock_file_was_removed_is_still_the_only_one(
+    journal_of_another: tuple[Path, subprocess.Popen[str]],
+) -> None:
+    path, _ = journal_of_another
+    path.with_name("journal.jsonl.lock").unlink()
+    with pytest.raises(Owned, match="lock file was removed"):
+        Journal.own(path)
 
 
 def test_the_lock_of_a_killed_owner_is_free(

@@ -55,6 +55,7 @@ class Journal:
             os.close(lock)
             raise JournalError(_cannot("opened", path, error)) from error
         try:
+            _lock_too(descriptor, path, lock)
             end = _whole_lines(descriptor)
             if end < os.fstat(descriptor).st_size:
                 os.ftruncate(descriptor, end)
@@ -261,6 +262,20 @@ def _take_lock(path: Path) -> int:
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"seatrial, process {os.getpid()} on {socket.gethostname()}".encode(), 0)
     return lock
+
+
+def _lock_too(descriptor: int, path: Path, lock: int) -> None:
+    """Lock the journal itself, as somebody may have removed the lock file of a driver that runs.
+    Raises Owned."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        os.close(lock)
+        raise Owned(
+            f"{path.parent}: this trial is being run by another process, whose lock file was "
+            "removed; wait for it to end, or end it first"
+        ) from None
 
 
 def _cannot(done: str, path: Path, error: OSError) -> str:
